@@ -1,0 +1,34 @@
+"""Invariant Causal Set Covering Machines: short rules that hold in every environment."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Where each public name lives. They are loaded when first used, so that `import icscm`
+# takes no time and `icscm --help` answers at once.
+_HOMES = {
+    "SCMClassifier": "icscm.estimators",
+    "ICSCMClassifier": "icscm.estimators",
+    "Conjunction": "icscm.models",
+    "Disjunction": "icscm.models",
+    "datasets": "icscm.datasets",
+}
+
+__all__ = ["Conjunction", "Disjunction", "ICSCMClassifier", "SCMClassifier", "datasets"]
+
+if TYPE_CHECKING:
+    from icscm import datasets
+    from icscm.estimators import ICSCMClassifier, SCMClassifier
+    from icscm.models import Conjunction, Disjunction
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'icscm' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    return home if _HOMES[name] == f"icscm.{name}" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

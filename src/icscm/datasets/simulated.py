@@ -1,0 +1,160 @@
+"""The paper's simulation, with every knob.
+
+E --> A1, A2, ...     parents: how often each is 1 differs between environments
+A --> Y               their conjunction (or disjunction), with noise that does not
+Y, E --> C            children: mostly a copy of Y, sometimes the environment's mark
+      B               distractors: coin flips, related to nothing
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.exceptions import IcscmError
+
+if TYPE_CHECKING:
+    import pandas
+
+Bits = NDArray[np.bool_]
+
+# How often a parent is 1 in the first and in the last environment; later parents take turns.
+_PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
+
+
+class Simulation(NamedTuple):
+    """Simulated samples and what they were made from."""
+
+    X: pandas.DataFrame
+    y: NDArray[np.int64]
+    environments: NDArray[np.int64]
+    parents: list[str]
+
+
+def make_conjunction(
+    n_samples: int = 10_000,
+    n_distractors: int = 3,
+    *,
+    n_parents: int = 2,
+    n_children: int = 1,
+    n_environments: int = 2,
+    model_type: str = "conjunction",
+    noise: str = "coin",
+    child: str = "code",
+    label_noise: float = 0.05,
+    child_noise: float = 0.05,
+    continuous: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> Simulation:
+    """Samples of the paper's Bayesian network; the defaults are the paper's.
+
+    Parameters
+    ----------
+    n_samples : samples in each environment.
+    n_distractors, n_parents, n_children, n_environments : how many of each. With two parents
+        and two environments the rates are the paper's (A1: 0.1 and 0.5, A2: 0.5 and 0.3). More
+        environments spread evenly between these; more parents take these rates in turn, raised
+        so that the conjunction stays as frequent.
+    model_type : `"conjunction"`, or `"disjunction"` for its mirror image (all bits inverted).
+    noise : what befalls the label with probability `label_noise`: `"coin"` replaces it by a fair
+        coin (the published code), `"flip"` inverts it (the paper's text, the sign mended).
+    child : a child copies the label but, with probability `child_noise`, shows the
+        environment E instead: `"text"` E itself, `"code"` 1 - E, as the published code does.
+        With more than two environments the mark is 1 with probability e / (K - 1).
+    continuous : real features in [0, 1] that exceed 0.5 where the binary one would be 1.
+    random_state : seed or NumPy generator.
+
+    Returns
+    -------
+    Simulation : `X`, a frame with columns A1, A2, .., B1, .., C1, ..; `y`; `environments`;
+        `parents`, the names of the true parents.
+
+    >>> data = make_conjunction(4, n_distractors=1, random_state=0)
+    >>> list(data.X.columns), len(data.y), data.parents
+    (['A1', 'A2', 'B1', 'C1'], 8, ['A1', 'A2'])
+    """
+    import pandas
+
+    _check_counts(
+        n_samples=(n_samples, 1),
+        n_distractors=(n_distractors, 0),
+        n_parents=(n_parents, 1),
+        n_children=(n_children, 0),
+        n_environments=(n_environments, 1),
+    )
+    _check_choice("model_type", model_type, "conjunction", "disjunction")
+    _check_choice("noise", noise, "coin", "flip")
+    _check_choice("child", child, "code", "text")
+    _check_rate("label_noise", label_noise)
+    _check_rate("child_noise", child_noise)
+
+    rng = np.random.default_rng(random_state)
+    environments = np.repeat(np.arange(n_environments), n_samples)
+    rates = _find_parent_rates(n_parents, n_environments)
+    parents = rng.random((n_parents, len(environments))) < rates[:, environments]
+    label = _disturb(np.logical_and.reduce(parents), noise, label_noise, rng)
+    if model_type == "disjunction":
+        parents, label = ~parents, ~label
+    distractors = rng.integers(2, size=(n_distractors, len(environments)), dtype=np.uint8) == 1
+    children = _make_children(label, environments, n_children, child, child_noise, rng)
+    bits = np.concatenate((parents, distractors, children))
+    names = [
+        *(f"A{i + 1}" for i in range(n_parents)),
+        *(f"B{i + 1}" for i in range(n_distractors)),
+        *(f"C{i + 1}" for i in range(n_children)),
+    ]
+    values: NDArray[Any] = (
+        (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
+    )
+    X = pandas.DataFrame(values.T, columns=names)
+    return Simulation(X, label.astype(np.int64), environments, names[:n_parents])
+
+
+def _find_parent_rates(n_parents: int, n_environments: int) -> NDArray[np.float64]:
+    """How often each parent is 1 in each environment, (parent, environment)."""
+    along = np.linspace(0.0, 1.0, n_environments)
+    exponent = min(1.0, 2.0 / n_parents)
+    ends = np.array([_PARENT_RATES[i % 2] for i in range(n_parents)])
+    rates: NDArray[np.float64] = (ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * along) ** exponent
+    return rates
+
+
+def _disturb(label: Bits, noise: str, rate: float, rng: np.random.Generator) -> Bits:
+    struck = rng.random(len(label)) < rate
+    instead = ~label if noise == "flip" else rng.random(len(label)) < 0.5
+    return np.where(struck, instead, label)
+
+
+def _make_children(
+    label: Bits,
+    environments: NDArray[np.int64],
+    n_children: int,
+    child: str,
+    rate: float,
+    rng: np.random.Generator,
+) -> Bits:
+    shape = (n_children, len(label))
+    mark_rate = environments / max(1, environments[-1])
+    mark = rng.random(shape) < mark_rate
+    if child == "code":
+        mark = ~mark
+    return np.where(rng.random(shape) < rate, mark, label)
+
+
+def _check_counts(**counts: tuple[Any, int]) -> None:
+    for name, (value, least) in counts.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise IcscmError(f"{name} must be a whole number of at least {least}; got {value!r}")
+
+
+def _check_choice(name: str, value: Any, *choices: str) -> None:
+    if value not in choices:
+        raise IcscmError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def _check_rate(name: str, value: Any) -> None:
+    if not isinstance(value, int | float | np.floating) or not 0 <= value <= 1:
+        raise IcscmError(f"{name} must be a number between 0 and 1; got {value!r}")

@@ -1,0 +1,84 @@
+"""The kernels once more in plain NumPy: slow, short, and what the tests hold the fast ones to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def hash_rows(X: Array, salt: Array, start: int, stop: int, out: Array) -> None:
+    bits = (X[start:stop].astype(np.float64) + 0.0).view(np.uint64)
+    bits = (bits ^ salt) * _MULTIPLIER
+    out[start:stop] = (bits ^ (bits >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+
+
+def find_extremes(columns: Array, lowest: Array, highest: Array, two_valued: Array) -> None:
+    lowest[:] = columns.min(axis=1)
+    highest[:] = columns.max(axis=1)
+    two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
+
+
+def code_columns(
+    X: Array,
+    position: Array,
+    columns: Array,
+    edges: Array,
+    n_edges: Array,
+    known: Array,
+    highest: Array,
+    codes: Array,
+    surprised: Array,
+) -> None:
+    for k, column in enumerate(columns):
+        values = X[:, column]
+        own_edges = edges[k, : n_edges[k]]
+        codes[k, position] = np.searchsorted(own_edges, values, side="left")
+        if known[k] and not np.isin(values, np.append(own_edges, highest[k])).all():
+            surprised[k] = True
+
+
+def pack_columns(
+    X: Array,
+    bit_position: Array,
+    columns: Array,
+    lowest: Array,
+    highest: Array,
+    words: Array,
+    surprised: Array,
+) -> None:
+    for k, column in enumerate(columns):
+        values = X[:, column]
+        bits = np.zeros(words.shape[1] * 64, dtype=np.uint8)
+        bits[bit_position] = values == highest[k]
+        words[k] = np.packbits(bits, bitorder="little").view(np.uint64)
+        if not np.isin(values, [lowest[k], highest[k]]).all():
+            surprised[k] = True
+
+
+def count_codes(codes: Array, bounds: Array, out: Array) -> None:
+    every_row = np.arange(codes.shape[1])
+    count_codes_of_rows(codes, every_row, bounds, 1, out)
+
+
+def count_codes_of_rows(codes: Array, rows: Array, bounds: Array, sign: int, out: Array) -> None:
+    for f in range(codes.shape[0]):
+        for s in range(len(bounds) - 1):
+            segment = codes[f, rows[bounds[s] : bounds[s + 1]]]
+            out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
+
+
+def count_bits(words: Array, in_play: Array, word_bounds: Array, out: Array) -> None:
+    ones = np.bitwise_count(words & in_play).astype(np.int64)
+    for s in range(len(word_bounds) - 1):
+        out[:, s] = ones[:, word_bounds[s] : word_bounds[s + 1]].sum(axis=1)
+
+
+def clear_bits(words: Array, bits: Array) -> None:
+    for bit in bits.tolist():
+        words[bit // 64] &= ~np.uint64(1 << (bit % 64))

@@ -1,0 +1,121 @@
+"""What the search sees of the data: counts, and nothing else.
+
+The axes are always (feature, bin, label, environment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.rules import Rule
+
+CountArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CountCube:
+    """Samples still in play for a block of features, by (feature, bin, label, environment).
+
+    Features with fewer bins than the block's widest have zeros in their last bins.
+    """
+
+    features: NDArray[np.int64]
+    counts: CountArray
+
+
+class Cut(NamedTuple):
+    """A candidate rule by its place: after bin `cut` of `feature`, true above it or up to it.
+
+    Cuts compare in the order that breaks ties: feature, threshold, `>` before `<=`.
+    """
+
+    feature: int
+    cut: int
+    below: bool
+
+
+@dataclass(frozen=True)
+class BinnedRule:
+    """A rule as the sources understand it: which bins of one feature satisfy it."""
+
+    feature: int
+    satisfied: NDArray[np.bool_]
+
+    def find_settled(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of the samples with these bin numbers the rule settles (is false for)."""
+        settled: NDArray[np.bool_] = ~self.satisfied[codes]
+        return settled
+
+
+@dataclass(frozen=True)
+class PatternTable:
+    """All samples by the truth of several rules, label and environment.
+
+    `patterns` is (pattern, rule), one row for each combination that occurs, in ascending
+    order; `counts` is (pattern, label, environment).
+    """
+
+    patterns: NDArray[np.bool_]
+    counts: CountArray
+
+
+class CandidateMap(Protocol):
+    """What a feature's bins mean: turns a cut of the cube into a rule on values and on bins."""
+
+    def make_rule(self, cut: Cut) -> Rule: ...
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule: ...
+
+
+class CountSource(Protocol):
+    """Anything that can count: an array, a folder of files, a cluster, a set of hospitals.
+
+    `icscm.testing.check_count_source` holds an implementation to this contract.
+    """
+
+    @property
+    def candidates(self) -> CandidateMap:
+        """The meaning of the bins."""
+        ...
+
+    @property
+    def classes(self) -> Sequence[Any]:
+        """The two labels; the second is the positive one."""
+        ...
+
+    @property
+    def environments(self) -> Sequence[Any]:
+        """The environments' labels, in the order of the cube's last axis."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know of how the counts came about; they end up in the trace."""
+        ...
+
+    def count_totals(self) -> CountArray:
+        """All samples, by (label, environment), those already settled included."""
+        ...
+
+    def counts(self) -> Iterator[CountCube]:
+        """The samples still in play, a block of features at a time, in any order of blocks."""
+        ...
+
+    def keep(self, rule: BinnedRule) -> None:
+        """The samples that the rule settles leave and never come back."""
+        ...
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        """Which of the other rules settle exactly the samples in play that `rule` settles."""
+        ...
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        """All samples, those already settled included, by the truth of each rule."""
+        ...

@@ -1,0 +1,108 @@
+"""The count source over an array in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import CODE_DTYPE, QUANTILE_SAMPLE
+from icscm.engine.binning import Binning
+from icscm.engine.counts import BinnedRule, CountArray, CountCube, PatternTable
+from icscm.engine.encoding import encode
+from icscm.engine.patterns import count_patterns
+from icscm.engine.rows import Rows, sort_rows
+from icscm.engine.stores import Store
+from icscm.engine.threads import count_threads
+
+Array = NDArray[Any]
+
+_SAMPLED = (
+    f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
+    "rows, picked by a hash of their content."
+)
+
+
+class MemorySource:
+    """Counts over binned columns held in memory; see `make_memory_source`."""
+
+    def __init__(
+        self,
+        binning: Binning,
+        stores: Sequence[Store],
+        rows: Rows,
+        classes: Sequence[Any],
+        environments: Sequence[Any],
+    ) -> None:
+        self.candidates = binning
+        self.classes = classes
+        self.environments = environments
+        self.notes = [_SAMPLED] if binning.sampled else []
+        self._stores = stores
+        self._all_rows = rows
+        self._in_play = rows
+
+    def count_totals(self) -> CountArray:
+        totals: CountArray = np.diff(self._all_rows.bounds).reshape(2, len(self.environments))
+        return totals
+
+    def counts(self) -> Iterator[CountCube]:
+        for store in self._stores:
+            yield from store.counts()
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._in_play, left = self._in_play.split(self._find_settled_in_play(rule))
+        for store in self._stores:
+            store.remove(left, self._in_play)
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        settled = self._find_settled_in_play(rule)
+        same = [np.array_equal(settled, self._find_settled_in_play(other)) for other in others]
+        return np.array(same, dtype=np.bool_)
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        truths = [~rule.find_settled(self._find_codes(rule.feature)) for rule in rules]
+        cells = np.repeat(np.arange(2 * len(self.environments)), np.diff(self._all_rows.bounds))
+        return count_patterns(truths, cells, len(self.environments))
+
+    def _find_settled_in_play(self, rule: BinnedRule) -> NDArray[np.bool_]:
+        return rule.find_settled(self._in_play.take(self._find_codes(rule.feature)))
+
+    def _find_codes(self, feature: int) -> Array:
+        for store in self._stores:
+            at = np.searchsorted(store.features, feature)
+            if at < len(store.features) and store.features[at] == feature:
+                return store.find_codes(feature)
+        return np.zeros(len(self._all_rows), dtype=CODE_DTYPE)  # a constant column has one bin
+
+
+def make_memory_source(
+    X: Array,
+    labels: Array,
+    environments: Array,
+    *,
+    classes: Sequence[Any] = (0, 1),
+    environment_labels: Sequence[Any],
+    names: tuple[str, ...] | None = None,
+    max_thresholds: int | None = 50,
+    n_jobs: int | None = None,
+) -> MemorySource:
+    """Bin a finite numeric array and make it countable.
+
+    For each row of X, `labels` holds 0 or 1 and `environments` a position in
+    `environment_labels`.
+    """
+    position, rows = sort_rows(labels, environments, len(environment_labels))
+    binning, stores = encode(
+        X,
+        position,
+        rows,
+        names=names,
+        max_thresholds=max_thresholds,
+        n_threads=count_threads(n_jobs),
+    )
+    return MemorySource(binning, stores, rows, classes, environment_labels)

@@ -1,0 +1,56 @@
+"""Rows in an order that makes counting simple: sorted by label, then environment.
+
+row          0    1    2    3    4         one segment per (label, environment):
+label        1    0    1    0    0         | 0,a | 0,b | 1,a | 1,b |
+environment  b    a    a    b    a           1 4    3     2     0     <- rows
+                                     bounds 0     2     3     4     5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import ROW_DTYPE
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some sorted rows: segment s holds `index[bounds[s]:bounds[s + 1]]`.
+
+    `index` is None when every row is meant; positions and rows are then the same.
+    """
+
+    index: NDArray[np.uint32] | None
+    bounds: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1])
+
+    def take(self, values: Array) -> Array:
+        """The values of these rows."""
+        return values if self.index is None else values[self.index]
+
+    def split(self, settled: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+        """Those that stay and those that leave, given which of these rows are settled."""
+        n_settled = np.concatenate(([0], np.cumsum(settled)))[self.bounds]
+        index = np.arange(len(self), dtype=ROW_DTYPE) if self.index is None else self.index
+        return Rows(index[~settled], self.bounds - n_settled), Rows(index[settled], n_settled)
+
+
+def sort_rows(
+    labels: Array, environments: Array, n_environments: int
+) -> tuple[NDArray[np.uint32], Rows]:
+    """Where each row goes when sorted by (label, environment), and the rows so sorted."""
+    n_cells = 2 * n_environments
+    cells = (labels * n_environments + environments).astype(np.min_scalar_type(n_cells))
+    position = np.empty(len(cells), dtype=ROW_DTYPE)
+    position[np.argsort(cells, kind="stable")] = np.arange(len(cells), dtype=ROW_DTYPE)
+    bounds = np.zeros(n_cells + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cells, minlength=n_cells), out=bounds[1:])
+    return position, Rows(None, bounds)

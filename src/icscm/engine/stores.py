@@ -1,0 +1,178 @@
+"""Stores: binned columns in memory, in the order of the sorted rows, that can be counted.
+
+`CodeStore` holds a bin number per cell, `BitStore` a bit per cell for two-valued columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import (
+    BLOCK_CELLS,
+    COUNT_DTYPE,
+    MAX_KEPT_CUBE_BYTES,
+    MIN_THREADED_CELLS,
+    ROW_DTYPE,
+    WORD_BITS,
+    WORD_DTYPE,
+)
+from icscm.engine import _kernels
+from icscm.engine.counts import CountArray, CountCube
+from icscm.engine.rows import Rows
+from icscm.engine.threads import run_tasks, split_evenly
+
+Array = NDArray[Any]
+
+
+class Store(Protocol):
+    """Binned columns that know which samples are still in play."""
+
+    features: NDArray[np.int64]
+
+    def find_codes(self, feature: int) -> Array:
+        """Bin numbers of one feature for all sorted rows."""
+        ...
+
+    def remove(self, left: Rows, in_play: Rows) -> None:
+        """`left` have just left; `in_play` are those that stay."""
+        ...
+
+    def counts(self) -> Iterator[CountCube]:
+        """The samples in play, a block of features at a time. Valid until the next `remove`."""
+        ...
+
+
+class CodeStore:
+    """Columns as bin numbers: one row of `codes` per feature, `n_bins` bins at the most."""
+
+    def __init__(
+        self, features: NDArray[np.int64], codes: Array, n_bins: int, rows: Rows, n_threads: int
+    ) -> None:
+        self.features = features
+        self._codes = codes
+        self._n_bins = n_bins
+        self._n_threads = n_threads
+        self._in_play = rows
+        self._left: list[Rows] = []
+        self._cube: CountArray | None = None
+
+    def find_codes(self, feature: int) -> Array:
+        column: Array = self._codes[np.searchsorted(self.features, feature)]
+        return column
+
+    def remove(self, left: Rows, in_play: Rows) -> None:
+        self._left.append(left)
+        self._in_play = in_play
+
+    def counts(self) -> Iterator[CountCube]:
+        n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
+        cube_bytes = len(self.features) * n_cells * np.dtype(COUNT_DTYPE).itemsize
+        kept = self._update_cube() if cube_bytes <= MAX_KEPT_CUBE_BYTES else None
+        for block in split_evenly(
+            len(self.features), -(-len(self.features) * n_cells // BLOCK_CELLS)
+        ):
+            segments = self._count(block) if kept is None else kept[block]
+            yield CountCube(self.features[block], _by_label_and_environment(segments))
+
+    def _update_cube(self) -> CountArray:
+        """The cube of all features: subtract those that left, or count those that stay.
+
+        Whichever are fewer: each sample leaves once, so all the steps of a fit together
+        count no more than twice the samples.
+        """
+        n_left = sum(map(len, self._left))
+        every_feature = slice(0, len(self.features))
+        if self._cube is None or n_left > len(self._in_play):
+            self._cube = self._count(every_feature)
+        else:
+            for left in self._left:
+                self._add_counts(every_feature, left, -1, self._cube)
+        self._left.clear()
+        return self._cube
+
+    def _count(self, block: slice) -> CountArray:
+        shape = (block.stop - block.start, self._n_bins, len(self._in_play.bounds) - 1)
+        cube = np.zeros(shape, dtype=COUNT_DTYPE)
+        self._add_counts(block, self._in_play, 1, cube)
+        return cube
+
+    def _add_counts(self, block: slice, rows: Rows, sign: int, cube: CountArray) -> None:
+        codes = self._codes[block]
+
+        def add_part(part: slice) -> None:
+            if rows.index is None:
+                _kernels.count_codes(codes[part], rows.bounds, cube[part])
+            else:
+                _kernels.count_codes_of_rows(codes[part], rows.index, rows.bounds, sign, cube[part])
+
+        _run_over_features(add_part, len(codes), len(codes) * len(rows), self._n_threads)
+
+
+class BitStore:
+    """Two-valued columns, 64 samples to a word; each segment starts a word of its own.
+
+    segment        | 0,a (70 samples)          | 0,b (3 samples)
+    words          | 1111..1 (64) | 111111.... | 111.....        dots: never set
+    word_bounds    0                           2               3
+    """
+
+    def __init__(self, features: NDArray[np.int64], rows: Rows, n_threads: int) -> None:
+        self.features = features
+        self._n_threads = n_threads
+        sizes = np.diff(rows.bounds)
+        self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
+        padding = np.repeat(self._word_bounds[:-1] * WORD_BITS - rows.bounds[:-1], sizes)
+        #: where the bit of each sorted row stands
+        self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
+        self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
+        in_play = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.uint8)
+        in_play[self.bits] = 1
+        self._in_play = np.packbits(in_play, bitorder="little").view(WORD_DTYPE)
+        self._n_in_play = sizes
+
+    def select(self, wanted: NDArray[np.bool_]) -> BitStore:
+        """This store without the unwanted features."""
+        if not wanted.all():
+            self.features, self.words = self.features[wanted], self.words[wanted]
+        return self
+
+    def find_codes(self, feature: int) -> Array:
+        words = self.words[np.searchsorted(self.features, feature)]
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[self.bits]
+
+    def remove(self, left: Rows, in_play: Rows) -> None:
+        _kernels.clear_bits(self._in_play, left.take(self.bits))
+        self._n_in_play = np.diff(in_play.bounds)
+
+    def counts(self) -> Iterator[CountCube]:
+        n_segments = len(self._n_in_play)
+        n_cells = len(self.features) * 2 * n_segments
+        for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
+            ones = self._count_ones(block)
+            segments = np.stack((self._n_in_play - ones, ones), axis=1)
+            yield CountCube(self.features[block], _by_label_and_environment(segments))
+
+    def _count_ones(self, block: slice) -> CountArray:
+        words = self.words[block]
+        ones = np.empty((len(words), len(self._n_in_play)), dtype=COUNT_DTYPE)
+
+        def count_part(part: slice) -> None:
+            _kernels.count_bits(words[part], self._in_play, self._word_bounds, ones[part])
+
+        _run_over_features(count_part, len(words), words.size, self._n_threads)
+        return ones
+
+
+def _by_label_and_environment(segments: CountArray) -> CountArray:
+    """(feature, bin, segment) as (feature, bin, label, environment)."""
+    return segments.reshape(*segments.shape[:2], 2, -1)
+
+
+def _run_over_features(function: Any, n_features: int, n_cells: int, n_threads: int) -> None:
+    """Threads over features, where there is enough to do to pay for starting them."""
+    n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
+    run_tasks(function, split_evenly(n_features, n_threads), n_threads)

@@ -1,0 +1,46 @@
+"""Threads over independent pieces of work. Results never depend on how many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Threads to use: all the process may use for None, counted from the end when negative.
+
+    >>> count_threads(3), count_threads(-1) == count_threads(None)
+    (3, True)
+    """
+    n_cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    if n_jobs is None:
+        return n_cores
+    return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+
+
+def run_tasks(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int
+) -> list[Result]:
+    """`function` of each task, in the order of the tasks; the first error is raised."""
+    tasks = list(tasks)
+    if n_threads == 1 or len(tasks) < 2:
+        return [function(task) for task in tasks]
+    with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
+        return list(pool.map(function, tasks))
+
+
+def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:
+    """`range(n)` in at most `n_parts` slices whose starts are multiples of `multiple`.
+
+    >>> split_evenly(20, 2, multiple=8)
+    [slice(0, 16, None), slice(16, 20, None)]
+    """
+    size = max(multiple, -(-n // n_parts // multiple) * multiple)
+    return [slice(start, min(n, start + size)) for start in range(0, n, size)]

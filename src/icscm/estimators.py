@@ -1,0 +1,316 @@
+"""The learners as scikit-learn estimators: parameters, validation, fitted state."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from icscm.engine.counts import CountSource
+from icscm.engine.memory import make_memory_source
+from icscm.environments import check_several, encode_environments, warn_of_sparse
+from icscm.exceptions import NoEnvironmentsWarning, NothingFoundWarning
+from icscm.models import RuleSet
+from icscm.rules import Rule
+from icscm.search import Settings, learn
+from icscm.stats.independence import IndependenceTest, make_test
+from icscm.trace import STOP_REASONS, Trace
+from icscm.validation import (
+    BOOLEAN,
+    LEVEL,
+    N_JOBS,
+    POSITIVE_NUMBER,
+    Allowed,
+    check_labels,
+    check_parameters,
+    check_table,
+    check_weights,
+    one_of,
+    whole_number,
+)
+
+Array = NDArray[Any]
+
+# Stands for "everything" in counts by environment when no environments were given.
+ALL_SAMPLES = "all"
+
+
+class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the two learners share: all but their parameters and what these mean."""
+
+    _allowed: ClassVar[dict[str, Allowed]] = {
+        "p": POSITIVE_NUMBER,
+        "model_type": one_of("conjunction", "disjunction"),
+        "max_rules": whole_number(1),
+        "max_thresholds": whole_number(1, or_none=True),
+        "n_jobs": N_JOBS,
+    }
+
+    p: float
+    model_type: str
+    max_rules: int
+    max_thresholds: int | None
+    feature_weights: Any
+    n_jobs: int | None
+
+    model_: RuleSet
+    trace_: Trace
+    classes_: Array
+    n_features_in_: int
+
+    def predict(self, X: Any) -> Array:
+        """The class of each row of X: the rule set's own verdict.
+
+        Only the model is used; environments are never needed to predict.
+        """
+        check_is_fitted(self)
+        verdict = self.model_.predict(check_table(self, X, reset=False))
+        predicted: Array = self.classes_[verdict.astype(np.intp)]
+        return predicted
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, from the training samples in the row's leaf.
+
+        (count + 1) / (samples + 2), so never 0 or 1. It can lean the other way than `predict`
+        where a leaf holds more samples of the other class than of the one it stands for.
+        """
+        check_is_fitted(self)
+        positive = self.model_.predict_proba(check_table(self, X, reset=False))
+        return np.column_stack((1.0 - positive, positive))
+
+    @property
+    def rules_(self) -> tuple[Rule, ...]:
+        """The model's rules, in the order in which they were chosen."""
+        check_is_fitted(self)
+        return self.model_.rules
+
+    @property
+    def features_used_(self) -> list[str | int]:
+        """The features in the model: names where X had names, positions otherwise."""
+        return list(dict.fromkeys(rule.feature for rule in self.rules_))
+
+    @property
+    def rule_importances_(self) -> NDArray[np.float64]:
+        """Each rule's share of the training samples that the rules settle correctly."""
+        check_is_fitted(self)
+        return self.model_.compute_importances()
+
+    @property
+    def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
+        """For each rule, others that would have settled exactly the same samples in its place."""
+        equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
+        return [equivalent[rule] for rule in self.rules_]
+
+    def _make_source(self, X: Any, y: Any, environments: Any) -> CountSource:
+        """Check the data and make it countable."""
+        table = check_table(self, X, reset=True)
+        labels, self.classes_ = check_labels(y, len(table))
+        numbers, environment_labels = np.zeros(len(table), dtype=np.int64), (ALL_SAMPLES,)
+        if environments is not None:
+            numbers, environment_labels = encode_environments(environments, len(table))
+        return make_memory_source(
+            table,
+            labels,
+            numbers,
+            classes=self.classes_.tolist(),
+            environment_labels=environment_labels,
+            names=self._get_names(),
+            max_thresholds=self.max_thresholds,
+            n_jobs=self.n_jobs,
+        )
+
+    def _learn(self, source: CountSource, **settings: Any) -> Self:
+        """Search the source and keep what was found."""
+        weights = check_weights(self.feature_weights, self.n_features_in_, self._get_names())
+        self.model_, self.trace_ = learn(
+            source,
+            Settings(
+                p=self.p,
+                model_type=self.model_type,
+                max_rules=self.max_rules,
+                feature_weights=weights,
+                **settings,
+            ),
+        )
+        if not self.model_.rules:
+            warnings.warn(
+                f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
+                f"{self.model_}. See trace_.last_look and trace_.nearest for what was refused.",
+                NothingFoundWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _get_names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names.tolist())
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class SCMClassifier(_CoverClassifier):
+    """Set Covering Machine: a short conjunction or disjunction of threshold rules (Algorithm 1).
+
+    Parameters
+    ----------
+    p : weight of a positive sample that a rule wrongly settles, against a negative one that it
+        settles rightly: the utility of a rule is |A| - p |B|.
+    model_type : `"conjunction"` or `"disjunction"`.
+    max_rules : number of rules at which the search stops.
+    max_thresholds : thresholds tried per feature; a feature with more values is cut at
+        quantiles. None tries every observed value.
+    feature_weights : preference for features, one number each or a mapping by name; the
+        utility of a rule is multiplied by its feature's weight (a loss divided). 0 excludes.
+    n_jobs : threads; None for all cores. The result does not depend on it.
+
+    Attributes
+    ----------
+    model_ : the fitted `Conjunction` or `Disjunction`; `str(model_)` reads as a rule.
+    trace_ : what each step of the search tried, chose and refused.
+    rules_, features_used_, rule_importances_, equivalent_rules_ : see the properties.
+    classes_ : the two labels; the second is the positive one.
+
+    Examples
+    --------
+    >>> from icscm import SCMClassifier
+    >>> X = [[20, 0], [70, 0], [70, 1], [65, 1]]
+    >>> print(SCMClassifier().fit(X, ["well", "well", "ill", "ill"]).model_)
+    x1 <= 0
+    """
+
+    def __init__(
+        self,
+        p: float = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
+        """Learn from X (rows x numeric features) and y (two classes).
+
+        `environments`, if given, only break down the counts in the trace: this learner does not
+        test them.
+        """
+        check_parameters(self, self._allowed)
+        return self._learn(self._make_source(X, y, environments))
+
+
+class ICSCMClassifier(_CoverClassifier):
+    """Invariant Causal Set Covering Machine: rules that hold in every environment (Algorithm 2).
+
+    A rule is refused when, among the samples it would settle, the label depends on the
+    environment: the test's p-value is not above `alpha`. Acceptance means *invariant across
+    these environments as far as this many samples can tell*, not proof of cause.
+
+    Parameters
+    ----------
+    p, model_type, max_rules, max_thresholds, feature_weights, n_jobs : as in `SCMClassifier`.
+    alpha : level of the tests. Larger refuses more rules and stops later.
+    test : `"chi2"` (Pearson, with Yates' correction for one degree of freedom), `"g"`,
+        `"fisher"`, or an object with `compute_p_values(tables)`, see
+        `icscm.stats.independence.IndependenceTest`.
+    stop : `"independence"` ends the search when the samples that remain no longer depend on the
+        environment (criterion (ii)); `"coverage"` goes on as the plain learner does.
+    pruning : remove features without which label and environment are still independent given
+        the other rules (Proposition 3.2).
+    min_samples_leaf : least number of samples that a rule must settle, and leave.
+    search : `"greedy"`, the paper's search.
+
+    Attributes
+    ----------
+    environments_ : the environments' labels, in the order of all counts; None if not given.
+    model_, trace_, rules_, features_used_, rule_importances_, equivalent_rules_, classes_ :
+        as in `SCMClassifier`.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=0)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> print(learner.model_)
+    A1 > 0 and A2 > 0
+    """
+
+    _allowed: ClassVar[dict[str, Allowed]] = _CoverClassifier._allowed | {
+        "alpha": LEVEL,
+        "stop": one_of("independence", "coverage"),
+        "pruning": BOOLEAN,
+        "min_samples_leaf": whole_number(1),
+        "search": one_of("greedy"),
+    }
+
+    def __init__(
+        self,
+        p: float = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+        alpha: float = 0.05,
+        test: str | IndependenceTest = "chi2",
+        stop: str = "independence",
+        pruning: bool = True,
+        min_samples_leaf: int = 1,
+        search: str = "greedy",
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.alpha = alpha
+        self.test = test
+        self.stop = stop
+        self.pruning = pruning
+        self.min_samples_leaf = min_samples_leaf
+        self.search = search
+
+    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
+        """Learn from X (rows x numeric features), y (two classes) and each row's environment.
+
+        `environments` holds one hashable label per row, of at least two distinct ones. Without
+        it nothing can be tested: `fit` warns and learns the plain set covering machine.
+        """
+        check_parameters(self, self._allowed)
+        test = make_test(self.test)
+        source = self._make_source(X, y, environments)
+        if environments is None:
+            warnings.warn(
+                "No environments were given, so nothing can be tested for invariance: "
+                "this is a plain set covering machine. Pass fit(X, y, environments=...).",
+                NoEnvironmentsWarning,
+                stacklevel=2,
+            )
+            self.environments_ = None
+            return self._learn(source, min_samples_leaf=self.min_samples_leaf)
+        check_several(source.environments)
+        warn_of_sparse(source)
+        self.environments_ = tuple(source.environments)
+        return self._learn(
+            source,
+            alpha=self.alpha,
+            test=test,
+            stop=self.stop,
+            pruning=self.pruning,
+            min_samples_leaf=self.min_samples_leaf,
+        )

@@ -1,0 +1,21 @@
+"""Errors and warnings that users may want to catch."""
+
+
+class IcscmError(ValueError):
+    """Something in the input cannot be used; the message says what, where and what to do."""
+
+
+class IcscmWarning(UserWarning):
+    """Base of all warnings of this package."""
+
+
+class NoEnvironmentsWarning(IcscmWarning):
+    """`fit` got no environments, so nothing could be tested for invariance."""
+
+
+class SparseEnvironmentWarning(IcscmWarning):
+    """An environment holds too few samples, or lacks a class, to say much about invariance."""
+
+
+class NothingFoundWarning(IcscmWarning):
+    """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""

@@ -1,0 +1,331 @@
+"""The greedy cover: Algorithms 1 and 2 of the paper, as a function of counts.
+
+The search never sees a row. It asks a `CountSource` for the cube of the samples still in play,
+computes the leaf that each candidate rule would create, and takes the allowed one of largest
+utility. A disjunction is learned as a conjunction on the inverted label, its rules negated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
+from icscm.engine.counts import BinnedRule, CountArray, CountSource, Cut, PatternTable
+from icscm.models import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
+from icscm.pruning import prune
+from icscm.rules import Rule
+from icscm.stats.independence import IndependenceTest, find_independent
+from icscm.stats.tables import LeafTables, compute_leaf_tables
+from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the search must know besides the counts.
+
+    Without a `test` nothing is refused for depending on the environment: the plain SCM.
+    """
+
+    p: float = 1.0
+    model_type: str = "conjunction"
+    max_rules: int = 10
+    alpha: float = 0.05
+    test: IndependenceTest | None = None
+    stop: str = "coverage"
+    pruning: bool = False
+    min_samples_leaf: int = 1
+    feature_weights: FloatArray | None = None
+
+
+def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
+    """Learn a model from counts; the trace tells how it came about."""
+    view = _ConjunctionView(source, inverted=settings.model_type == "disjunction")
+    cuts, trace = _grow(view, settings)
+    rules = [view.make_rule(cut) for cut in cuts]
+    kept = list(range(len(rules)))
+    leaves = [step.chosen.leaf for step in trace.steps]
+    leaves.append(
+        trace.steps[-1].remaining if trace.steps else freeze_counts(source.count_totals())
+    )
+    if settings.pruning and settings.test is not None:
+        table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
+        kept, tests = prune(table, [rule.feature for rule in rules], settings.alpha)
+        leaves = freeze_counts(compute_leaves(table, kept))
+        trace = replace(trace, pruning=tuple(tests))
+    model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), tuple(leaves))
+    return model, trace
+
+
+def compute_leaves(table: PatternTable, rules: Sequence[int]) -> CountArray:
+    """Counts (leaf, label, environment) of the conjunction of some of the table's rules."""
+    truth = table.patterns[:, list(rules)]
+    ends = np.zeros((len(truth), 1), dtype=np.bool_)
+    first_false = np.hstack((truth, ends)).argmin(axis=1)
+    leaves = np.zeros((len(rules) + 1, *table.counts.shape[1:]), dtype=table.counts.dtype)
+    np.add.at(leaves, first_false, table.counts)
+    return leaves
+
+
+def _grow(view: _ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]:
+    """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
+    cuts: list[Cut] = []
+    steps: list[Step] = []
+    last_look: Look | None = None
+    nearest: tuple[Refusal, ...] = ()
+    remaining = view.count_totals()
+    while (reason := _find_reason_to_stop(steps, remaining, settings)) is None:
+        best, look = _look(view, remaining, settings)
+        if not best.ties:
+            reason, last_look = "no_candidate", look
+            nearest = _find_nearest(view, remaining, settings)
+            break
+        cut, leaf = min(best.ties, key=lambda tie: tie[0])
+        equivalent = _find_equivalent(view, best)
+        view.source.keep(view.make_binned_rule(cut))
+        remaining = remaining - leaf
+        cuts.append(cut)
+        steps.append(
+            Step(
+                chosen=_describe(view, cut, best.utility, leaf, settings),
+                remaining=view.as_given(remaining),
+                p_value_remaining=_compute_p_value(remaining, settings),
+                look=look,
+                equivalent=equivalent,
+                n_tied=best.n_ties,
+            )
+        )
+    return cuts, Trace(
+        steps=tuple(steps),
+        stop_reason=reason,
+        last_look=last_look,
+        nearest=nearest,
+        pruning=(),
+        classes=tuple(view.source.classes),
+        environments=tuple(view.source.environments),
+        alpha=None if settings.test is None else settings.alpha,
+        notes=tuple(view.source.notes),
+    )
+
+
+def _find_reason_to_stop(
+    steps: Sequence[Step], remaining: CountArray, settings: Settings
+) -> str | None:
+    """Criterion (ii) and the two bounds of the loop; the first rule is always tried."""
+    if remaining[0].sum() == 0:
+        return "covered"
+    if steps and settings.stop == "independence":
+        p_value = steps[-1].p_value_remaining
+        if p_value is not None and p_value > settings.alpha:
+            return "independence"
+    return "max_rules" if len(steps) == settings.max_rules else None
+
+
+class _ConjunctionView:
+    """The source as one who learns a conjunction sees it: for a disjunction, labels inverted."""
+
+    def __init__(self, source: CountSource, inverted: bool) -> None:
+        self.source = source
+        self._inverted = inverted
+
+    def count_totals(self) -> CountArray:
+        return self._flip(self.source.count_totals())
+
+    def leaf_tables(self) -> Iterator[LeafTables]:
+        for cube in self.source.counts():
+            yield compute_leaf_tables(replace(cube, counts=self._flip(cube.counts)))
+
+    def as_given(self, counts: CountArray) -> LeafCounts:
+        """Counts by the labels as the user knows them, in plain values."""
+        frozen: LeafCounts = freeze_counts(self._flip(counts))
+        return frozen
+
+    def make_rule(self, cut: Cut) -> Rule:
+        """The rule as the model prints it."""
+        rule = self.source.candidates.make_rule(cut)
+        return rule.negate() if self._inverted else rule
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule:
+        return self.source.candidates.make_binned_rule(cut)
+
+    def _flip(self, counts: CountArray) -> CountArray:
+        return counts[..., ::-1, :] if self._inverted else counts
+
+
+@dataclass
+class _Block:
+    """The candidates of one block of features, judged."""
+
+    leaves: LeafTables
+    utility: FloatArray
+    margin: NDArray[np.int64]
+    is_candidate: BoolArray
+    is_small: BoolArray
+    is_dependent: BoolArray
+
+
+@dataclass
+class _Best:
+    """The best key so far, its first holders with their leaves, and how many there are."""
+
+    utility: float = -np.inf
+    margin: float = -np.inf
+    ties: list[tuple[Cut, CountArray]] = field(default_factory=list)
+    n_ties: int = 0
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """A refused candidate before it is described."""
+
+    cut: Cut
+    utility: float
+    margin: int
+    reason: str
+    leaf: CountArray
+    p_value: float | None = None
+
+    def rank(self) -> tuple[float, int, Cut]:
+        """Sorts the largest utility first, then as ties are broken."""
+        return -self.utility, -self.margin, self.cut
+
+
+def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
+    """Utility of every candidate, and whether it may be added."""
+    by_label = leaves.tables.sum(axis=2)
+    negatives, positives = by_label[:, 0], by_label[:, 1]
+    size = negatives + positives
+    utility = negatives - settings.p * positives
+    is_candidate = (negatives > 0) & (size < remaining.sum())
+    if settings.feature_weights is not None:
+        weights = settings.feature_weights[leaves.find_features()]
+        is_candidate &= weights > 0
+        utility = _apply_weights(utility, weights)
+    is_small = is_candidate & (np.minimum(size, remaining.sum() - size) < settings.min_samples_leaf)
+    is_dependent = np.zeros_like(is_small)
+    if settings.test is not None:
+        tested = np.flatnonzero(is_candidate & ~is_small)
+        is_dependent[tested] = ~find_independent(
+            settings.test, leaves.tables[tested], settings.alpha
+        )
+    return _Block(leaves, utility, negatives - positives, is_candidate, is_small, is_dependent)
+
+
+def _apply_weights(utility: FloatArray, weights: FloatArray) -> FloatArray:
+    """A larger weight always helps: it multiplies a gain and divides a loss."""
+    safe = np.where(weights > 0, weights, 1.0)
+    return np.where(utility >= 0, utility * safe, utility / safe)
+
+
+def _look(view: _ConjunctionView, remaining: CountArray, settings: Settings) -> tuple[_Best, Look]:
+    """All candidates once: the best allowed one with its ties, and a record of the refused."""
+    best = _Best()
+    n_candidates = 0
+    n_refused = dict.fromkeys(REFUSALS, 0)
+    refused: list[_Refused] = []
+    for leaves in view.leaf_tables():
+        block = _judge(leaves, remaining, settings)
+        n_candidates += int(block.is_candidate.sum())
+        n_refused["dependent"] += int(block.is_dependent.sum())
+        n_refused["small"] += int(block.is_small.sum())
+        best = _update_best(best, block)
+        refused = sorted(refused + _find_best_refused(block), key=_Refused.rank)[:N_REFUSED_KEPT]
+    return best, Look(n_candidates, n_refused, _describe_refused(view, refused, settings))
+
+
+def _update_best(best: _Best, block: _Block) -> _Best:
+    """The better of the best so far and the block's best; joined where they tie."""
+    allowed = np.flatnonzero(block.is_candidate & ~block.is_small & ~block.is_dependent)
+    if len(allowed) == 0:
+        return best
+    allowed = allowed[block.utility[allowed] == block.utility[allowed].max()]
+    allowed = allowed[block.margin[allowed] == block.margin[allowed].max()]
+    key = float(block.utility[allowed[0]]), int(block.margin[allowed[0]])
+    if key < (best.utility, best.margin):
+        return best
+    if key > (best.utility, best.margin):
+        best = _Best(*key)
+    first = allowed[: MAX_EQUIVALENT_RULES + 1]
+    best.ties += [(block.leaves.locate(one), block.leaves.tables[one].copy()) for one in first]
+    best.n_ties += len(allowed)
+    return best
+
+
+def _find_best_refused(block: _Block) -> list[_Refused]:
+    """The refused candidates of largest utility in a block."""
+    refused = np.flatnonzero(block.is_small | block.is_dependent)
+    if len(refused) > N_REFUSED_KEPT:
+        utility = block.utility[refused]
+        refused = refused[utility >= np.partition(utility, -N_REFUSED_KEPT)[-N_REFUSED_KEPT]]
+    order = np.lexsort((refused, -block.margin[refused], -block.utility[refused]))
+    return [
+        _Refused(
+            cut=block.leaves.locate(one),
+            utility=float(block.utility[one]),
+            margin=int(block.margin[one]),
+            reason="small" if block.is_small[one] else "dependent",
+            leaf=block.leaves.tables[one].copy(),
+        )
+        for one in refused[order[:N_REFUSED_KEPT]]
+    ]
+
+
+def _find_nearest(
+    view: _ConjunctionView, remaining: CountArray, settings: Settings
+) -> tuple[Refusal, ...]:
+    """The candidates refused for dependence whose p-values came nearest to alpha."""
+    nearest: list[_Refused] = []
+    for leaves in view.leaf_tables():
+        block = _judge(leaves, remaining, settings)
+        refused = np.flatnonzero(block.is_dependent)
+        if settings.test is None or len(refused) == 0:
+            continue
+        p_values = settings.test.compute_p_values(leaves.tables[refused])
+        for one in np.lexsort((refused, -p_values))[:N_REFUSED_KEPT]:
+            found = refused[one]
+            cut, leaf = leaves.locate(found), leaves.tables[found].copy()
+            utility, margin = float(block.utility[found]), int(block.margin[found])
+            nearest.append(_Refused(cut, utility, margin, "dependent", leaf, float(p_values[one])))
+        nearest = sorted(nearest, key=lambda each: (-(each.p_value or 0.0), each.cut))
+        nearest = nearest[:N_REFUSED_KEPT]
+    return _describe_refused(view, nearest, settings)
+
+
+def _find_equivalent(view: _ConjunctionView, best: _Best) -> tuple[Rule, ...]:
+    """The rules that tie with the chosen one and settle the very same samples."""
+    (chosen, leaf), *others = sorted(best.ties, key=lambda tie: tie[0])
+    alike = [cut for cut, table in others if np.array_equal(table, leaf)][:MAX_EQUIVALENT_RULES]
+    if not alike:
+        return ()
+    same = view.source.find_same_coverage(
+        view.make_binned_rule(chosen), [view.make_binned_rule(cut) for cut in alike]
+    )
+    return tuple(view.make_rule(cut) for cut, is_same in zip(alike, same, strict=True) if is_same)
+
+
+def _describe(
+    view: _ConjunctionView, cut: Cut, utility: float, leaf: CountArray, settings: Settings
+) -> Candidate:
+    p_value = _compute_p_value(leaf, settings)
+    return Candidate(view.make_rule(cut), float(utility), p_value, view.as_given(leaf))
+
+
+def _describe_refused(
+    view: _ConjunctionView, refused: Sequence[_Refused], settings: Settings
+) -> tuple[Refusal, ...]:
+    return tuple(
+        Refusal(_describe(view, each.cut, each.utility, each.leaf, settings), each.reason)
+        for each in refused
+    )
+
+
+def _compute_p_value(table: CountArray, settings: Settings) -> float | None:
+    if settings.test is None:
+        return None
+    return float(settings.test.compute_p_values(table[np.newaxis])[0])

@@ -1,0 +1,1 @@
+"""Statistics of counts: leaf tables from the cube, and tests of label against environment."""

@@ -1,0 +1,165 @@
+"""Tests of independence between label and environment on 2 x K tables of counts.
+
+The null hypothesis is always *independent*: a small p-value says that the label's
+rate differs between environments. Rows and columns without samples do not count towards
+the degrees of freedom, and a table with none left has p-value 1: it cannot tell, and never NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from icscm.engine.counts import CountArray
+from icscm.exceptions import IcscmError
+from icscm.stats.exact import compute_exact_p_values
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@runtime_checkable
+class IndependenceTest(Protocol):
+    """What a test of your own must offer to be passed as `test=`.
+
+    `tables` is an integer array (n, 2, K): for each of n leaves the samples by label and
+    environment. Return n p-values in [0, 1], never NaN. `icscm.testing.check_independence_test`
+    tells whether an object keeps to this.
+
+    >>> class AlwaysIndependent:
+    ...     def compute_p_values(self, tables):
+    ...         return np.ones(len(tables))
+    >>> isinstance(AlwaysIndependent(), IndependenceTest)
+    True
+    """
+
+    def compute_p_values(self, tables: CountArray) -> FloatArray: ...
+
+
+class _StatisticTest:
+    """A test whose statistic is compared with a critical value: no p-value per candidate."""
+
+    def compute_statistics(self, tables: CountArray) -> FloatArray:
+        raise NotImplementedError
+
+    def compute_p_values(self, tables: CountArray) -> FloatArray:
+        return compute_upper_tail(self.compute_statistics(tables), compute_dof(tables))
+
+    def find_independent(self, tables: CountArray, alpha: float) -> BoolArray:
+        """Which tables have a p-value above alpha."""
+        dof = compute_dof(tables)
+        # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
+        critical = np.append(np.inf, special.chdtri(np.arange(1, tables.shape[2]), alpha))
+        independent: BoolArray = self.compute_statistics(tables) < critical[dof]
+        return independent
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class ChiSquaredTest(_StatisticTest):
+    """Pearson's chi-squared; with Yates' correction when there is one degree of freedom."""
+
+    def __init__(self, yates: bool = True) -> None:
+        self.yates = yates
+
+    def compute_statistics(self, tables: CountArray) -> FloatArray:
+        sizes = tables.sum(axis=1)
+        totals = sizes.sum(axis=1)
+        rate = tables[:, 1].sum(axis=1) / np.maximum(totals, 1)
+        # both rows are off by the same amount, in opposite directions
+        off = np.abs(tables[:, 1] - sizes * rate[:, None])
+        if self.yates:
+            off -= np.where(compute_dof(tables) == 1, 0.5, 0.0)[:, None]
+            np.maximum(off, 0.0, out=off)
+        variance = sizes * (rate * (1.0 - rate))[:, None]
+        terms = np.divide(off**2, variance, out=np.zeros_like(off), where=variance > 0)
+        statistics: FloatArray = terms.sum(axis=1)
+        return statistics
+
+    def __repr__(self) -> str:
+        return f"ChiSquaredTest(yates={self.yates})"
+
+
+class GTest(_StatisticTest):
+    """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction."""
+
+    def compute_statistics(self, tables: CountArray) -> FloatArray:
+        n = tables.astype(np.float64)
+        inner = special.xlogy(n, n).sum(axis=(1, 2))
+        columns, rows = n.sum(axis=1), n.sum(axis=2)
+        totals = rows.sum(axis=1)
+        outer = special.xlogy(columns, columns).sum(axis=1) + special.xlogy(rows, rows).sum(axis=1)
+        statistics: FloatArray = 2.0 * (inner - outer + special.xlogy(totals, totals))
+        # rounding may leave a hair below zero
+        return np.maximum(statistics, 0.0)
+
+
+class FisherTest:
+    """Fisher's exact test; Pearson's chi-squared where a table has too many relatives to list.
+
+    With two environments it is always exact. With more it sums over all tables of the same
+    margins (Freeman and Halton) while there are at most `MAX_EXACT_TABLES`, that is, where
+    counts are small; beyond that the approximation is good.
+    """
+
+    def compute_p_values(self, tables: CountArray) -> FloatArray:
+        exact = compute_exact_p_values(tables)
+        unlisted = np.isnan(exact)
+        exact[unlisted] = ChiSquaredTest(yates=False).compute_p_values(tables[unlisted])
+        return exact
+
+    def __repr__(self) -> str:
+        return "FisherTest()"
+
+
+_BY_NAME: dict[str, type[Any]] = {"chi2": ChiSquaredTest, "g": GTest, "fisher": FisherTest}
+
+
+def make_test(test: str | IndependenceTest) -> IndependenceTest:
+    """The test of that name, or the caller's own object."""
+    if isinstance(test, str) and test in _BY_NAME:
+        made: IndependenceTest = _BY_NAME[test]()
+        return made
+    if isinstance(test, IndependenceTest) and not isinstance(test, type):
+        return test
+    raise IcscmError(
+        f"test must be one of {', '.join(map(repr, _BY_NAME))} or an object with a method "
+        f"compute_p_values(tables) (see icscm.stats.independence.IndependenceTest); got {test!r}"
+    )
+
+
+def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
+    """Which tables have a p-value above alpha, by the cheapest way the test knows."""
+    if isinstance(test, _StatisticTest):
+        return test.find_independent(tables, alpha)
+    return test.compute_p_values(tables) > alpha
+
+
+def compute_dof(tables: CountArray) -> NDArray[np.int64]:
+    """(rows with samples - 1) x (columns with samples - 1), never below 0."""
+    n_rows = (tables.sum(axis=2) > 0).sum(axis=1)
+    n_columns = (tables.sum(axis=1) > 0).sum(axis=1)
+    dof: NDArray[np.int64] = np.maximum(n_rows - 1, 0) * np.maximum(n_columns - 1, 0)
+    return dof
+
+
+def compute_upper_tail(statistics: FloatArray, dof: NDArray[np.int64]) -> FloatArray:
+    """Chance that chi-squared exceeds the statistic; 1 with no degree of freedom."""
+    tail: FloatArray = special.chdtrc(np.maximum(dof, 1), statistics)
+    return np.where(dof > 0, tail, 1.0)
+
+
+def compute_conditional_g(tables: CountArray) -> tuple[float, int, float]:
+    """G-test of label against environment within strata: (statistic, dof, p-value).
+
+    Statistics and degrees of freedom add up over the strata; a stratum that is empty, pure or
+    of a single environment carries neither.
+    """
+    statistic = float(GTest().compute_statistics(tables).sum())
+    dof = int(compute_dof(tables).sum())
+    p_value = compute_upper_tail(np.array([statistic]), np.array([dof]))[0]
+    return statistic, dof, float(p_value)

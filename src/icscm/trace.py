@@ -1,0 +1,188 @@
+"""What the search did and why: the one source for reports and debugging.
+
+Everything is plain immutable values, so two traces can be compared with `==`. Counts are by
+label (in the order of the classes) and environment. p-values are None where nothing was tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from icscm.models import LeafCounts
+from icscm.rules import Rule
+
+if TYPE_CHECKING:
+    import pandas
+
+# Why a search ended, in words that complete "the search stopped because ...".
+STOP_REASONS = {
+    "covered": "no sample is left for another rule to settle correctly",
+    "independence": "what remains no longer depends on the environment",
+    "max_rules": "the largest allowed number of rules was reached",
+    "no_candidate": "no candidate rule was left that may be added",
+}
+
+# Why a candidate was not allowed.
+REFUSALS = {
+    "dependent": "the label depends on the environment in its leaf",
+    "small": "its leaf, or what would remain, has fewer than min_samples_leaf samples",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One rule that a step looked at."""
+
+    rule: Rule
+    utility: float
+    p_value: float | None
+    leaf: LeafCounts
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A candidate that was not allowed, and why (a key of `REFUSALS`)."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at all candidates.
+
+    `n_refused` counts refusals by reason, `best_refused` are those of largest utility.
+    """
+
+    n_candidates: int
+    n_refused: dict[str, int]
+    best_refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule added to the model.
+
+    `remaining` and `p_value_remaining` tell of the samples that no rule has settled so far
+    (criterion (ii)). `n_tied` candidates shared the largest utility, the chosen one included;
+    `equivalent` are those of them that would have settled exactly the same samples.
+    """
+
+    chosen: Candidate
+    remaining: LeafCounts
+    p_value_remaining: float | None
+    look: Look
+    equivalent: tuple[Rule, ...]
+    n_tied: int
+
+
+@dataclass(frozen=True)
+class PruningTest:
+    """One conditional test of Proposition 3.2: label against environment without a feature."""
+
+    round: int
+    feature: str | int
+    statistic: float
+    dof: int
+    p_value: float
+    removed: bool
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The whole search.
+
+    `last_look` is the look that found no candidate to add, if the search ended so, and
+    `nearest` the refused candidates whose p-values came nearest to alpha at that look.
+    """
+
+    steps: tuple[Step, ...]
+    stop_reason: str
+    last_look: Look | None
+    nearest: tuple[Refusal, ...]
+    pruning: tuple[PruningTest, ...]
+    classes: tuple[Any, ...]
+    environments: tuple[Any, ...]
+    alpha: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def stop_text(self) -> str:
+        """Why the search ended, as a sentence."""
+        return f"The search stopped because {STOP_REASONS[self.stop_reason]}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, rules as text."""
+        plain: dict[str, Any] = _as_plain(self)
+        return plain
+
+    def to_frame(self, what: str = "steps") -> pandas.DataFrame:
+        """A table of the `"steps"`, the `"refused"` candidates or the `"pruning"` tests."""
+        import pandas
+
+        makers = {
+            "steps": self._step_rows,
+            "refused": self._refused_rows,
+            "pruning": self._pruning_rows,
+        }
+        if what not in makers:
+            raise ValueError(f"to_frame gives {', '.join(map(repr, makers))}, not {what!r}")
+        return pandas.DataFrame(makers[what]())
+
+    def _step_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "step": number,
+                "rule": str(step.chosen.rule),
+                "feature": step.chosen.rule.feature,
+                "utility": step.chosen.utility,
+                **self._p_value("p_value", step.chosen.p_value),
+                **self._p_value("p_value_remaining", step.p_value_remaining),
+                "n_candidates": step.look.n_candidates,
+                "n_refused": sum(step.look.n_refused.values()),
+                "n_tied": step.n_tied,
+                "n_equivalent": len(step.equivalent),
+                **self._count_columns("leaf", step.chosen.leaf),
+                **self._count_columns("remaining", step.remaining),
+            }
+            for number, step in enumerate(self.steps, start=1)
+        ]
+
+    def _refused_rows(self) -> list[dict[str, Any]]:
+        looks = [step.look for step in self.steps] + [self.last_look] * (self.last_look is not None)
+        return [
+            {
+                "step": number,
+                "rule": str(refusal.candidate.rule),
+                "reason": refusal.reason,
+                "utility": refusal.candidate.utility,
+                **self._p_value("p_value", refusal.candidate.p_value),
+                **self._count_columns("leaf", refusal.candidate.leaf),
+            }
+            for number, look in enumerate(looks, start=1)
+            if look is not None
+            for refusal in look.best_refused
+        ]
+
+    def _pruning_rows(self) -> list[dict[str, Any]]:
+        return [asdict(test) for test in self.pruning]
+
+    def _p_value(self, name: str, value: float | None) -> dict[str, float]:
+        return {} if value is None else {name: value}
+
+    def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
+        return {
+            f"{prefix} {label} in {environment}": counts[i][j]
+            for i, label in enumerate(self.classes)
+            for j, environment in enumerate(self.environments)
+        }
+
+
+def _as_plain(value: Any) -> Any:
+    """Dataclasses as dicts, rules as text, tuples as lists."""
+    if isinstance(value, Rule):
+        return str(value)
+    if is_dataclass(value):
+        return {each.name: _as_plain(getattr(value, each.name)) for each in fields(value)}
+    return [_as_plain(each) for each in value] if isinstance(value, tuple) else value

@@ -1,0 +1,197 @@
+"""Bad input gets one clear sentence: what was wrong, where, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from icscm.exceptions import IcscmError
+
+Array = NDArray[Any]
+
+# How many names of columns an error lists.
+_N_NAMED = 5
+
+
+def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
+    """X as a finite numeric array; sets or checks the number and names of its columns."""
+    _check_column_types(X)
+    table: Array = validate_data(
+        estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_features=1
+    )
+    table = _to_supported_dtype(table)
+    _check_finite(table, getattr(estimator, "feature_names_in_", None))
+    return table
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
+    """Labels as 0 and 1, and the two classes; the second is the positive one."""
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise IcscmError(f"y has {len(y)} entries but X has {n_rows} rows; give one per row")
+    is_missing = _find_missing(y)
+    if is_missing.any():
+        raise IcscmError(
+            f"y is missing (None or NaN) in {is_missing.sum()} rows, the first of them row "
+            f"{int(np.argmax(is_missing))}; drop these rows"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise IcscmError("y contains infinity; labels must be two distinct finite values")
+    check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise IcscmError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)} with {len(classes)} classes; merge them into two, or fit one "
+            "model per class"
+        )
+    if len(classes) < 2:
+        raise IcscmError(
+            f"y holds a single class, {classes[0]!r}; learning needs samples of two classes"
+        )
+    return labels.astype(np.int64), classes
+
+
+def check_weights(
+    weights: Any, n_features: int, names: Sequence[str] | None
+) -> NDArray[np.float64] | None:
+    """Feature weights as an array; a mapping gives them by name, 1 where it is silent."""
+    if weights is None:
+        return None
+    if isinstance(weights, Mapping):
+        known = {name: i for i, name in enumerate(range(n_features) if names is None else names)}
+        unknown = [name for name in weights if name not in known]
+        if unknown:
+            raise IcscmError(
+                f"feature_weights names features that X does not have: {_list(unknown)}"
+            )
+        full = np.ones(n_features)
+        for name, weight in weights.items():
+            full[known[name]] = weight
+        weights = full
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n_features,):
+        raise IcscmError(
+            f"feature_weights must hold one weight for each of the {n_features} features, "
+            f"got shape {weights.shape}"
+        )
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise IcscmError("feature_weights must be finite and not negative (0 excludes a feature)")
+    checked: NDArray[np.float64] = weights
+    return checked
+
+
+# A parameter's allowed values in words, and the check.
+Allowed = tuple[str, Callable[[Any], bool]]
+
+
+def one_of(*choices: Any) -> Allowed:
+    """Any of a few words."""
+    return f"one of {', '.join(map(repr, choices))}", lambda value: any(
+        value is choice or (isinstance(value, str) and value == choice) for choice in choices
+    )
+
+
+def whole_number(least: int, *, or_none: bool = False) -> Allowed:
+    """An integer with a lower bound."""
+    return (
+        f"a whole number of at least {least}{' or None' * or_none}",
+        lambda value: (or_none and value is None) or (_is_integer(value) and value >= least),
+    )
+
+
+POSITIVE_NUMBER: Allowed = (
+    "a finite number greater than 0",
+    lambda value: _is_real(value) and 0 < value < np.inf,
+)
+LEVEL: Allowed = (
+    "a number between 0 and 1, both excluded",
+    lambda value: _is_real(value) and 0 < value < 1,
+)
+BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
+N_JOBS: Allowed = (
+    "None, or a whole number other than 0",
+    lambda value: value is None or (_is_integer(value) and value != 0),
+)
+
+
+def check_parameters(estimator: BaseEstimator, allowed: Mapping[str, Allowed]) -> None:
+    """Raise for the first parameter whose value is not allowed."""
+    for name, (description, is_allowed) in allowed.items():
+        value = getattr(estimator, name)
+        if not is_allowed(value):
+            raise IcscmError(f"{name} must be {description}; got {value!r}")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check_column_types(X: Any) -> None:
+    """Name the columns of a frame that are not numbers or booleans."""
+    if not nw.dependencies.is_into_dataframe(X):
+        return
+    schema = nw.from_native(X).schema
+    wrong = [
+        f"{name!r} ({dtype})"
+        for name, dtype in schema.items()
+        if not (dtype.is_numeric() or dtype == nw.Boolean)
+    ]
+    if wrong:
+        raise IcscmError(
+            f"X has columns that are neither numbers nor booleans: {_list(wrong, quote=False)}; "
+            "encode them as numbers or leave them out"
+        )
+
+
+def _to_supported_dtype(table: Array) -> Array:
+    """Booleans as bytes, half and long floats as the nearest the engine has."""
+    if table.dtype.kind == "b":
+        return table.view(np.uint8)
+    if table.dtype.kind == "f" and table.dtype not in (np.float32, np.float64):
+        return table.astype(np.float32 if table.dtype == np.float16 else np.float64)
+    return table
+
+
+def _check_finite(table: Array, names: Sequence[str] | None) -> None:
+    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
+    with np.errstate(over="ignore", invalid="ignore"):
+        if table.dtype.kind != "f" or np.isfinite(np.sum(table)):
+            return
+    bad = np.flatnonzero([not np.isfinite(table[:, j]).all() for j in range(table.shape[1])])
+    if len(bad):
+        has_nan = bool(np.isnan(table[:, bad]).any())
+        columns = [j if names is None else names[j] for j in bad.tolist()]
+        raise IcscmError(
+            f"X contains {'NaN' if has_nan else 'infinity'} in {_plural(len(bad), 'column')} "
+            f"{_list(columns)}; fill in or drop these values"
+        )
+
+
+def _find_missing(y: Array) -> NDArray[np.bool_]:
+    import pandas
+
+    missing: NDArray[np.bool_] = np.asarray(pandas.isna(y))
+    return missing
+
+
+def _plural(n: int, noun: str) -> str:
+    return noun if n == 1 else f"{n} {noun}s:"
+
+
+def _list(items: Sequence[Any], *, quote: bool = True) -> str:
+    shown = [repr(item) if quote else str(item) for item in items[:_N_NAMED]]
+    n_more = len(items) - len(shown)
+    return ", ".join(shown) + (f" and {n_more} more" if n_more else "")
