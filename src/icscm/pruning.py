@@ -8,7 +8,7 @@ from dataclasses import replace
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
 from icscm.engine.patterns import merge_patterns
-from icscm.stats.independence import compute_conditional_g
+from icscm.stats.independence import compute_conditional_g, exceeds
 from icscm.trace import PruningTest
 
 
@@ -27,7 +27,7 @@ def prune(
     while len({features[i] for i in kept}) > 1:
         round_tests = _test_each_feature(table, features, kept, number=_next_round(tests))
         last = max(range(len(round_tests)), key=lambda i: (_rounded(round_tests[i]), i))
-        is_removed = round_tests[last].p_value > alpha
+        is_removed = bool(exceeds(round_tests[last].p_value, alpha))
         round_tests[last] = replace(round_tests[last], removed=is_removed)
         tests += round_tests
         if not is_removed:

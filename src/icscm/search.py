@@ -18,7 +18,7 @@ from icscm.engine.counts import BinnedRule, CountArray, CountSource, Cut, Patter
 from icscm.models import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
 from icscm.pruning import prune
 from icscm.rules import Rule
-from icscm.stats.independence import IndependenceTest, find_independent
+from icscm.stats.independence import IndependenceTest, exceeds, find_independent
 from icscm.stats.tables import LeafTables, compute_leaf_tables
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
@@ -122,7 +122,7 @@ def _find_reason_to_stop(
         return "covered"
     if steps and settings.stop == "independence":
         p_value = steps[-1].p_value_remaining
-        if p_value is not None and p_value > settings.alpha:
+        if p_value is not None and exceeds(p_value, settings.alpha):
             return "independence"
     return "max_rules" if len(steps) == settings.max_rules else None
 

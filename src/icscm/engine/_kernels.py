@@ -124,8 +124,12 @@ def code_columns(X, position, columns, edges, n_edges, known, highest, codes, su
 
 
 @njit(cache=True, nogil=True)
-def pack_columns(X, bit_position, columns, lowest, highest, words, surprised):
-    """Set the bit of each sample whose value is the column's greater one."""
+def pack_columns(X, bit_position, columns, edge, known, highest, words, surprised):
+    """Set the bit of each sample whose value is above the column's one edge.
+
+    Where `known[k]` is set, the column was taken to hold just its edge and `highest[k]`;
+    `surprised[k]` is set when it does not.
+    """
     for start in range(0, X.shape[0], ROW_BLOCK):
         stop = min(X.shape[0], start + ROW_BLOCK)
         for k in range(columns.shape[0]):
@@ -134,11 +138,11 @@ def pack_columns(X, bit_position, columns, lowest, highest, words, surprised):
             n_surprises = 0
             for i in range(start, stop):
                 value = X[i, column]
-                is_high = value == highest[k]
-                n_surprises += (not is_high) & (value != lowest[k])
+                n_surprises += (value != edge[k]) & (value != highest[k])
                 bit = bit_position[i]
-                out[bit >> _WORD_SHIFT] |= np.uint64(is_high) << np.uint64(bit & _BIT_MASK)
-            if n_surprises > 0:
+                is_above = np.uint64(value > edge[k])
+                out[bit >> _WORD_SHIFT] |= is_above << np.uint64(bit & _BIT_MASK)
+            if known[k] and n_surprises > 0:
                 surprised[k] = True
 
 

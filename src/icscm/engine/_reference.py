@@ -47,7 +47,8 @@ def pack_columns(
     X: Array,
     bit_position: Array,
     columns: Array,
-    lowest: Array,
+    edge: Array,
+    known: Array,
     highest: Array,
     words: Array,
     surprised: Array,
@@ -55,9 +56,9 @@ def pack_columns(
     for k, column in enumerate(columns):
         values = X[:, column]
         bits = np.zeros(words.shape[1] * 64, dtype=np.uint8)
-        bits[bit_position] = values == highest[k]
+        bits[bit_position] = values > edge[k]
         words[k] = np.packbits(bits, bitorder="little").view(np.uint64)
-        if not np.isin(values, [lowest[k], highest[k]]).all():
+        if known[k] and not np.isin(values, [edge[k], highest[k]]).all():
             surprised[k] = True
 
 

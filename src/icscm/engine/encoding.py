@@ -72,13 +72,13 @@ class _Coder:
         self.surprises: list[int] = []
 
     def pack(self, columns: Columns) -> list[Store]:
-        """Two-valued columns, a bit a cell."""
+        """Columns of two bins, a bit a cell."""
         if len(columns) == 0:
             return []
         store = BitStore(columns, self.rows, self.n_threads)
         bit_position = store.bits[self.position]
-        lowest = np.array([self.plan.edges[column][0] for column in columns], dtype=self.X.dtype)
-        highest = self.plan.highest[columns]
+        edge = np.array([self.plan.edges[column][0] for column in columns], dtype=self.X.dtype)
+        known, highest = self.plan.known[columns], self.plan.highest[columns]
         surprised = np.zeros(len(columns), dtype=np.bool_)
 
         def pack_part(part: slice) -> None:
@@ -86,7 +86,8 @@ class _Coder:
                 self.X,
                 bit_position,
                 columns[part],
-                lowest[part],
+                edge[part],
+                known[part],
                 highest[part],
                 store.words[part],
                 surprised[part],

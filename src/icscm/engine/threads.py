@@ -42,5 +42,5 @@ def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:
     >>> split_evenly(20, 2, multiple=8)
     [slice(0, 16, None), slice(16, 20, None)]
     """
-    size = max(multiple, -(-n // n_parts // multiple) * multiple)
+    size = max(multiple, -(-n // max(1, n_parts) // multiple) * multiple)
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]

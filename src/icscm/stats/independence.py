@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import CountArray
 from icscm.exceptions import IcscmError
 from icscm.stats.exact import compute_exact_p_values
@@ -89,11 +90,11 @@ class GTest(_StatisticTest):
 
     def compute_statistics(self, tables: CountArray) -> FloatArray:
         n = tables.astype(np.float64)
-        inner = special.xlogy(n, n).sum(axis=(1, 2))
-        columns, rows = n.sum(axis=1), n.sum(axis=2)
-        totals = rows.sum(axis=1)
-        outer = special.xlogy(columns, columns).sum(axis=1) + special.xlogy(rows, rows).sum(axis=1)
-        statistics: FloatArray = 2.0 * (inner - outer + special.xlogy(totals, totals))
+        columns, rows = n.sum(axis=1, keepdims=True), n.sum(axis=2, keepdims=True)
+        totals = rows.sum(axis=1, keepdims=True)
+        # as ratios, not as differences of large logarithms: exactly 0 where n is as expected
+        ratios = n * totals / np.maximum(columns * rows, 1.0)
+        statistics: FloatArray = 2.0 * special.xlogy(n, ratios).sum(axis=(1, 2))
         # rounding may leave a hair below zero
         return np.maximum(statistics, 0.0)
 
@@ -136,7 +137,17 @@ def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -
     """Which tables have a p-value above alpha, by the cheapest way the test knows."""
     if isinstance(test, _StatisticTest):
         return test.find_independent(tables, alpha)
-    return test.compute_p_values(tables) > alpha
+    independent: BoolArray = exceeds(test.compute_p_values(tables), alpha)
+    return independent
+
+
+def exceeds(p_values: FloatArray | float, alpha: float) -> Any:
+    """Whether p-values are above alpha, beyond rounding.
+
+    Exact p-values are ratios of whole numbers and hit 0.05 on the nose more often than one
+    would think; the last digits of a sum must not decide then.
+    """
+    return np.round(p_values, P_VALUE_DECIMALS) > alpha
 
 
 def compute_dof(tables: CountArray) -> NDArray[np.int64]:

@@ -1,0 +1,158 @@
+"""Checks for your own count sources and tests of independence, and the sources they compare with.
+
+Each `check_*` raises `AssertionError` with the first difference it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.engine.counts import (
+    BinnedRule,
+    CandidateMap,
+    CountArray,
+    CountCube,
+    CountSource,
+    Cut,
+    PatternTable,
+)
+from icscm.stats.independence import IndependenceTest
+
+Array = NDArray[Any]
+
+
+class LiteralSource:
+    """A count source that counts row by row, as its description says: slow and plain.
+
+    `codes` is (row, feature): the bin of each value.
+    """
+
+    def __init__(
+        self,
+        codes: Array,
+        labels: Array,
+        environments: Array,
+        candidates: CandidateMap,
+        *,
+        classes: Sequence[Any],
+        environment_labels: Sequence[Any],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.candidates = candidates
+        self.classes = classes
+        self.environments = environment_labels
+        self.notes = notes
+        self._codes = np.asarray(codes)
+        self._cells = np.column_stack((labels, environments)).astype(np.intp)
+        self._in_play = np.ones(len(self._codes), dtype=np.bool_)
+
+    def count_totals(self) -> CountArray:
+        return self._count(np.ones(len(self._codes), dtype=np.bool_))
+
+    def counts(self) -> Iterator[CountCube]:
+        for feature in range(self._codes.shape[1]):
+            bins = range(int(self._codes[:, feature].max()) + 1)
+            tables = [self._count(self._in_play & (self._codes[:, feature] == b)) for b in bins]
+            yield CountCube(np.array([feature]), np.array(tables)[np.newaxis])
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._in_play &= self._find_satisfied(rule)
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        satisfied = self._find_satisfied(rule)[self._in_play]
+        same = [(self._find_satisfied(other)[self._in_play] == satisfied).all() for other in others]
+        return np.array(same, dtype=np.bool_)
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        truth = np.zeros((len(self._codes), len(rules)), dtype=np.bool_)
+        for i, rule in enumerate(rules):
+            truth[:, i] = self._find_satisfied(rule)
+        patterns = np.array(sorted(set(map(tuple, truth.tolist()))), dtype=np.bool_)
+        counts = [self._count((truth == pattern).all(axis=1)) for pattern in patterns]
+        return PatternTable(patterns.reshape(len(counts), len(rules)), np.array(counts))
+
+    def _find_satisfied(self, rule: BinnedRule) -> NDArray[np.bool_]:
+        satisfied: NDArray[np.bool_] = rule.satisfied[self._codes[:, rule.feature]]
+        return satisfied
+
+    def _count(self, wanted: NDArray[np.bool_]) -> CountArray:
+        table = np.zeros((2, len(self.environments)), dtype=np.int64)
+        for label, environment in self._cells[wanted]:
+            table[label, environment] += 1
+        return table
+
+
+def check_count_source(source: CountSource, expected: CountSource, cuts: Sequence[Cut]) -> None:
+    """Hold a source to another one that counts the same samples, while rules settle them.
+
+    `cuts` are rules to keep one after the other; coverage and patterns are compared for all of
+    them too. Both sources are used up.
+    """
+    rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
+    assert [str(source.candidates.make_rule(cut)) for cut in cuts] == [
+        str(expected.candidates.make_rule(cut)) for cut in cuts
+    ]
+    assert list(source.classes) == list(expected.classes)
+    assert list(source.environments) == list(expected.environments)
+    np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
+    _check_same_cubes(source, expected)
+    for rule in rules:
+        np.testing.assert_array_equal(
+            source.find_same_coverage(rule, rules), expected.find_same_coverage(rule, rules)
+        )
+        source.keep(rule)
+        expected.keep(rule)
+        _check_same_cubes(source, expected)
+    found, wanted = source.count_patterns(rules), expected.count_patterns(rules)
+    np.testing.assert_array_equal(found.patterns, wanted.patterns)
+    np.testing.assert_array_equal(found.counts, wanted.counts)
+    np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
+
+
+def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> None:
+    """Hold a test to its contract on random and degenerate tables."""
+    rng = np.random.default_rng(0)
+    tables = rng.integers(0, 30, size=(200, 2, n_environments))
+    tables[:50] //= 15  # many empty rows and columns
+    tables[0] = 0
+    p_values = np.asarray(test.compute_p_values(tables))
+    assert p_values.shape == (len(tables),), f"expected one p-value per table, got {p_values.shape}"
+    assert not np.isnan(p_values).any(), "a p-value is NaN"
+    assert ((p_values >= 0) & (p_values <= 1)).all(), "a p-value lies outside [0, 1]"
+    for i in range(len(tables)):
+        alone = test.compute_p_values(tables[i : i + 1])[0]
+        assert alone == p_values[i], "a table's p-value depends on the tables beside it"
+    flipped = np.asarray(test.compute_p_values(tables[:, ::-1]))
+    np.testing.assert_allclose(flipped, p_values, rtol=1e-9, err_msg="inverting the label matters")
+    none = np.asarray(test.compute_p_values(tables[:0]))
+    assert none.shape == (0,), "no table should give no p-value"
+
+
+def _check_same_cubes(source: CountSource, expected: CountSource) -> None:
+    """The same counts for every feature that can be cut; constant ones need no cube."""
+    found, wanted = _cubes_by_feature(source), _cubes_by_feature(expected)
+    assert set(found) <= set(wanted), "a cube names a feature that does not exist"
+    for feature, cube in wanted.items():
+        if feature not in found:
+            assert (cube.sum(axis=(1, 2)) > 0).sum() <= 1, f"no counts for feature {feature}"
+            continue
+        n_bins = min(len(cube), len(found[feature]))
+        np.testing.assert_array_equal(found[feature][:n_bins], cube[:n_bins])
+        assert not found[feature][n_bins:].any(), "samples in bins that the feature does not have"
+        assert not cube[n_bins:].any(), "bins are missing"
+
+
+def _cubes_by_feature(source: CountSource) -> dict[int, CountArray]:
+    cubes: dict[int, CountArray] = {}
+    for block in source.counts():
+        assert block.counts.dtype == np.int64, f"counts must be int64, got {block.counts.dtype}"
+        for feature, counts in zip(block.features.tolist(), block.counts, strict=True):
+            assert feature not in cubes, f"feature {feature} came twice"
+            cubes[feature] = np.array(counts)
+    return cubes

@@ -1,0 +1,169 @@
+"""The tests of independence equal scipy's, and are tests: they reject at their level."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from icscm.stats.independence import (
+    ChiSquaredTest,
+    FisherTest,
+    GTest,
+    compute_conditional_g,
+    compute_dof,
+    find_independent,
+    make_test,
+)
+from icscm.testing import check_independence_test
+from slow_learner import compute_fisher
+
+ALL_TESTS = [ChiSquaredTest(), ChiSquaredTest(yates=False), GTest(), FisherTest()]
+
+
+@st.composite
+def some_tables(draw, most=40, most_environments=5):
+    n_environments = draw(st.integers(1, most_environments))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    tables = rng.integers(0, draw(st.sampled_from([2, 5, most])), size=(8, 2, n_environments))
+    tables[rng.random(tables.shape) < draw(st.sampled_from([0.0, 0.3]))] = 0
+    return tables
+
+
+def drop_empty(table):
+    table = table[table.sum(axis=1) > 0]
+    return table[:, table.sum(axis=0) > 0]
+
+
+def compute_with_scipy(table, **options):
+    table = drop_empty(table)
+    if table.size == 0 or min(table.shape) < 2:
+        return 1.0, 0
+    result = stats.chi2_contingency(table, **options)
+    return result.pvalue, result.dof
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_tables(most=3000))
+def test_chi_squared_and_g_equal_scipy(tables):
+    pairs = [
+        (ChiSquaredTest(), {"correction": True}),
+        (ChiSquaredTest(yates=False), {"correction": False}),
+        (GTest(), {"correction": False, "lambda_": "log-likelihood"}),
+    ]
+    for test, options in pairs:
+        wanted = [compute_with_scipy(table, **options) for table in tables]
+        np.testing.assert_allclose(
+            test.compute_p_values(tables), [p for p, _ in wanted], rtol=1e-9, atol=1e-12
+        )
+        assert compute_dof(tables).tolist() == [dof for _, dof in wanted]
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_tables(most=200, most_environments=2))
+def test_fisher_equals_scipy(tables):
+    wanted = [
+        1.0 if min(drop_empty(table).shape, default=0) < 2 else stats.fisher_exact(table).pvalue
+        for table in tables
+    ]
+    np.testing.assert_allclose(FisherTest().compute_p_values(tables), wanted, rtol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_tables(most=6, most_environments=5))
+def test_fisher_equals_listing_all_tables(tables):
+    wanted = []
+    for table in tables:
+        table = drop_empty(table)
+        small = table.size == 0 or min(table.shape) < 2
+        wanted.append(1.0 if small else compute_fisher(table.tolist()))
+    np.testing.assert_allclose(FisherTest().compute_p_values(tables), wanted, rtol=1e-9)
+
+
+def test_fisher_with_large_counts():
+    tables = np.array([[[200_000, 150_000], [100_000, 75_100]], [[5, 900_000], [0, 1]]])
+    wanted = [stats.fisher_exact(table).pvalue for table in tables]
+    np.testing.assert_allclose(FisherTest().compute_p_values(tables), wanted, rtol=1e-6)
+
+
+def test_fisher_hands_over_to_pearson_where_there_are_too_many_tables():
+    tables = np.array([[[90, 110, 100, 95, 80], [110, 100, 95, 105, 120]]])
+    found = FisherTest().compute_p_values(tables)
+    assert found == ChiSquaredTest(yates=False).compute_p_values(tables)
+
+
+@pytest.mark.parametrize("test", ALL_TESTS, ids=repr)
+@pytest.mark.parametrize("n_environments", [1, 2, 5])
+def test_contract(test, n_environments):
+    check_independence_test(test, n_environments)
+
+
+@pytest.mark.parametrize("test", ALL_TESTS, ids=repr)
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.5])
+def test_comparing_with_the_critical_value_is_comparing_p_values(test, alpha):
+    tables = np.random.default_rng(0).integers(0, 60, size=(3000, 2, 4))
+    tables[:1000, :, 2:] = 0
+    tables[:10, 1] = 0
+    wanted = test.compute_p_values(tables) > alpha
+    assert 0 < wanted.sum() < len(wanted)
+    np.testing.assert_array_equal(find_independent(test, tables, alpha), wanted)
+
+
+@pytest.mark.parametrize("test", ALL_TESTS, ids=repr)
+@pytest.mark.parametrize("n_environments", [2, 4])
+def test_level(test, n_environments):
+    """Under independence at most alpha of the tables are rejected; for the approximate tests
+    without correction, about alpha of them."""
+    rng = np.random.default_rng(1)
+    n_tables, alpha = 4000, 0.05
+    sizes = rng.integers(150, 300, size=n_environments)
+    positives = rng.binomial(sizes, 0.3, size=(n_tables, n_environments))
+    tables = np.stack((sizes - positives, positives), axis=1)
+    n_rejected = int((~find_independent(test, tables, alpha)).sum())
+    assert stats.binomtest(n_rejected, n_tables, alpha, alternative="greater").pvalue > 1e-4
+    is_conservative = isinstance(test, FisherTest) or getattr(test, "yates", False)
+    if not is_conservative:
+        assert stats.binomtest(n_rejected, n_tables, alpha, alternative="less").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("test", ALL_TESTS, ids=repr)
+def test_power_grows_with_the_number_of_samples(test):
+    rng = np.random.default_rng(2)
+    powers = []
+    for size in (50, 200, 1000):
+        positives = rng.binomial(size, [0.3, 0.4], size=(1000, 2))
+        tables = np.stack((size - positives, positives), axis=1)
+        powers.append((~find_independent(test, tables, 0.05)).mean())
+    assert powers[0] < powers[1] < powers[2]
+    assert powers[2] > 0.95
+
+
+def test_conditional_g_ignores_strata_that_carry_no_information():
+    informative = np.array([[30, 20], [25, 45]])
+    strata = np.array([informative, [[5, 0], [7, 0]], [[0, 0], [3, 4]], [[0, 0], [0, 0]]])
+    statistic, dof, p_value = compute_conditional_g(strata)
+    wanted = stats.chi2_contingency(informative, correction=False, lambda_="log-likelihood")
+    assert statistic == pytest.approx(wanted.statistic)
+    assert dof == 1
+    assert p_value == pytest.approx(wanted.pvalue)
+    assert compute_conditional_g(strata[1:]) == (0.0, 0, 1.0)
+
+
+def test_conditional_g_level():
+    """Label and environment independent within each stratum, though not overall."""
+    rng = np.random.default_rng(3)
+    sizes = np.array([[150, 50], [40, 160]])  # (stratum, environment)
+    rates = np.array([[0.2], [0.7]])
+    n_rejected, n_runs = 0, 3000
+    for _ in range(n_runs):
+        positives = rng.binomial(sizes, rates)
+        n_rejected += (
+            compute_conditional_g(np.stack((sizes - positives, positives), axis=1))[2] <= 0.05
+        )
+    assert stats.binomtest(n_rejected, n_runs, 0.05).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("wrong", ["chi", None, 3, GTest])
+def test_unknown_test(wrong):
+    with pytest.raises(ValueError, match="test must be one of 'chi2', 'g', 'fisher' or an object"):
+        make_test(wrong)

@@ -1,0 +1,137 @@
+"""The fast learner and the literal one choose the same rules for the same reasons."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmWarning
+from slow_learner import learn_slowly
+
+TESTS = ["chi2", "g", "fisher"]
+
+
+@st.composite
+def tables(draw):
+    """Small tables with ties, duplicates, constant columns and unequal environments."""
+    n_rows = draw(st.integers(4, 40))
+    n_environments = draw(st.integers(2, 5))
+    n_features = draw(st.integers(1, 5))
+    n_values = draw(st.sampled_from([1, 2, 3, 8]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X = rng.integers(0, n_values + 1, size=(n_rows, n_features)).astype(float)
+    if draw(st.booleans()):
+        X[:, -1] = X[:, 0]
+    if draw(st.booleans()):
+        X = np.repeat(X[: (n_rows + 1) // 2], 2, axis=0)[:n_rows]
+    y = rng.integers(0, 2, n_rows)
+    if draw(st.booleans()):
+        y = (X[:, 0] > X[0, 0]) ^ (rng.random(n_rows) < 0.1)
+    y = y.astype(int)
+    y[:2] = [0, 1]
+    environments = rng.integers(0, n_environments, n_rows)
+    environments[:2] = [0, 1]
+    return X, y, environments
+
+
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "p": st.sampled_from([0.1, 0.5, 1.0, 2.5]),
+        "model_type": st.sampled_from(["conjunction", "disjunction"]),
+        "max_rules": st.sampled_from([1, 2, 10]),
+        "max_thresholds": st.sampled_from([1, 2, 3, 50, None]),
+    }
+)
+INVARIANT_PARAMETERS = st.fixed_dictionaries(
+    {
+        "alpha": st.sampled_from([0.01, 0.05, 0.3]),
+        "test": st.sampled_from(TESTS),
+        "stop": st.sampled_from(["independence", "coverage"]),
+        "pruning": st.booleans(),
+        "min_samples_leaf": st.sampled_from([1, 3]),
+    }
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tables(), PARAMETERS, INVARIANT_PARAMETERS)
+def test_icscm_equals_the_literal_learner(table, shared, invariant):
+    X, y, environments = table
+    fitted = fit_quietly(ICSCMClassifier(**shared, **invariant), X, y, environments)
+    expected = learn_slowly(X.tolist(), y.tolist(), environments.tolist(), **shared, **invariant)
+    assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    tables(), PARAMETERS, st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=5, max_size=5)
+)
+def test_scm_equals_the_literal_learner(table, shared, weights):
+    X, y, environments = table
+    weights = weights[: X.shape[1]]
+    fitted = fit_quietly(SCMClassifier(**shared, feature_weights=weights), X, y, environments)
+    expected = learn_slowly(
+        X.tolist(), y.tolist(), environments.tolist(), **shared, feature_weights=weights
+    )
+    assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
+
+
+def fit_quietly(estimator, X, y, environments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        return estimator.fit(X, y, environments=environments)
+
+
+def assert_same(fitted, expected, inverted, environments):
+    trace = fitted.trace_
+    assert trace.stop_reason == expected["reason"]
+    assert [as_tuple(rule, inverted) for rule in fitted.rules_] == expected["kept"]
+    assert len(trace.steps) == len(expected["steps"])
+    for step, wanted in zip(trace.steps, expected["steps"], strict=True):
+        assert as_tuple(step.chosen.rule, inverted) == wanted["rule"]
+        assert step.chosen.utility == wanted["utility"]
+        assert_close(step.chosen.p_value, wanted["p_value"])
+        assert_close(step.p_value_remaining, wanted["p_value_remaining"])
+        assert as_pairs(step.chosen.leaf, trace.environments, inverted) == wanted["leaf"]
+        assert as_pairs(step.remaining, trace.environments, inverted) == wanted["remaining"]
+        assert step.look.n_candidates == wanted["n_candidates"]
+        assert step.look.n_refused == wanted["n_refused"]
+        assert [as_tuple(rule, inverted) for rule in step.equivalent] == wanted["equivalent"]
+    removed = [(test.feature, test.p_value) for test in trace.pruning if test.removed]
+    assert [feature for feature, _ in removed] == [feature for feature, _ in expected["removed"]]
+    for (_, found), (_, wanted) in zip(removed, expected["removed"], strict=True):
+        assert_close(found, wanted)
+    assert_no_nan(trace.to_dict())
+
+
+def as_tuple(rule, inverted):
+    return rule.column, rule.threshold, rule.above != inverted
+
+
+def as_pairs(counts, environments, inverted):
+    return sorted(
+        (label ^ inverted, environment)
+        for label, row in enumerate(counts)
+        for environment, n in zip(environments, row, strict=True)
+        for _ in range(n)
+    )
+
+
+def assert_close(found, wanted):
+    assert (found is None) == (wanted is None)
+    if wanted is not None:
+        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def assert_no_nan(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            assert_no_nan(each)
+    else:
+        assert not (isinstance(value, float) and math.isnan(value))
