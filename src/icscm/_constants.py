@@ -43,7 +43,7 @@ N_REFUSED_KEPT: Final = 5
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5
 # Tables enumerated by one exact test before it hands over to Pearson's approximation.
-MAX_EXACT_TABLES: Final = 20_000
+MAX_EXACT_TABLES: Final = 5_000
 # p-values are compared to this many decimals: the order of a sum must not decide anything.
 P_VALUE_DECIMALS: Final = 12
 # Cells to count below which starting threads costs more than they save.

@@ -243,7 +243,7 @@ class ICSCMClassifier(_CoverClassifier):
     --------
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
-    >>> data = make_conjunction(random_state=0)
+    >>> data = make_conjunction(random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     >>> print(learner.model_)
     A1 > 0 and A2 > 0

@@ -91,11 +91,12 @@ def _grow(view: _ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]
         view.source.keep(view.make_binned_rule(cut))
         remaining = remaining - leaf
         cuts.append(cut)
+        p_value, p_value_remaining = _compute_p_values([leaf, remaining], settings)
         steps.append(
             Step(
-                chosen=_describe(view, cut, best.utility, leaf, settings),
+                chosen=Candidate(view.make_rule(cut), best.utility, p_value, view.as_given(leaf)),
                 remaining=view.as_given(remaining),
-                p_value_remaining=_compute_p_value(remaining, settings),
+                p_value_remaining=p_value_remaining,
                 look=look,
                 equivalent=equivalent,
                 n_tied=best.n_ties,
@@ -189,7 +190,6 @@ class _Refused:
     margin: int
     reason: str
     leaf: CountArray
-    p_value: float | None = None
 
     def rank(self) -> tuple[float, int, Cut]:
         """Sorts the largest utility first, then as ties are broken."""
@@ -264,23 +264,24 @@ def _find_best_refused(block: _Block) -> list[_Refused]:
         utility = block.utility[refused]
         refused = refused[utility >= np.partition(utility, -N_REFUSED_KEPT)[-N_REFUSED_KEPT]]
     order = np.lexsort((refused, -block.margin[refused], -block.utility[refused]))
-    return [
-        _Refused(
-            cut=block.leaves.locate(one),
-            utility=float(block.utility[one]),
-            margin=int(block.margin[one]),
-            reason="small" if block.is_small[one] else "dependent",
-            leaf=block.leaves.tables[one].copy(),
-        )
-        for one in refused[order[:N_REFUSED_KEPT]]
-    ]
+    return [_make_refused(block, one) for one in refused[order[:N_REFUSED_KEPT]]]
+
+
+def _make_refused(block: _Block, candidate: int) -> _Refused:
+    return _Refused(
+        cut=block.leaves.locate(candidate),
+        utility=float(block.utility[candidate]),
+        margin=int(block.margin[candidate]),
+        reason="small" if block.is_small[candidate] else "dependent",
+        leaf=block.leaves.tables[candidate].copy(),
+    )
 
 
 def _find_nearest(
     view: _ConjunctionView, remaining: CountArray, settings: Settings
 ) -> tuple[Refusal, ...]:
     """The candidates refused for dependence whose p-values came nearest to alpha."""
-    nearest: list[_Refused] = []
+    nearest: list[tuple[float, Cut, _Refused]] = []
     for leaves in view.leaf_tables():
         block = _judge(leaves, remaining, settings)
         refused = np.flatnonzero(block.is_dependent)
@@ -288,13 +289,10 @@ def _find_nearest(
             continue
         p_values = settings.test.compute_p_values(leaves.tables[refused])
         for one in np.lexsort((refused, -p_values))[:N_REFUSED_KEPT]:
-            found = refused[one]
-            cut, leaf = leaves.locate(found), leaves.tables[found].copy()
-            utility, margin = float(block.utility[found]), int(block.margin[found])
-            nearest.append(_Refused(cut, utility, margin, "dependent", leaf, float(p_values[one])))
-        nearest = sorted(nearest, key=lambda each: (-(each.p_value or 0.0), each.cut))
-        nearest = nearest[:N_REFUSED_KEPT]
-    return _describe_refused(view, nearest, settings)
+            found = _make_refused(block, refused[one])
+            nearest.append((-float(p_values[one]), found.cut, found))
+        nearest = sorted(nearest, key=lambda each: each[:2])[:N_REFUSED_KEPT]
+    return _describe_refused(view, [found for _, _, found in nearest], settings)
 
 
 def _find_equivalent(view: _ConjunctionView, best: _Best) -> tuple[Rule, ...]:
@@ -309,23 +307,21 @@ def _find_equivalent(view: _ConjunctionView, best: _Best) -> tuple[Rule, ...]:
     return tuple(view.make_rule(cut) for cut, is_same in zip(alike, same, strict=True) if is_same)
 
 
-def _describe(
-    view: _ConjunctionView, cut: Cut, utility: float, leaf: CountArray, settings: Settings
-) -> Candidate:
-    p_value = _compute_p_value(leaf, settings)
-    return Candidate(view.make_rule(cut), float(utility), p_value, view.as_given(leaf))
-
-
 def _describe_refused(
     view: _ConjunctionView, refused: Sequence[_Refused], settings: Settings
 ) -> tuple[Refusal, ...]:
+    p_values = _compute_p_values([each.leaf for each in refused], settings)
     return tuple(
-        Refusal(_describe(view, each.cut, each.utility, each.leaf, settings), each.reason)
-        for each in refused
+        Refusal(
+            Candidate(view.make_rule(each.cut), each.utility, p_value, view.as_given(each.leaf)),
+            each.reason,
+        )
+        for each, p_value in zip(refused, p_values, strict=True)
     )
 
 
-def _compute_p_value(table: CountArray, settings: Settings) -> float | None:
-    if settings.test is None:
-        return None
-    return float(settings.test.compute_p_values(table[np.newaxis])[0])
+def _compute_p_values(tables: Sequence[CountArray], settings: Settings) -> list[float | None]:
+    if settings.test is None or len(tables) == 0:
+        return [None] * len(tables)
+    p_values: list[float | None] = settings.test.compute_p_values(np.stack(tables)).tolist()
+    return p_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -34,30 +34,34 @@ def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
 
 def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
     """Labels as 0 and 1, and the two classes; the second is the positive one."""
+    import pandas
+
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise IcscmError(f"y has {len(y)} entries but X has {n_rows} rows; give one per row")
-    is_missing = _find_missing(y)
-    if is_missing.any():
+    codes, found = pandas.factorize(y)
+    if (codes < 0).any():
         raise IcscmError(
-            f"y is missing (None or NaN) in {is_missing.sum()} rows, the first of them row "
-            f"{int(np.argmax(is_missing))}; drop these rows"
+            f"y is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them row "
+            f"{int(np.argmax(codes < 0))}; drop these rows"
         )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+    if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
+        _refuse_labels(y, found)
+    classes, rank = np.unique(np.asarray(found), return_inverse=True)
+    return rank.astype(np.int64)[codes], classes
+
+
+def _refuse_labels(y: Array, found: Array) -> NoReturn:
+    if len(found) == 1:
+        raise IcscmError(f"y holds one class only, {found.tolist()[0]!r}; learning needs two")
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
     check_classification_targets(y)
-    classes, labels = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
-        raise IcscmError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)} with {len(classes)} classes; merge them into two, or fit one "
-            "model per class"
-        )
-    if len(classes) < 2:
-        raise IcscmError(
-            f"y holds a single class, {classes[0]!r}; learning needs samples of two classes"
-        )
-    return labels.astype(np.int64), classes
+    raise IcscmError(
+        "Only binary classification is supported. The type of the target is "
+        f"{type_of_target(y)} with {len(found)} classes; merge them into two, or fit one model "
+        "per class"
+    )
 
 
 def check_weights(
@@ -178,13 +182,6 @@ def _check_finite(table: Array, names: Sequence[str] | None) -> None:
             f"X contains {'NaN' if has_nan else 'infinity'} in {_plural(len(bad), 'column')} "
             f"{_list(columns)}; fill in or drop these values"
         )
-
-
-def _find_missing(y: Array) -> NDArray[np.bool_]:
-    import pandas
-
-    missing: NDArray[np.bool_] = np.asarray(pandas.isna(y))
-    return missing
 
 
 def _plural(n: int, noun: str) -> str:

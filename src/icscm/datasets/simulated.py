@@ -92,7 +92,8 @@ def make_conjunction(
     _check_rate("child_noise", child_noise)
 
     rng = np.random.default_rng(random_state)
-    environments = np.repeat(np.arange(n_environments), n_samples)
+    # in random order: cross-validation without shuffling must not lose an environment
+    environments = rng.permutation(np.repeat(np.arange(n_environments), n_samples))
     rates = _find_parent_rates(n_parents, n_environments)
     parents = rng.random((n_parents, len(environments))) < rates[:, environments]
     label = _disturb(np.logical_and.reduce(parents), noise, label_noise, rng)
@@ -137,7 +138,7 @@ def _make_children(
     rng: np.random.Generator,
 ) -> Bits:
     shape = (n_children, len(label))
-    mark_rate = environments / max(1, environments[-1])
+    mark_rate = environments / max(1, environments.max())
     mark = rng.random(shape) < mark_rate
     if child == "code":
         mark = ~mark

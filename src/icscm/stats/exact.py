@@ -20,7 +20,7 @@ _SLACK = 1.0 + 1e-7
 def compute_exact_p_values(tables: CountArray) -> NDArray[np.float64]:
     """Chance of a table as improbable as the one observed, given its margins.
 
-    NaN where more than `MAX_EXACT_TABLES` tables of three or more environments share them.
+    NaN for three or more environments where more than `MAX_EXACT_TABLES` tables may share them.
     """
     p_values = np.empty(len(tables), dtype=np.float64)
     _compute_all(np.ascontiguousarray(tables), p_values)
@@ -38,6 +38,8 @@ def _compute_all(tables, p_values):
             p_values[n] = 1.0
         elif sizes.shape[0] == 2:
             p_values[n] = _compute_2x2(sizes[0], sizes[1], positives[0], positives.sum())
+        elif _bound_tables(sizes, positives.sum()) > MAX_EXACT_TABLES:
+            p_values[n] = np.nan
         else:
             p_values[n] = _compute_2xk(sizes, positives)
 
@@ -45,6 +47,18 @@ def _compute_all(tables, p_values):
 @njit(cache=True, nogil=True)
 def _log_choose(n, k):
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _bound_tables(sizes, total):
+    """At most so many tables have these margins: all but one column are free in their range."""
+    fewer = min(total, sizes.sum() - total)
+    product, widest = 1.0, 1.0
+    for size in sizes:
+        width = min(size, fewer) + 1.0
+        product *= width
+        widest = max(widest, width)
+    return product / widest
 
 
 @njit(cache=True, nogil=True)
@@ -95,7 +109,7 @@ def _compute_2xk(sizes, positives):
     log_term = np.zeros(n_columns + 1)
     left[0], log_term[0] = total, -everything
     placed[0] = max(0, total - room_after[1]) - 1
-    p_value, n_listed, k = 0.0, 0, 0
+    p_value, k = 0.0, 0
     while k >= 0:
         placed[k] += 1
         if placed[k] > min(sizes[k], left[k]):
@@ -107,9 +121,6 @@ def _compute_2xk(sizes, positives):
             k += 1
             placed[k] = max(0, left[k] - room_after[k + 1]) - 1
             continue
-        n_listed += 1
-        if n_listed > MAX_EXACT_TABLES:
-            return np.nan
         last = log_term[k + 1] + _log_choose(sizes[k + 1], left[k + 1])
         term = exp(last)
         if term <= limit:

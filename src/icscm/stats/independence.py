@@ -68,7 +68,7 @@ class ChiSquaredTest(_StatisticTest):
         self.yates = yates
 
     def compute_statistics(self, tables: CountArray) -> FloatArray:
-        sizes = tables.sum(axis=1)
+        sizes = tables[:, 0] + tables[:, 1]
         totals = sizes.sum(axis=1)
         rate = tables[:, 1].sum(axis=1) / np.maximum(totals, 1)
         # both rows are off by the same amount, in opposite directions
@@ -151,10 +151,10 @@ def exceeds(p_values: FloatArray | float, alpha: float) -> Any:
 
 
 def compute_dof(tables: CountArray) -> NDArray[np.int64]:
-    """(rows with samples - 1) x (columns with samples - 1), never below 0."""
-    n_rows = (tables.sum(axis=2) > 0).sum(axis=1)
-    n_columns = (tables.sum(axis=1) > 0).sum(axis=1)
-    dof: NDArray[np.int64] = np.maximum(n_rows - 1, 0) * np.maximum(n_columns - 1, 0)
+    """Columns with samples less one where both rows have samples, 0 elsewhere."""
+    is_mixed = tables[:, 0].any(axis=1) & tables[:, 1].any(axis=1)
+    n_columns = (tables[:, 0] + tables[:, 1] > 0).sum(axis=1)
+    dof: NDArray[np.int64] = np.maximum(n_columns - 1, 0) * is_mixed
     return dof
 
 
