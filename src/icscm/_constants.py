@@ -47,4 +47,4 @@ MAX_EXACT_TABLES: Final = 5_000
 # p-values are compared to this many decimals: the order of a sum must not decide anything.
 P_VALUE_DECIMALS: Final = 12
 # Cells to count below which starting threads costs more than they save.
-MIN_THREADED_CELLS: Final = 2**20
+MIN_THREADED_CELLS: Final = 2**17

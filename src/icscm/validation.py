@@ -24,9 +24,17 @@ _N_NAMED = 5
 def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     """X as a finite numeric array; sets or checks the number and names of its columns."""
     _check_column_types(X)
-    table: Array = validate_data(
-        estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False, ensure_min_features=1
-    )
+    try:
+        table: Array = validate_data(
+            estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False
+        )
+    except ValueError as error:
+        if "string" not in str(error):
+            raise
+        columns = _find_text_columns(np.asarray(X, dtype=object))
+        raise IcscmError(
+            f"X holds text in {columns}; encode it as numbers or leave it out"
+        ) from None
     table = _to_supported_dtype(table)
     _check_finite(table, getattr(estimator, "feature_names_in_", None))
     return table
@@ -158,6 +166,20 @@ def _check_column_types(X: Any) -> None:
             f"X has columns that are neither numbers nor booleans: {_list(wrong, quote=False)}; "
             "encode them as numbers or leave them out"
         )
+
+
+def _find_text_columns(X: Array) -> str:
+    """Name the columns of an array that cannot be read as numbers."""
+
+    def is_number(value: Any) -> bool:
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+
+    columns = [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
+    return f"{_plural(len(columns), 'column')} {_list(columns)}" if columns else "all columns"
 
 
 def _to_supported_dtype(table: Array) -> Array:

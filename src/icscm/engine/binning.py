@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import COLUMN_GROUP, QUANTILE_SAMPLE
+from icscm._constants import QUANTILE_SAMPLE
 from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule, Cut
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import run_tasks, split_columns, split_evenly
 from icscm.rules import ThresholdRule
 
 Array = NDArray[Any]
@@ -110,8 +110,7 @@ def plan_columns(
         columns = X[:, part] if rows is None else X[rows, part]
         return _plan_group(np.ascontiguousarray(columns.T), max_thresholds)
 
-    groups = split_evenly(X.shape[1], n_groups, COLUMN_GROUP)
-    planned = run_tasks(plan_group, groups, n_threads)
+    planned = run_tasks(plan_group, split_columns(X.shape[1], n_groups), n_threads)
     return ColumnPlan(
         edges=[edges for group in planned for edges in group[0]],
         known=np.array([known for group in planned for known in group[1]], dtype=np.bool_),

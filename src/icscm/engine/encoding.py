@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import CODE_DTYPE, COLUMN_GROUP, MAX_NARROW_BINS, MIN_THREADED_CELLS
+from icscm._constants import CODE_DTYPE, MAX_NARROW_BINS, MIN_THREADED_CELLS
 from icscm.engine import _kernels
 from icscm.engine.binning import (
     Binning,
@@ -19,7 +19,7 @@ from icscm.engine.binning import (
 )
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import run_tasks, split_columns
 
 Array = NDArray[Any]
 Columns = NDArray[np.int64]
@@ -142,8 +142,7 @@ class _Coder:
         return CodeStore(np.array([column]), codes, len(edges) + 1, self.rows, self.n_threads)
 
     def _run(self, function: Any, n_columns: int) -> None:
-        parts = split_evenly(n_columns, self.n_threads, COLUMN_GROUP)
-        run_tasks(function, parts, self.n_threads)
+        run_tasks(function, split_columns(n_columns, self.n_threads), self.n_threads)
 
     def _note(self, columns: Any) -> None:
         self.surprises += [int(column) for column in columns]

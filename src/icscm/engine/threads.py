@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from icscm._constants import COLUMN_GROUP
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -34,6 +36,12 @@ def run_tasks(
         return [function(task) for task in tasks]
     with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
         return list(pool.map(function, tasks))
+
+
+def split_columns(n_columns: int, n_parts: int) -> list[slice]:
+    """Columns in parts that do not share cache lines, unless that leaves some without work."""
+    is_enough = n_columns >= 2 * n_parts * COLUMN_GROUP
+    return split_evenly(n_columns, n_parts, COLUMN_GROUP if is_enough else 1)
 
 
 def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:

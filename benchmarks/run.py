@@ -1,0 +1,244 @@
+"""Time this package beside its neighbours in one run, and write the tables of README.md.
+
+    python benchmarks/run.py            everything (about ten minutes on two cores)
+    python benchmarks/run.py --quick    small sizes, a minute, writes nothing
+
+Contenders take turns, each in a process of its own; the best of all rounds counts. pyscm
+needs an old NumPy and a compiler: it gets a virtual environment under benchmarks/.work, and is
+left out, with a note, where it cannot be built.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+WORK = HERE / ".work"
+README = HERE / "README.md"
+NEIGHBOURS = ["pyscm", "tree, depth 10", "HistGradientBoosting, 1 tree", "np.copyto"]
+OWN = ["icscm SCM", "icscm ICSCM"]
+
+
+def make_floats(n_rows: int, n_columns: int, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return label(rng.random((n_rows, n_columns)), 0.4, rng)
+
+
+def make_few_valued(n_rows: int, n_columns: int, n_values: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return label(rng.integers(0, n_values, size=(n_rows, n_columns)) / n_values, 0.4, rng)
+
+
+def label(X: np.ndarray, cut: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """A noisy conjunction of three features: ten rules find plenty to do."""
+    y = (X[:, :3] > cut).all(axis=1) ^ (rng.random(len(X)) < 0.1)
+    return {"X": X, "y": y.astype(np.int64), "e": rng.integers(0, 2, len(X))}
+
+
+def run_worker(contender: str, data: Path, repeats: int, *options: str) -> dict | None:
+    """One process; None if the contender cannot run here."""
+    python = find_pyscm_python() if contender == "pyscm" else sys.executable
+    if python is None:
+        return None
+    command = [str(python), str(HERE / "worker.py"), contender, str(data), str(repeats), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def find_pyscm_python() -> Path | None:
+    """The interpreter of pyscm's own virtual environment, made on first use."""
+    python = WORK / "pyscm-venv" / "bin" / "python"
+    if not python.exists():
+        print("setting up pyscm ...", flush=True)
+        install = [python, "-m", "pip", "install", "--quiet"]
+        steps = [
+            [sys.executable, "-m", "venv", python.parent.parent],
+            [*install, "numpy<2", "scikit-learn", "setuptools", "wheel"],
+            [*install, "--no-build-isolation", "pyscm-ml"],
+        ]
+        for step in steps:
+            if subprocess.run(step, check=False, capture_output=True).returncode != 0:
+                print("pyscm could not be installed and is left out", file=sys.stderr)
+                return None
+    probe = subprocess.run([python, "-c", "import pyscm"], check=False, capture_output=True)
+    return python if probe.returncode == 0 else None
+
+
+def compare(
+    title: str, data: dict, contenders: list[str], rounds: int, repeats: int, *options: str
+) -> list[str]:
+    """A Markdown table of all contenders on one data set."""
+    print(f"\n{title}", flush=True)
+    path = WORK / "data.npz"
+    np.savez(path, **data)
+    results: dict[str, list[dict]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name in contenders:
+            own_options = [*options, "max_rules=10"] if name in (*OWN, "pyscm") else []
+            if (result := run_worker(name, path, repeats, *own_options)) is not None:
+                results[name].append(result)
+    path.unlink()
+    best = {name: min(min(r["seconds"]) for r in runs) for name, runs in results.items() if runs}
+    lines = [
+        f"### {title}",
+        "",
+        f"Input {data['X'].nbytes / 1e6:,.0f} MB. Best of {rounds} rounds of {repeats}.",
+        "",
+        "| | time | times icscm SCM | times np.copyto | peak memory beyond the input |",
+        "|---|---|---|---|---|",
+    ]
+    for name in contenders:
+        if name not in best:
+            lines.append(f"| {name} | could not run here | | | |")
+            continue
+        extra = max(run["extra_bytes"] for run in results[name])
+        lines.append(
+            f"| {name} | {format_seconds(best[name])} | {best[name] / best['icscm SCM']:.3g} "
+            f"| {best[name] / best['np.copyto']:.3g} "
+            f"| {extra / 1e6:,.0f} MB ({extra / data['X'].nbytes:.2f} x input) |"
+        )
+    print("\n".join(lines[4:]), flush=True)
+    return [*lines, ""]
+
+
+def measure_scaling(base_rows: int, base_columns: int) -> list[str]:
+    """How the time of a fit grows with rows, features and rules, each doubled in turn."""
+    print("\nscaling", flush=True)
+    cases = [
+        ("base", base_rows, base_columns, 10),
+        ("2 x rows", 2 * base_rows, base_columns, 10),
+        ("4 x rows", 4 * base_rows, base_columns, 10),
+        ("2 x features", base_rows, 2 * base_columns, 10),
+        ("4 x features", base_rows, 4 * base_columns, 10),
+        ("10 x rules", base_rows, base_columns, 100),
+    ]
+    lines = [
+        "### How the cost grows",
+        "",
+        "icscm SCM with p = 10, which makes for many small rules. Best of 2 rounds of 3.",
+        "",
+        "| case | rows | features | max_rules | rules found | time | times base |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    base = None
+    for name, n_rows, n_columns, max_rules in cases:
+        path = WORK / "data.npz"
+        np.savez(path, **make_floats(n_rows, n_columns))
+        options = [f"max_rules={max_rules}", "p=10"]
+        runs = [run_worker("icscm SCM", path, 3, *options) for _ in range(2)]
+        path.unlink()
+        seconds = min(min(run["seconds"]) for run in runs)
+        base = base or seconds
+        lines.append(
+            f"| {name} | {n_rows:,} | {n_columns} | {max_rules} | {runs[0]['n_rules']} "
+            f"| {format_seconds(seconds)} | {seconds / base:.2f} |"
+        )
+        print(lines[-1], flush=True)
+    return [*lines, ""]
+
+
+def measure_compilation() -> list[str]:
+    """The first fit of a process, with and without compiled kernels on disk."""
+    print("\ncompilation", flush=True)
+    code = (
+        "import time; start = time.perf_counter()\n"
+        "import numpy as np; from icscm import ICSCMClassifier\n"
+        "imported = time.perf_counter()\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = np.c_[rng.random((200, 3)), rng.integers(0, 2, (200, 3))]\n"
+        "y, e = rng.integers(0, 2, 200), rng.integers(0, 2, 200)\n"
+        "begin = time.perf_counter(); ICSCMClassifier(stop='coverage').fit(X, y, environments=e)\n"
+        "print(imported - start, time.perf_counter() - begin)\n"
+    )
+    lines = [
+        "### Compilation",
+        "",
+        "| process | import | first fit (200 rows) |",
+        "|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        for process in ("first ever: compiles", "second: reads the compiled kernels"):
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", code],
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            imported, fitted = map(float, done.stdout.split())
+            lines.append(f"| {process} | {imported:.2f} s | {fitted:.2f} s |")
+            print(lines[-1], flush=True)
+    return [*lines, ""]
+
+
+def format_seconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def describe_machine() -> str:
+    cpu = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in subprocess.run(
+                ["lscpu"], capture_output=True, text=True
+            ).stdout.splitlines()
+            if line.startswith("Model name")
+        ),
+        platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scikit-learn"))
+    return (
+        f"{date.today()}, {len(os.sched_getaffinity(0))} cores of {cpu} ({platform.machine()}), "
+        f"{memory:.0f} GiB, Python {platform.python_version()}, {packages}, pyscm-ml 1.1.2."
+    )
+
+
+def write_tables(lines: list[str]) -> None:
+    """Replace what stands between the two marks in README.md."""
+    head, rest = README.read_text().split("<!-- tables: made by run.py -->\n")
+    _, tail = rest.split("<!-- end of tables -->")
+    tables = "\n".join(lines)
+    README.write_text(
+        f"{head}<!-- tables: made by run.py -->\n{tables}<!-- end of tables -->{tail}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes; write nothing")
+    quick = parser.parse_args().quick
+    WORK.mkdir(exist_ok=True)
+    everyone = OWN + NEIGHBOURS
+    lines = [describe_machine(), ""]
+    if quick:
+        compare("2,000 x 10 binary", make_few_valued(2_000, 10, 2), everyone, 1, 3)
+        compare("20,000 x 20 floats", make_floats(20_000, 20), everyone, 1, 2)
+        measure_scaling(10_000, 20)
+        return
+    lines += compare("16,000 x 10 binary", make_few_valued(16_000, 10, 2), everyone, 3, 20)
+    lines += compare("10,000 x 20, 50 values", make_few_valued(10_000, 20, 50), everyone, 3, 10)
+    lines += compare("200,000 x 100 floats", make_floats(200_000, 100), everyone, 3, 2)
+    own_and_floor = [*OWN, "HistGradientBoosting, 1 tree", "np.copyto"]
+    lines += compare("832,000 x 232 floats", make_floats(832_000, 232), own_and_floor, 2, 3)
+    lines += measure_scaling(100_000, 50)
+    lines += measure_compilation()
+    write_tables(lines)
+
+
+if __name__ == "__main__":
+    main()

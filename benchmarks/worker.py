@@ -1,0 +1,106 @@
+"""Fit one contender on one data set, several times, and print what it took as JSON.
+
+Runs in a process of its own, so that memory can be told apart. It imports nothing but NumPy
+and its contender, since pyscm lives in another virtual environment.
+
+    python worker.py CONTENDER DATA.npz REPEATS [NAME=VALUE ...]
+"""
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+
+def make_icscm(**options):
+    from icscm import ICSCMClassifier
+
+    options = {"stop": "coverage", **options}
+    return lambda X, y, e: ICSCMClassifier(**options).fit(X, y, environments=e)
+
+
+def make_scm(**options):
+    from icscm import SCMClassifier
+
+    return lambda X, y, _: SCMClassifier(**options).fit(X, y)
+
+
+def make_pyscm(**options):
+    from pyscm import SetCoveringMachineClassifier
+
+    return lambda X, y, _: SetCoveringMachineClassifier(**options).fit(X, y)
+
+
+def make_tree(**options):
+    from sklearn.tree import DecisionTreeClassifier
+
+    return lambda X, y, _: DecisionTreeClassifier(max_depth=10, **options).fit(X, y)
+
+
+def make_boosting(**options):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return lambda X, y, _: HistGradientBoostingClassifier(max_iter=1, **options).fit(X, y)
+
+
+def make_copy():
+    target = None
+
+    def copy(X, *_):
+        nonlocal target
+        if target is None:
+            target = np.zeros_like(X)
+            target[:] = 1  # touched: the pages are there
+        np.copyto(target, X)
+
+    return copy
+
+
+CONTENDERS = {
+    "icscm ICSCM": make_icscm,
+    "icscm SCM": make_scm,
+    "pyscm": make_pyscm,
+    "tree, depth 10": make_tree,
+    "HistGradientBoosting, 1 tree": make_boosting,
+    "np.copyto": make_copy,
+}
+
+
+def read_resident_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+def main(contender, path, n_repeats, *options):
+    fit = CONTENDERS[contender](**{k: json.loads(v) for k, v in (o.split("=") for o in options)})
+    with np.load(path) as data:
+        X, y, e = data["X"], data["y"], data["e"]
+    # a slice of the same kind compiles what has to be compiled and loads what is loaded late
+    start = time.perf_counter()
+    fit(X[:200], y[:200], e[:200])
+    first = time.perf_counter() - start
+    if contender == "np.copyto":
+        fit = make_copy()
+        fit(X, y, e)
+    before = read_resident_bytes()
+    seconds = []
+    for _ in range(int(n_repeats)):
+        start = time.perf_counter()
+        fitted = fit(X, y, e)
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    n_rules = len(fitted.model_.rules) if hasattr(fitted, "model_") else None
+    report = {
+        "seconds": seconds,
+        "first": first,
+        "extra_bytes": max(0, peak - before),
+        "input_bytes": X.nbytes,
+        "n_rules": n_rules,
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,126 @@
+"""A trace as tables for the terminal.
+
+Names come from users, so every cell is `Text`: nothing in it is read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from icscm.models import LeafCounts, RuleSet
+from icscm.rules import format_number
+from icscm.trace import Look, Trace
+
+# `trace.REFUSALS` in few words.
+_WHY = {"dependent": "depends on environment", "small": "too few samples"}
+
+
+def make_step_table(trace: Trace) -> Table:
+    """One line for each rule that was added."""
+    table = _make_table("step", "rule", "utility", "settles")
+    is_tested = trace.alpha is not None
+    if is_tested:
+        table.add_column("p leaf", justify="right")
+        table.add_column("p rest", justify="right")
+    table.add_column("refused", justify="right")
+    for number, step in enumerate(trace.steps, start=1):
+        n_refused = sum(step.look.n_refused.values())
+        _add_row(
+            table,
+            str(number),
+            str(step.chosen.rule),
+            format_number(step.chosen.utility),
+            f"{count_samples(step.chosen.leaf):,}",
+            *([format_p(step.chosen.p_value), format_p(step.p_value_remaining)] * is_tested),
+            f"{n_refused:,} of {step.look.n_candidates:,}",
+        )
+    return table
+
+
+def make_refusal_table(trace: Trace, per_step: int = 3) -> Table:
+    """The most useful candidates that each step refused, and why."""
+    table = _make_table("step", "refused rule", "utility", "p leaf", "why")
+    for number, look in _list_looks(trace):
+        for refusal in look.best_refused[:per_step]:
+            _add_row(
+                table,
+                str(number),
+                str(refusal.candidate.rule),
+                format_number(refusal.candidate.utility),
+                format_p(refusal.candidate.p_value),
+                _WHY[refusal.reason],
+            )
+    return table
+
+
+def make_rate_table(model: RuleSet, environments: Sequence[object]) -> Table:
+    """How often the label is positive in each leaf of the model, by environment."""
+    table = _make_table("leaf", "verdict", *(f"in {environment}" for environment in environments))
+    settled = [rule if model.settles_when else rule.negate() for rule in model.rules]
+    leaves = [("else " if i else "") + str(rule) for i, rule in enumerate(settled)]
+    for number, (text, counts) in enumerate(zip([*leaves, "else"], model.leaves, strict=True)):
+        is_positive = model.settles_when == (number < len(model.rules))
+        _add_row(table, text, "positive" if is_positive else "negative", *format_rates(counts))
+    return table
+
+
+def describe_pruning(trace: Trace) -> str:
+    """What pruning removed, as a sentence."""
+    removed = [
+        f"{test.feature} (p {format_p(test.p_value)})" for test in trace.pruning if test.removed
+    ]
+    if not removed:
+        return "Pruning removed nothing."
+    return f"Pruning removed, as not needed for invariance: {', '.join(removed)}."
+
+
+def format_rates(leaf: LeafCounts) -> list[str]:
+    """Share of positives and number of samples in each environment."""
+    texts = []
+    for negatives, positives in zip(*leaf, strict=True):
+        n = negatives + positives
+        texts.append(f"{positives / n:.1%} of {n:,}" if n else "no sample")
+    return texts
+
+
+def format_p(p_value: float | None) -> str:
+    """A p-value in as many digits as a reader can use.
+
+    >>> format_p(0.20427), format_p(0.04), format_p(3.1e-12), format_p(0.0), format_p(None)
+    ('0.20', '0.040', '3e-12', '<1e-300', '-')
+    """
+    if p_value is None:
+        return "-"
+    if p_value < 1e-300:
+        return "<1e-300"
+    if p_value < 0.001:
+        return f"{p_value:.0e}"
+    return f"{p_value:.2f}" if p_value >= 0.1 else f"{p_value:.3f}"
+
+
+def count_samples(leaf: LeafCounts) -> int:
+    """All samples of a leaf."""
+    return sum(map(sum, leaf))
+
+
+def _list_looks(trace: Trace) -> Iterator[tuple[int, Look]]:
+    looks: Sequence[Look | None] = [*(step.look for step in trace.steps), trace.last_look]
+    for number, look in enumerate(looks, start=1):
+        if look is not None:
+            yield number, look
+
+
+def _make_table(first: str, second: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(Text(first))
+    table.add_column(Text(second), overflow="fold")
+    for name in others:
+        table.add_column(Text(name), justify="left" if name == "why" else "right")
+    return table
+
+
+def _add_row(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(cell) for cell in cells))

@@ -1,0 +1,197 @@
+"""Bad input gets one clear sentence, and leaves nothing half done."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError, SparseEnvironmentWarning
+
+N = 40
+
+
+def make_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(N, 3)), columns=["age", "dose", "sodium"])
+    return X, rng.integers(0, 2, N), np.arange(N) % 2
+
+
+def with_value(value, column="dose"):
+    X, _, _ = make_table()
+    X.loc[3, column] = value
+    return X
+
+
+BAD_X = {
+    "nan": (with_value(np.nan), "X contains NaN in column 'dose'; fill in or drop"),
+    "infinity": (with_value(np.inf), "X contains infinity in column 'dose'"),
+    "array_nan": (with_value(np.nan).to_numpy(), "X contains NaN in column 1;"),
+    "many_nan": (
+        pd.DataFrame(np.full((N, 7), np.nan), columns=list("abcdefg")),
+        "X contains NaN in 7 columns: 'a', 'b', 'c', 'd', 'e' and 2 more;",
+    ),
+    "text": (
+        make_table()[0].assign(sex="f"),
+        "X has columns that are neither numbers nor booleans: 'sex' (String); encode them",
+    ),
+    "object": (make_table()[0].assign(sex=pd.Series(["f"] * N, dtype=object)), "'sex' (String)"),
+    "dates": (
+        pl.DataFrame({"seen": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)}),
+        "'seen' (Date)",
+    ),
+    "text_array": (np.full((N, 2), "f"), "X holds text in 2 columns: 0, 1; encode it"),
+    "text_in_objects": (np.array([[1, "f"]] * N, dtype=object), "X holds text in column 1;"),
+    "one_dimension": (np.zeros(N), "Expected 2D array, got 1D array instead"),
+    "no_column": (np.empty((N, 0)), "0 feature(s)"),
+    "no_row": (np.empty((0, 3)), "0 sample(s)"),
+    "complex": (np.zeros((N, 2), dtype=complex), "Complex data not supported"),
+}
+
+
+@pytest.mark.parametrize("estimator", [SCMClassifier(), ICSCMClassifier()], ids=repr)
+@pytest.mark.parametrize("case", BAD_X)
+def test_bad_features(case, estimator):
+    X, message = BAD_X[case]
+    _, y, environments = make_table()
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        estimator.fit(X, y[: len(X)], environments=environments[: len(X)])
+    assert not hasattr(estimator, "model_")
+    scikit_learns_own_words = case in ("one_dimension", "complex")
+    assert "\n" not in str(caught.value) or scikit_learns_own_words
+
+
+BAD_Y = {
+    "short": (np.zeros(N - 1), f"y has {N - 1} entries but X has {N} rows"),
+    "one_class": (np.ones(N), "y holds one class only, 1.0; learning needs two"),
+    "three_classes": (np.arange(N) % 3, "Only binary classification is supported"),
+    "nan": ([np.nan, 1.0] * (N // 2), f"y is missing (None or NaN) in {N // 2} rows"),
+    "none": ([None, "a"] * (N // 2), "the first of them row 0; drop these rows"),
+    "infinity": ([np.inf, 1.0] * (N // 2), "y contains infinity"),
+    "continuous": (np.linspace(0, 1, N), "Unknown label type: continuous"),
+    "two_columns": (np.zeros((N, 2)), "y should be a 1d array"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_Y)
+def test_bad_labels(case):
+    y, message = BAD_Y[case]
+    X, _, environments = make_table()
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ICSCMClassifier().fit(X, y, environments=environments)
+
+
+BAD_ENVIRONMENTS = {
+    "short": (np.zeros(N - 1), f"environments has {N - 1} entries but X has {N} rows"),
+    "single": (["north"] * N, "environments holds a single environment, 'north'; invariance"),
+    "nan": ([np.nan, 1.0] * (N // 2), f"environments is missing (None or NaN) in {N // 2} rows"),
+    "none": ([None, "a"] * (N // 2), "the first of them row 0; drop these rows or give them"),
+    "two_dimensions": (np.zeros((N, 2)), "environments must be one-dimensional"),
+    "number": (3, "environments must hold one label per row, got int"),
+    "lists": ([[1], [2]] * (N // 2), "not hashable"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ENVIRONMENTS)
+def test_bad_environments(case):
+    environments, message = BAD_ENVIRONMENTS[case]
+    X, y, _ = make_table()
+    with pytest.raises(IcscmError, match=re.escape(message)):
+        ICSCMClassifier().fit(X, y, environments=environments)
+
+
+BAD_PARAMETERS = [
+    ({"p": 0}, "p must be a finite number greater than 0; got 0"),
+    ({"p": "1"}, "p must be a finite number greater than 0; got '1'"),
+    ({"p": np.inf}, "p must be a finite number"),
+    ({"p": np.nan}, "p must be a finite number"),
+    ({"model_type": "tree"}, "model_type must be one of 'conjunction', 'disjunction'; got 'tree'"),
+    ({"max_rules": 0}, "max_rules must be a whole number of at least 1; got 0"),
+    ({"max_rules": 2.0}, "max_rules must be a whole number of at least 1; got 2.0"),
+    ({"max_thresholds": -1}, "max_thresholds must be a whole number of at least 1 or None; got -1"),
+    ({"max_thresholds": True}, "max_thresholds must be a whole number"),
+    ({"n_jobs": 0}, "n_jobs must be None, or a whole number other than 0; got 0"),
+    ({"alpha": 1}, "alpha must be a number between 0 and 1, both excluded; got 1"),
+    ({"alpha": 0.0}, "alpha must be a number between 0 and 1"),
+    ({"stop": "never"}, "stop must be one of 'independence', 'coverage'; got 'never'"),
+    ({"pruning": "yes"}, "pruning must be True or False; got 'yes'"),
+    ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1; got 0"),
+    ({"search": "random"}, "search must be one of 'greedy'; got 'random'"),
+    ({"test": "t"}, "test must be one of 'chi2', 'g', 'fisher' or an object with a method"),
+    (
+        {"feature_weights": [1, 2]},
+        "feature_weights must hold one weight for each of the 3 features",
+    ),
+    ({"feature_weights": [1, 2, -1]}, "feature_weights must be finite and not negative"),
+    ({"feature_weights": {"height": 2}}, "names features that X does not have: 'height'"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD_PARAMETERS, ids=lambda each: str(each)[:40])
+def test_bad_parameters(parameters, message):
+    X, y, environments = make_table()
+    with pytest.raises(IcscmError, match=re.escape(message)):
+        ICSCMClassifier(**parameters).fit(X, y, environments=environments)
+
+
+def test_predict_with_other_columns():
+    X, y, environments = make_table()
+    fitted = SCMClassifier().fit(X, y, environments=environments)
+    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- weight"):
+        fitted.predict(X.rename(columns={"age": "weight"}))
+    with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing:\n- age"):
+        fitted.predict(X[["dose", "sodium"]])
+    nameless = SCMClassifier().fit(X.to_numpy(), y)
+    with pytest.raises(ValueError, match="X has 2 features, but SCMClassifier is expecting 3"):
+        nameless.predict(X.to_numpy()[:, :2])
+    with pytest.raises(IcscmError, match="X contains NaN in column 'dose'"):
+        fitted.predict(with_value(np.nan))
+
+
+def test_constant_columns_are_fine_and_never_chosen():
+    X, y, environments = make_table()
+    fitted = SCMClassifier().fit(X.assign(site=3.0), y, environments=environments)
+    assert "site" not in fitted.features_used_
+    with pytest.warns(UserWarning, match="No rule was found because no candidate rule was left"):
+        SCMClassifier().fit(np.ones((N, 2)), y)
+
+
+@pytest.mark.parametrize("n", range(2, 10))
+def test_a_handful_of_samples(n):
+    """Few samples learn or warn; they never fail."""
+    X, _, _ = make_table()
+    y = np.arange(n) % 2
+    environments = np.arange(n) // 2 % 2 if n > 2 else np.array([0, 1])
+    with pytest.warns(SparseEnvironmentWarning):
+        fitted = ICSCMClassifier().fit(X[:n], y, environments=environments)
+    assert fitted.predict(X[:n]).shape == (n,)
+
+
+def test_sparse_environments_are_named():
+    X, y, _ = make_table()
+    y[0] = 1
+    environments = np.array(["big"] * (N - 3) + ["tiny"] * 3)
+    with pytest.warns(SparseEnvironmentWarning, match="'tiny' holds only 3 samples"):
+        ICSCMClassifier().fit(X, y, environments=environments)
+    environments = np.where((y == 0) & (np.arange(N) < 20), "healthy", "rest")
+    with pytest.warns(SparseEnvironmentWarning, match="'healthy' holds no sample of class 1"):
+        ICSCMClassifier().fit(X, y, environments=environments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1; got 0"),
+        ({"n_distractors": -1}, "n_distractors must be a whole number of at least 0"),
+        ({"noise": "white"}, "noise must be one of 'coin', 'flip'; got 'white'"),
+        ({"child": 3}, "child must be one of 'code', 'text'; got 3"),
+        ({"label_noise": 2}, "label_noise must be a number between 0 and 1; got 2"),
+        ({"model_type": "tree"}, "model_type must be one of"),
+    ],
+)
+def test_bad_simulations(options, message):
+    with pytest.raises(IcscmError, match=re.escape(message)):
+        make_conjunction(**options)
