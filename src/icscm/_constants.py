@@ -47,4 +47,6 @@ MAX_EXACT_TABLES: Final = 5_000
 # p-values are compared to this many decimals: the order of a sum must not decide anything.
 P_VALUE_DECIMALS: Final = 12
 # Cells to count below which starting threads costs more than they save.
-MIN_THREADED_CELLS: Final = 2**17
+MIN_THREADED_CELLS: Final = 2**18
+# Rows of the first look at a table: enough to tell columns of few values from those of many.
+FIRST_LOOK_ROWS: Final = 2**10

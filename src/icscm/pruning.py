@@ -39,12 +39,13 @@ def prune(
 def _test_each_feature(
     table: PatternTable, features: Sequence[str | int], kept: Sequence[int], number: int
 ) -> list[PruningTest]:
-    tests = []
-    for feature in dict.fromkeys(features[i] for i in kept):
-        others = [i for i in kept if features[i] != feature]
-        strata = merge_patterns(table, others).counts
-        tests.append(PruningTest(number, feature, *compute_conditional_g(strata), removed=False))
-    return tests
+    tested = list(dict.fromkeys(features[i] for i in kept))
+    others = [[i for i in kept if features[i] != feature] for feature in tested]
+    results = compute_conditional_g([merge_patterns(table, rules).counts for rules in others])
+    return [
+        PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
+        for feature, statistic, dof, p_value in zip(tested, *results, strict=True)
+    ]
 
 
 def _next_round(tests: Sequence[PruningTest]) -> int:

@@ -118,6 +118,8 @@ class TestSample:
     @pytest.fixture(autouse=True)
     def small_sample(self, monkeypatch):
         monkeypatch.setattr(binning_module, "QUANTILE_SAMPLE", 500)
+        monkeypatch.setattr(encoding, "QUANTILE_SAMPLE", 500)
+        monkeypatch.setattr(encoding, "FIRST_LOOK_ROWS", 50)
 
     def make(self, X, n_jobs=2, max_thresholds=50):
         labels = np.arange(len(X)) % 2

@@ -66,15 +66,20 @@ class Binning:
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What a look at the sampled rows says of each column, to be confirmed while coding.
+    """Thresholds for some columns from a look at some rows, to be confirmed while coding.
 
-    `edges[j]` are the thresholds; `known[j]` says that the sample held no other values than
-    these and `highest[j]`.
+    `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`.
     """
 
+    columns: NDArray[np.int64]
     edges: list[Array]
     known: NDArray[np.bool_]
     highest: Array
+
+    def select(self, wanted: NDArray[np.bool_]) -> ColumnPlan:
+        """The plan for some of its columns."""
+        edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
+        return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
 
 
 def make_binning(edges: list[Array], names: tuple[str, ...] | None, sampled: bool) -> Binning:
@@ -84,11 +89,9 @@ def make_binning(edges: list[Array], names: tuple[str, ...] | None, sampled: boo
     return Binning(names, np.concatenate(edges), offsets, sampled)
 
 
-def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp] | None:
-    """Rows whose values place the quantiles; None when all of them do."""
+def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp]:
+    """The `QUANTILE_SAMPLE` rows whose values place the quantiles."""
     n_rows, n_columns = X.shape
-    if n_rows <= QUANTILE_SAMPLE:
-        return None
     salt = np.random.default_rng(_SAMPLE_SEED).integers(2**64, size=n_columns, dtype=np.uint64)
     hashes = np.empty(n_rows, dtype=np.uint64)
 
@@ -100,27 +103,39 @@ def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp] | None:
 
 
 def plan_columns(
-    X: Array, rows: NDArray[np.intp] | None, max_thresholds: int | None, n_threads: int
+    X: Array,
+    columns: NDArray[np.int64],
+    rows: NDArray[np.intp] | slice,
+    max_thresholds: int | None,
+    n_threads: int,
 ) -> ColumnPlan:
-    """Choose the thresholds of every column from the given rows (all for None)."""
-    n_rows = len(X) if rows is None else len(rows)
-    n_groups = max(n_threads, X.size // max(1, len(X)) * n_rows // _GROUP_VALUES)
+    """Choose the thresholds of some columns from some rows."""
+    n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
+    n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
-    def plan_group(part: slice) -> tuple[list[Array], list[bool], Array]:
-        columns = X[:, part] if rows is None else X[rows, part]
-        return _plan_group(np.ascontiguousarray(columns.T), max_thresholds)
+    def plan_group(part: slice) -> list[tuple[Array, bool, Any]]:
+        return _plan_group(_read_columns(X, rows, columns[part]), max_thresholds)
 
-    planned = run_tasks(plan_group, split_columns(X.shape[1], n_groups), n_threads)
+    groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
+    planned = [column for group in groups for column in group]
     return ColumnPlan(
-        edges=[edges for group in planned for edges in group[0]],
-        known=np.array([known for group in planned for known in group[1]], dtype=np.bool_),
-        highest=np.concatenate([group[2] for group in planned]),
+        columns=columns,
+        edges=[edges for edges, _, _ in planned],
+        known=np.array([known for _, known, _ in planned], dtype=np.bool_),
+        highest=np.array([highest for _, _, highest in planned], dtype=X.dtype),
     )
 
 
-def _plan_group(
-    columns: Array, max_thresholds: int | None
-) -> tuple[list[Array], list[bool], Array]:
+def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.int64]) -> Array:
+    """The values of some rows, one contiguous row for each column."""
+    first, last = int(columns[0]), int(columns[-1]) + 1
+    if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
+        return np.ascontiguousarray(X[rows, first:last].T)
+    return np.ascontiguousarray(X[rows][:, columns].T)
+
+
+def _plan_group(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:
+    """(edges, known, highest) of each row of `columns`."""
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
     two_valued = np.empty(len(columns), dtype=np.bool_)
     _kernels.find_extremes(columns, lowest, highest, two_valued)
@@ -130,7 +145,7 @@ def _plan_group(
         else choose_edges(np.sort(columns[k]), max_thresholds)
         for k in range(len(columns))
     ]
-    return [edges for edges, _ in planned], [known for _, known in planned], highest
+    return [(edges, known, top) for (edges, known), top in zip(planned, highest, strict=True)]
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import CODE_DTYPE, MAX_NARROW_BINS, MIN_THREADED_CELLS
-from icscm.engine import _kernels
-from icscm.engine.binning import (
-    Binning,
-    ColumnPlan,
-    choose_edges,
-    make_binning,
-    plan_columns,
-    sample_rows,
+from icscm._constants import (
+    CODE_DTYPE,
+    FIRST_LOOK_ROWS,
+    MAX_NARROW_BINS,
+    MIN_THREADED_CELLS,
+    QUANTILE_SAMPLE,
 )
+from icscm.engine import _kernels
+from icscm.engine.binning import Binning, ColumnPlan, make_binning, plan_columns, sample_rows
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_tasks, split_columns
 
 Array = NDArray[Any]
 Columns = NDArray[np.int64]
+
+# Cells compared at a time when constant columns are confirmed.
+_CONSTANT_CELLS = 2**20
 
 
 def encode(
@@ -36,116 +39,149 @@ def encode(
 ) -> tuple[Binning, list[Store]]:
     """Choose thresholds for the columns of X and store each in the fewest bits that hold it.
 
-    Two-valued columns take a bit a cell, up to 256 bins a byte, more two or four bytes;
-    constant columns are not stored. Columns that turn out to hold values which the sample
-    lacked are planned again from all their rows.
+    Each look settles some columns and leaves the others to the next, which sees more rows. A
+    column of few values is settled when all rows confirm, while they are coded, that it has no
+    others; one of many values when the look's quantiles are those we want. Which rows the
+    first look sees makes no difference to the outcome.
     """
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    sample = None if max_thresholds is None else sample_rows(X, n_threads)
-    plan = plan_columns(X, sample, max_thresholds, n_threads)
-    coder = _Coder(X, position, rows, plan, n_threads)
-    n_bins = np.array([len(edges) + 1 for edges in plan.edges])
-    stores = [
-        *coder.pack(np.flatnonzero(n_bins == 2)),
-        *coder.code(np.flatnonzero((n_bins > 2) & (n_bins <= MAX_NARROW_BINS))),
-    ]
-    if sample is not None:
-        coder.check_constant(np.flatnonzero(n_bins == 1))
-    for column in coder.surprises:
-        plan.edges[column] = choose_edges(np.sort(X[:, column]), max_thresholds)[0]
-    wide = np.flatnonzero(n_bins > MAX_NARROW_BINS)
-    stores += coder.code_singly(np.sort(np.append(wide, coder.surprises).astype(np.int64)))
-    return make_binning(plan.edges, names, sampled=sample is not None), stores
+    coder = _Coder(X, position, rows, n_threads)
+    edges: list[Array] = [X[:0, 0]] * X.shape[1]
+    is_sampled = False
+    left = np.arange(X.shape[1])
+    for look in _list_looks(X, max_thresholds, n_threads):
+        plan = plan_columns(X, left, look.find_rows(), look.max_thresholds, n_threads)
+        ready = plan if look.settles_many else plan.select(plan.known)
+        surprises = coder.code(ready)
+        for column, column_edges in zip(ready.columns, ready.edges, strict=True):
+            edges[column] = column_edges
+        is_sampled |= look.is_sample and not plan.known.all()
+        left = np.union1d(np.setdiff1d(left, ready.columns), surprises)
+        if len(left) == 0:
+            break
+    return make_binning(edges, names, is_sampled), coder.stores
+
+
+class _Look(NamedTuple):
+    """Some rows to plan columns from, and whether they settle columns of many values."""
+
+    find_rows: Callable[[], Any]
+    max_thresholds: int | None
+    settles_many: bool
+    is_sample: bool
+
+
+def _list_looks(X: Array, max_thresholds: int | None, n_threads: int) -> Iterator[_Look]:
+    step = len(X) // FIRST_LOOK_ROWS
+    if step >= 8:  # else all rows are nearly as quick to look at
+        few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
+        yield _Look(lambda: slice(None, None, step), few, settles_many=False, is_sample=False)
+    if len(X) > QUANTILE_SAMPLE and max_thresholds is not None:
+        yield _Look(lambda: sample_rows(X, n_threads), max_thresholds, True, is_sample=True)
+    yield _Look(lambda: slice(None), max_thresholds, settles_many=True, is_sample=False)
 
 
 class _Coder:
-    """Turns groups of columns into stores and collects those that were not as planned."""
+    """Turns planned columns into stores; tells which were not as planned."""
 
-    def __init__(
-        self, X: Array, position: NDArray[np.uint32], rows: Rows, plan: ColumnPlan, n_threads: int
-    ) -> None:
-        self.X = X
-        self.position = position
-        self.rows = rows
-        self.plan = plan
-        self.n_threads = n_threads
-        self.surprises: list[int] = []
+    def __init__(self, X: Array, position: NDArray[np.uint32], rows: Rows, n_threads: int) -> None:
+        self._X = X
+        self._position = position
+        self._rows = rows
+        self._n_threads = n_threads
+        self.stores: list[Store] = []
 
-    def pack(self, columns: Columns) -> list[Store]:
+    def code(self, plan: ColumnPlan) -> Columns:
+        """Store the columns; return those that hold values which the plan did not know of."""
+        n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
+        is_narrow = (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)
+        self._code_singly(plan.select(n_bins > MAX_NARROW_BINS))
+        return np.concatenate(
+            (
+                self._check_constant(plan.select(n_bins == 1)),
+                self._pack(plan.select(n_bins == 2)),
+                self._code(plan.select(is_narrow)),
+            )
+        )
+
+    def _check_constant(self, plan: ColumnPlan) -> Columns:
+        """Constant columns are not stored, but are they constant?"""
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        size = max(1, _CONSTANT_CELLS // len(self._X))
+        for start in range(0, len(surprised), size):
+            part = slice(start, start + size)
+            surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
+        return plan.columns[surprised]
+
+    def _pack(self, plan: ColumnPlan) -> Columns:
         """Columns of two bins, a bit a cell."""
-        if len(columns) == 0:
-            return []
-        store = BitStore(columns, self.rows, self.n_threads)
-        bit_position = store.bits[self.position]
-        edge = np.array([self.plan.edges[column][0] for column in columns], dtype=self.X.dtype)
-        known, highest = self.plan.known[columns], self.plan.highest[columns]
-        surprised = np.zeros(len(columns), dtype=np.bool_)
+        if len(plan.columns) == 0:
+            return plan.columns
+        store = BitStore(plan.columns, self._rows, self._n_threads)
+        bit_position = store.bits[self._position]
+        edge = np.concatenate(plan.edges)
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
 
         def pack_part(part: slice) -> None:
             _kernels.pack_columns(
-                self.X,
+                self._X,
                 bit_position,
-                columns[part],
+                plan.columns[part],
                 edge[part],
-                known[part],
-                highest[part],
+                plan.known[part],
+                plan.highest[part],
                 store.words[part],
                 surprised[part],
             )
 
-        self._run(pack_part, len(columns))
-        self._note(columns[surprised])
-        return [store.select(~surprised)]
+        self._run(pack_part, len(plan.columns))
+        self._keep(store.select(~surprised))
+        return plan.columns[surprised]
 
-    def code(self, columns: Columns) -> list[Store]:
+    def _code(self, plan: ColumnPlan) -> Columns:
         """Columns of up to 256 bins, a byte a cell."""
-        if len(columns) == 0:
-            return []
-        edges, n_edges = _pad_edges([self.plan.edges[column] for column in columns], self.X.dtype)
-        codes = np.empty((len(columns), len(self.X)), dtype=CODE_DTYPE)
-        known, highest = self.plan.known[columns], self.plan.highest[columns]
-        surprised = np.zeros(len(columns), dtype=np.bool_)
+        if len(plan.columns) == 0:
+            return plan.columns
+        edges, n_edges = _pad_edges(plan.edges, self._X.dtype)
+        codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
 
         def code_part(part: slice) -> None:
             _kernels.code_columns(
-                self.X,
-                self.position,
-                columns[part],
+                self._X,
+                self._position,
+                plan.columns[part],
                 edges[part],
                 n_edges[part],
-                known[part],
-                highest[part],
+                plan.known[part],
+                plan.highest[part],
                 codes[part],
                 surprised[part],
             )
 
-        self._run(code_part, len(columns))
-        self._note(columns[surprised])
+        self._run(code_part, len(plan.columns))
         if surprised.any():
-            columns, codes = columns[~surprised], codes[~surprised]
-        return [CodeStore(columns, codes, int(n_edges.max()) + 1, self.rows, self.n_threads)]
+            codes = codes[~surprised]
+        n_bins = int(n_edges.max()) + 1
+        columns = plan.columns[~surprised]
+        self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads))
+        return plan.columns[surprised]
 
-    def check_constant(self, columns: Columns) -> None:
-        """Columns that were constant in the sample: are they?"""
-        for column in columns:
-            if (self.X[:, column] != self.plan.highest[column]).any():
-                self._note([column])
+    def _code_singly(self, plan: ColumnPlan) -> None:
+        """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
+        for column, edges in zip(plan.columns, plan.edges, strict=True):
+            codes = np.empty((1, len(self._X)), dtype=np.min_scalar_type(len(edges)))
+            codes[0, self._position] = np.searchsorted(edges, self._X[:, column], side="left")
+            self._keep(
+                CodeStore(np.array([column]), codes, len(edges) + 1, self._rows, self._n_threads)
+            )
 
-    def code_singly(self, columns: Columns) -> list[Store]:
-        """Columns of any number of bins, one after the other, each a store of its own."""
-        return [self._code_column(column) for column in columns]
+    def _run(self, function: Callable[[slice], None], n_columns: int) -> None:
+        run_tasks(function, split_columns(n_columns, self._n_threads), self._n_threads)
 
-    def _code_column(self, column: int) -> Store:
-        edges = self.plan.edges[column]
-        codes = np.empty((1, len(self.X)), dtype=np.min_scalar_type(len(edges)))
-        codes[0, self.position] = np.searchsorted(edges, self.X[:, column], side="left")
-        return CodeStore(np.array([column]), codes, len(edges) + 1, self.rows, self.n_threads)
-
-    def _run(self, function: Any, n_columns: int) -> None:
-        run_tasks(function, split_columns(n_columns, self.n_threads), self.n_threads)
-
-    def _note(self, columns: Any) -> None:
-        self.surprises += [int(column) for column in columns]
+    def _keep(self, store: Store) -> None:
+        if len(store.features):
+            self.stores.append(store)
 
 
 def _pad_edges(edges: list[Array], dtype: np.dtype[Any]) -> tuple[Array, NDArray[np.int64]]:

@@ -46,8 +46,8 @@ def merge_patterns(table: PatternTable, kept: Sequence[int]) -> PatternTable:
     keys = np.packbits(reduced, axis=1)  # eight rules to a byte, in the same order
     order = np.lexsort(keys.T[::-1]) if len(kept) else np.arange(len(reduced))
     reduced = reduced[order]
-    is_new = np.append(True, (reduced[1:] != reduced[:-1]).any(axis=1))
-    starts = np.flatnonzero(is_new)
+    is_new = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    starts = np.flatnonzero(np.append(True, is_new))
     return PatternTable(reduced[starts], np.add.reduceat(table.counts[order], starts, axis=0))
 
 

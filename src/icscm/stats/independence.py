@@ -7,7 +7,8 @@ the degrees of freedom, and a table with none left has p-value 1: it cannot tell
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,13 +165,23 @@ def compute_upper_tail(statistics: FloatArray, dof: NDArray[np.int64]) -> FloatA
     return np.where(dof > 0, tail, 1.0)
 
 
-def compute_conditional_g(tables: CountArray) -> tuple[float, int, float]:
-    """G-test of label against environment within strata: (statistic, dof, p-value).
+class ConditionalTests(NamedTuple):
+    """Results of several conditional tests, one entry each."""
 
-    Statistics and degrees of freedom add up over the strata; a stratum that is empty, pure or
-    of a single environment carries neither.
+    statistics: FloatArray
+    dof: NDArray[np.int64]
+    p_values: FloatArray
+
+
+def compute_conditional_g(stratified: Sequence[CountArray]) -> ConditionalTests:
+    """G-tests of label against environment within strata, one for each way to stratify.
+
+    Each item holds the tables (stratum, label, environment) of one test. Statistics and
+    degrees of freedom add up over the strata; a stratum that is empty, pure or of a single
+    environment carries neither.
     """
-    statistic = float(GTest().compute_statistics(tables).sum())
-    dof = int(compute_dof(tables).sum())
-    p_value = compute_upper_tail(np.array([statistic]), np.array([dof]))[0]
-    return statistic, dof, float(p_value)
+    tables = np.concatenate(stratified)
+    starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
+    statistics = np.add.reduceat(GTest().compute_statistics(tables), starts)
+    dof = np.add.reduceat(compute_dof(tables), starts)
+    return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))

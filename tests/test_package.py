@@ -1,0 +1,110 @@
+"""The package as a whole: importing, compiling, running, documenting."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import icscm
+from icscm.cli import main
+
+ROOT = Path(__file__).parents[1]
+
+
+def run_python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_import_is_quick_silent_and_lazy():
+    done = run_python(
+        "import sys, icscm\n"
+        "print([name for name in ('numpy', 'sklearn', 'numba', 'pandas') if name in sys.modules])"
+    )
+    assert done.stdout == "[]\n"
+    assert done.stderr == ""
+
+
+def test_public_names_exist():
+    assert set(icscm.__all__) <= set(dir(icscm))
+    for name in icscm.__all__:
+        assert getattr(icscm, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Forest'"):
+        icscm.Forest  # noqa: B018
+
+
+FIT_AND_COUNT_COMPILATIONS = """
+import json, numpy as np
+from icscm import ICSCMClassifier
+from icscm.engine import _kernels
+from icscm.stats import exact
+rng = np.random.default_rng(0)
+X = np.column_stack((rng.random((300, 2)), rng.integers(0, 2, (300, 2))))
+y, e = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+for test in ("chi2", "fisher"):
+    ICSCMClassifier(stop="coverage", test=test).fit(X, y, environments=e)
+kernels = [k for module in (_kernels, exact) for k in vars(module).values() if hasattr(k, "stats")]
+hits = sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
+misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels)
+print(json.dumps([hits, misses]))
+"""
+
+
+def test_the_second_process_does_not_compile(tmp_path):
+    runs = [
+        json.loads(run_python(FIT_AND_COUNT_COMPILATIONS, NUMBA_CACHE_DIR=str(tmp_path)).stdout)
+        for _ in range(2)
+    ]
+    (_, first_misses), (second_hits, second_misses) = runs
+    assert first_misses > 0
+    assert second_hits > 0
+    assert second_misses == 0
+
+
+def test_demo():
+    done = CliRunner().invoke(main, ["demo"])
+    assert done.exit_code == 0, done.output
+    assert "ICSCM A1 > 0 and A2 > 0" in done.output
+    assert "A1 ✓ parent, A2 ✓ parent" in done.output
+    assert re.search(r"SCM +C1 > 0 .*\n +C1 ✗ not a parent", done.output)
+    assert re.search(r"1 +C1 > 0 +\d+ +\S+ +depends on environment", done.output)
+
+
+def test_demo_with_too_little_data_is_one_line_and_status_2():
+    done = CliRunner().invoke(main, ["demo", "--samples", "1"])
+    assert done.exit_code == 2
+    assert done.stderr == "Error: y holds one class only, 0; learning needs two\n"
+
+
+def test_every_command_says_what_it_does():
+    assert main.commands
+    for name, command in main.commands.items():
+        assert command.help, f"{name} has no help"
+        for parameter in command.params:
+            assert getattr(parameter, "help", "x"), f"{name}: {parameter.name} has no help"
+
+
+def test_the_readme_example_prints_what_it_says():
+    readme = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (output,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
+    assert run_python(code).stdout == output
+
+
+def test_the_readme_commands_exist():
+    readme = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^make (\w+)", readme, re.MULTILINE)
+    assert targets == ["demo", "test"]
+    for target in targets:
+        assert f"\n{target}:" in makefile
