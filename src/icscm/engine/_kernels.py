@@ -8,6 +8,8 @@ work side by side on different features, or on different rows, without locks.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numba.core import types
@@ -64,6 +66,36 @@ def find_extremes(columns, lowest, highest, two_valued):
         two_valued[k] = n_between == 0
 
 
+class SearchTable(NamedTuple):
+    """The edges of some columns, one row each, in the form that coding searches fastest.
+
+    Behind its `n_edges[k]` edges, `edges[k]` is padded with the dtype's greatest value to a power
+    of two and one more. Where `scale[k]` is not 0, the line (x - low[k]) * scale[k] sends values
+    to the places of `guess[k]`, which holds the number of edges that go to earlier places; at
+    most two edges share a place, so two comparisons correct the guess. The line never
+    decreases, rounded or not: an edge at an earlier place is below x, at a later one above.
+    """
+
+    edges: np.ndarray
+    n_edges: np.ndarray
+    guess: np.ndarray
+    low: np.ndarray
+    scale: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def _guess_codes(values, edges, guess, low, scale, codes):
+    """codes[i] = number of edges below values[i], by a guess and two comparisons."""
+    last = np.float64(guess.shape[0] - 1)
+    for i in range(values.shape[0]):
+        place = min(max((values[i] - low) * scale, 0.0), last)
+        first = guess[np.uint64(place)]
+        at = np.uint64(first)
+        codes[i] = (
+            first + np.uint8(values[i] > edges[at]) + np.uint8(values[i] > edges[at + np.uint64(1)])
+        )
+
+
 @njit(cache=True, nogil=True)
 def _search_edges(values, edges, n_edges, codes):
     """codes[i] = number of edges below values[i], by halving, all values a level at a time."""
@@ -90,7 +122,7 @@ def _has_surprise(values, edges, n_edges, highest, codes):
 
 
 @njit(cache=True, nogil=True)
-def code_columns(X, position, columns, edges, n_edges, known, highest, codes, surprised):
+def code_columns(X, position, columns, table, known, highest, codes, surprised):
     """Write the bin number of each value, column by column, rows at their sorted position.
 
         X (row-major)              codes (one row per column of X, sorted by label, environment)
@@ -98,9 +130,8 @@ def code_columns(X, position, columns, edges, n_edges, known, highest, codes, su
         a1 b1 c1     position      b2 b0 b1 | b3 ...
         a2 b2 c2     1 2 0 3  -->  ...
 
-    The bin of x is the number of edges below x. Behind its `n_edges[k]` edges, `edges[k]` is
-    padded with the dtype's greatest value to a power of two, so the search halves without
-    branches; a block of rows goes level by level together, to keep many loads under way.
+    The bin of x is the number of edges below x. A block of rows goes through a column
+    together, to keep many loads under way.
     Where `known[k]` is set, the column was taken to hold just its edges and `highest[k]`;
     `surprised[k]` is set when it does not.
     """
@@ -110,13 +141,17 @@ def code_columns(X, position, columns, edges, n_edges, known, highest, codes, su
         size = min(ROW_BLOCK, X.shape[0] - start)
         for k in range(columns.shape[0]):
             column = columns[k]
-            column_edges = edges[k]
+            edges, n_edges = table.edges[k], table.n_edges[k]
             for i in range(size):
                 block_values[i] = X[start + i, column]
-            _search_edges(block_values[:size], column_edges, n_edges[k], block_codes)
-            if known[k] and _has_surprise(
-                block_values[:size], column_edges, n_edges[k], highest[k], block_codes
-            ):
+            values = block_values[:size]
+            if table.scale[k] > 0.0:
+                _guess_codes(
+                    values, edges, table.guess[k], table.low[k], table.scale[k], block_codes
+                )
+            else:
+                _search_edges(values, edges, n_edges, block_codes)
+            if known[k] and _has_surprise(values, edges, n_edges, highest[k], block_codes):
                 surprised[k] = True
             out = codes[k]
             for i in range(size):

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm.engine._kernels import SearchTable
+
 Array = NDArray[Any]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -28,8 +30,7 @@ def code_columns(
     X: Array,
     position: Array,
     columns: Array,
-    edges: Array,
-    n_edges: Array,
+    table: SearchTable,
     known: Array,
     highest: Array,
     codes: Array,
@@ -37,7 +38,7 @@ def code_columns(
 ) -> None:
     for k, column in enumerate(columns):
         values = X[:, column]
-        own_edges = edges[k, : n_edges[k]]
+        own_edges = table.edges[k, : table.n_edges[k]]
         codes[k, position] = np.searchsorted(own_edges, values, side="left")
         if known[k] and not np.isin(values, np.append(own_edges, highest[k])).all():
             surprised[k] = True

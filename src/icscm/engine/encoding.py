@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from icscm._constants import (
     CODE_DTYPE,
     FIRST_LOOK_ROWS,
+    GUESS_PLACES,
     MAX_NARROW_BINS,
     MIN_THREADED_CELLS,
     QUANTILE_SAMPLE,
 )
 from icscm.engine import _kernels
+from icscm.engine._kernels import SearchTable
 from icscm.engine.binning import Binning, ColumnPlan, make_binning, plan_columns, sample_rows
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
@@ -142,7 +144,7 @@ class _Coder:
         """Columns of up to 256 bins, a byte a cell."""
         if len(plan.columns) == 0:
             return plan.columns
-        edges, n_edges = _pad_edges(plan.edges, self._X.dtype)
+        table = make_search_table(plan.edges, self._X.dtype)
         codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
 
@@ -151,8 +153,7 @@ class _Coder:
                 self._X,
                 self._position,
                 plan.columns[part],
-                edges[part],
-                n_edges[part],
+                SearchTable(*(each[part] for each in table)),
                 plan.known[part],
                 plan.highest[part],
                 codes[part],
@@ -162,7 +163,7 @@ class _Coder:
         self._run(code_part, len(plan.columns))
         if surprised.any():
             codes = codes[~surprised]
-        n_bins = int(n_edges.max()) + 1
+        n_bins = int(table.n_edges.max()) + 1
         columns = plan.columns[~surprised]
         self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads))
         return plan.columns[surprised]
@@ -184,12 +185,30 @@ class _Coder:
             self.stores.append(store)
 
 
-def _pad_edges(edges: list[Array], dtype: np.dtype[Any]) -> tuple[Array, NDArray[np.int64]]:
-    """Thresholds as the coding kernel wants them: one row each, padded to a power of two."""
+def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
+    """The edges of some columns as the coding kernel wants them."""
     n_edges = np.array([len(part) for part in edges])
-    width = 2 ** int(n_edges.max()).bit_length()
+    width = 2 ** int(n_edges.max()).bit_length() + 1
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
     for row, part in zip(padded, edges, strict=True):
         row[: len(part)] = part
-    return padded, n_edges
+    guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
+    low, scale = np.zeros((2, len(edges)))
+    for k, part in enumerate(edges):
+        low[k], scale[k] = _fill_guess(part.astype(np.float64), guess[k])
+    return SearchTable(padded, n_edges, guess, low, scale)
+
+
+def _fill_guess(edges: NDArray[np.float64], guess: NDArray[np.uint8]) -> tuple[float, float]:
+    """Line the edges up on the places of `guess`; scale 0 where more than two would share one."""
+    last = GUESS_PLACES - 1
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = last / (edges[-1] - edges[0])
+    if len(edges) < 4 or not 0 < scale < np.inf:
+        return 0.0, 0.0
+    places = np.clip((edges - edges[0]) * scale, 0, last).astype(np.intp)
+    if np.bincount(places).max() > 2:
+        return 0.0, 0.0
+    guess[:] = np.searchsorted(places, np.arange(GUESS_PLACES), side="left")
+    return float(edges[0]), float(scale)
