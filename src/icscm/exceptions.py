@@ -19,3 +19,7 @@ class SparseEnvironmentWarning(IcscmWarning):
 
 class NothingFoundWarning(IcscmWarning):
     """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""
+
+
+class NothingAcceptedWarning(IcscmWarning):
+    """Invariant causal prediction rejected every set of features: the model does not fit."""
