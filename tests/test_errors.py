@@ -189,7 +189,7 @@ def test_sparse_environments_are_named():
         ({"noise": "white"}, "noise must be one of 'coin', 'flip'; got 'white'"),
         ({"child": 3}, "child must be one of 'code', 'text'; got 3"),
         ({"label_noise": 2}, "label_noise must be a number between 0 and 1; got 2"),
-        ({"model_type": "tree"}, "model_type must be one of"),
+        ({"model_type": "forest"}, "model_type must be one of"),
     ],
 )
 def test_bad_simulations(options, message):

@@ -91,7 +91,8 @@ def test_every_command_says_what_it_does():
     for name, command in main.commands.items():
         assert command.help, f"{name} has no help"
         for parameter in command.params:
-            assert getattr(parameter, "help", "x"), f"{name}: {parameter.name} has no help"
+            if parameter.param_type_name == "option":
+                assert parameter.help, f"{name}: {parameter.name} has no help"
 
 
 def test_the_readme_example_prints_what_it_says():

@@ -10,16 +10,25 @@ __version__ = "0.1.0"
 _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
+    "InvariantCausalPrediction": "icscm.icp",
     "Conjunction": "icscm.models",
     "Disjunction": "icscm.models",
     "datasets": "icscm.datasets",
 }
 
-__all__ = ["Conjunction", "Disjunction", "ICSCMClassifier", "SCMClassifier", "datasets"]
+__all__ = [
+    "Conjunction",
+    "Disjunction",
+    "ICSCMClassifier",
+    "InvariantCausalPrediction",
+    "SCMClassifier",
+    "datasets",
+]
 
 if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators import ICSCMClassifier, SCMClassifier
+    from icscm.icp import InvariantCausalPrediction
     from icscm.models import Conjunction, Disjunction
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,3 +118,62 @@ def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str
     marks = [f"{name} {'✓ parent' if name in parents else '✗ not a parent'}" for name in used]
     missing = [f"{name} missing" for name in parents if name not in used]
     return ", ".join(marks + missing)
+
+
+@main.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--out",
+    default="reproduction",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for results; a run that was stopped goes on there.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1), help="Repetitions per cell.  [default: the paper's]"
+)
+@click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
+@click.option("--quick", is_flag=True, help="Small sizes, to see that it works: a minute in all.")
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the raw data files for `real`.  [default: $ICSCM_DATA]",
+)
+def reproduce(
+    names: tuple[str, ...],
+    out: Path,
+    runs: int | None,
+    seed: int,
+    jobs: int | None,
+    quick: bool,
+    data: Path | None,
+) -> None:
+    """Repeat the paper's experiments beside its published numbers.
+
+    NAME is one or more of identification, dimensions, runtime, precision-recall, alpha,
+    structures, samples, real; or all. Results go to --out row by row; then tables
+    (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that shows everything.
+    """
+    from icscm.experiments.reproduction import reproduce_experiments
+
+    page = reproduce_experiments(
+        names, out, runs=runs, seed=seed, jobs=jobs, quick=quick, data_home=data
+    )
+    click.echo(f"Written: {page}")
+
+
+@main.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the raw data files.  [default: $ICSCM_DATA]",
+)
+def datasets(data: Path | None) -> None:
+    """List the real data sets: size, source, licence, and whether the files are there."""
+    from rich.console import Console
+
+    from icscm.datasets import list_datasets
+    from icscm.report.terminal import make_dataset_table
+
+    Console(highlight=False).print(make_dataset_table(list_datasets(data)))

@@ -57,7 +57,7 @@ def check_several(labels: Sequence[Any]) -> None:
     if len(labels) < 2:
         raise IcscmError(
             f"environments holds a single environment, {labels[0]!r}; invariance needs at least "
-            "two to compare (without environments, fit learns a plain set covering machine)"
+            "two to compare"
         )
 
 

@@ -80,3 +80,13 @@ def test_seeds():
     generator = np.random.default_rng(1)
     assert make_conjunction(50, 1, random_state=generator).X.equals(first.X)
     assert not make_conjunction(50, 1, random_state=generator).X.equals(first.X)
+
+
+def test_a_tree_asks_its_parents_in_turn():
+    data = make_conjunction(5_000, 0, n_parents=3, model_type="tree", label_noise=0, random_state=8)
+    a1, a2, a3 = (data.X[name].to_numpy() for name in data.parents)
+    np.testing.assert_array_equal(data.y, np.where(a1 == 1, a3, a2))
+    with pytest.raises(
+        ValueError, match=r"a tree takes 1, 3, 7, 15, \.\. parents; got n_parents=4"
+    ):
+        make_conjunction(10, n_parents=4, model_type="tree")

@@ -1,5 +1,32 @@
-"""Data to learn from: simulated, with known parents."""
+"""Data to learn from: simulated with known parents, and real from their publishers' files."""
 
+from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
+from icscm.datasets.real import (
+    RealData,
+    load_acs_foodstamps,
+    load_acs_income,
+    load_assistments,
+    load_college_scorecard,
+    load_diabetes_readmission,
+    load_heart_disease,
+    load_meps,
+    load_sachs,
+)
 from icscm.datasets.simulated import Simulation, make_conjunction
 
-__all__ = ["Simulation", "make_conjunction"]
+__all__ = [
+    "DatasetInfo",
+    "RealData",
+    "Simulation",
+    "fetch",
+    "list_datasets",
+    "load_acs_foodstamps",
+    "load_acs_income",
+    "load_assistments",
+    "load_college_scorecard",
+    "load_diabetes_readmission",
+    "load_heart_disease",
+    "load_meps",
+    "load_sachs",
+    "make_conjunction",
+]

@@ -58,7 +58,9 @@ def make_conjunction(
         and two environments the rates are the paper's (A1: 0.1 and 0.5, A2: 0.5 and 0.3). More
         environments spread evenly between these; more parents take these rates in turn, raised
         so that the conjunction stays as frequent.
-    model_type : `"conjunction"`, or `"disjunction"` for its mirror image (all bits inverted).
+    model_type : `"conjunction"`, or `"disjunction"` for its mirror image (all bits inverted), or
+        `"tree"`, a full decision tree whose nodes are the parents (1, 3, 7, .. of them), which
+        breaks the paper's assumption on the functional form.
     noise : what befalls the label with probability `label_noise`: `"coin"` replaces it by a fair
         coin (the published code), `"flip"` inverts it (the paper's text, the sign mended).
     child : a child copies the label but, with probability `child_noise`, shows the
@@ -85,7 +87,7 @@ def make_conjunction(
         n_children=(n_children, 0),
         n_environments=(n_environments, 1),
     )
-    _check_choice("model_type", model_type, "conjunction", "disjunction")
+    _check_choice("model_type", model_type, "conjunction", "disjunction", "tree")
     _check_choice("noise", noise, "coin", "flip")
     _check_choice("child", child, "code", "text")
     _check_rate("label_noise", label_noise)
@@ -96,7 +98,7 @@ def make_conjunction(
     environments = rng.permutation(np.repeat(np.arange(n_environments), n_samples))
     rates = _find_parent_rates(n_parents, n_environments)
     parents = rng.random((n_parents, len(environments))) < rates[:, environments]
-    label = _disturb(np.logical_and.reduce(parents), noise, label_noise, rng)
+    label = _disturb(_decide(parents, model_type), noise, label_noise, rng)
     if model_type == "disjunction":
         parents, label = ~parents, ~label
     distractors = rng.integers(2, size=(n_distractors, len(environments)), dtype=np.uint8) == 1
@@ -121,6 +123,23 @@ def _find_parent_rates(n_parents: int, n_environments: int) -> NDArray[np.float6
     ends = np.array([_PARENT_RATES[i % 2] for i in range(n_parents)])
     rates: NDArray[np.float64] = (ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * along) ** exponent
     return rates
+
+
+def _decide(parents: Bits, model_type: str) -> Bits:
+    """The label without noise. In a tree, A1 sends 0 to A2 and 1 to A3, these to A4 .. A7; the
+    last parent asked is the label."""
+    if model_type != "tree":
+        conjunction: Bits = np.logical_and.reduce(parents)
+        return conjunction
+    n_parents, n_samples = parents.shape
+    if (n_parents + 1).bit_count() != 1:
+        raise IcscmError(f"a tree takes 1, 3, 7, 15, .. parents; got n_parents={n_parents}")
+    node = np.ones(n_samples, dtype=np.int64)
+    answer: Bits = parents[0]
+    for _ in range((n_parents + 1).bit_length() - 1):
+        answer = parents[node - 1, np.arange(n_samples)]
+        node = 2 * node + answer
+    return answer
 
 
 def _disturb(label: Bits, noise: str, rate: float, rng: np.random.Generator) -> Bits:

@@ -6,6 +6,7 @@ Names come from users, so every cell is `Text`: nothing in it is read as markup.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +14,9 @@ from rich.text import Text
 from icscm.models import LeafCounts, RuleSet
 from icscm.rules import format_number
 from icscm.trace import Look, Trace
+
+if TYPE_CHECKING:
+    from icscm.datasets import DatasetInfo
 
 # `trace.REFUSALS` in few words.
 _WHY = {"dependent": "depends on environment", "small": "too few samples"}
@@ -64,6 +68,16 @@ def make_rate_table(model: RuleSet, environments: Sequence[object]) -> Table:
     for number, (text, counts) in enumerate(zip([*leaves, "else"], model.leaves, strict=True)):
         is_positive = model.settles_when == (number < len(model.rules))
         _add_row(table, text, "positive" if is_positive else "negative", *format_rates(counts))
+    return table
+
+
+def make_dataset_table(infos: Sequence[DatasetInfo]) -> Table:
+    """The real data sets: what, how large, from where, and whether the files are there."""
+    table = _make_table("name", "what, source and licence", "samples", "here")
+    table.leading = 1
+    for info in infos:
+        what = f"{info.title}\n{info.source}\nlicence: {info.licence}"
+        _add_row(table, info.name, what, f"{info.n_samples:,}", "yes" if info.present else "no")
     return table
 
 

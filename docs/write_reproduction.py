@@ -1,0 +1,50 @@
+"""Put the tables and findings of a run of `icscm reproduce` into docs/reproduction.md.
+
+    python docs/write_reproduction.py FOLDER
+
+FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
+its CSV shows; figures are copied beside the page. No number on the page is typed by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from icscm.experiments import NAMES, find_experiment
+from icscm.experiments.output import to_markdown
+from icscm.experiments.runner import read_rows
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "reproduction.md"
+
+
+def describe(name: str, folder: Path) -> str:
+    """Tables, figures and findings of one experiment."""
+    summary = find_experiment(name).summarise(read_rows(folder / f"{name}.csv"))
+    parts = [to_markdown(table) for table in summary.tables]
+    for figure in summary.figures:
+        (DOCS / "figures").mkdir(exist_ok=True)
+        shutil.copy(folder / f"{figure.name}.svg", DOCS / "figures" / f"{figure.name}.svg")
+        parts.append(f"![{figure.caption}](figures/{figure.name}.svg)\n")
+    parts.append("\n".join(f"- {finding}" for finding in summary.findings) + "\n")
+    return "\n".join(parts)
+
+
+def main(folder: Path) -> None:
+    """Rewrite the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name in NAMES:
+        mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        pattern = re.compile(f"{mark}.*?{end}", re.DOTALL)
+        if not pattern.search(text):
+            raise SystemExit(f"{PAGE} has no place for {name}: add {mark} and {end}")
+        body = f"{mark}\n\n{describe(name, folder)}\n{end}"
+        text = pattern.sub(lambda _, body=body: body, text)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

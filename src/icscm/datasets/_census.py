@@ -1,0 +1,180 @@
+"""American Community Survey 2018: reading the states' files, and the groups of their codes.
+
+Codes: US Census Bureau, PUMS Data Dictionary 2018,
+https://www2.census.gov/programs-surveys/acs/tech_docs/pums/data_dict/PUMS_Data_Dictionary_2018.pdf
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from icscm.datasets._features import Task
+from icscm.datasets._files import blame, find_raw_file, obtain_raw_file, open_raw_file, read_columns
+from icscm.datasets._preparation import label_codes
+from icscm.datasets._sources import (
+    PAPER_STATES,
+    STATES,
+    RawFile,
+    Source,
+    make_household_file,
+    make_person_file,
+)
+from icscm.exceptions import IcscmError
+
+YEAR = 2018
+_POSTAL = {number: state for state, number in STATES.items()}
+_TERRITORIES = {60, 66, 69, 78}
+
+# The first code of each group of occupations, by the letters that the dictionary gives it.
+_OCCUPATIONS = {
+    10: "MGR", 500: "BUS", 800: "FIN", 1000: "CMM", 1300: "ENG", 1600: "SCI", 2000: "CMS",
+    2100: "LGL", 2200: "EDU", 2600: "ENT", 3000: "MED", 3600: "HLS", 3700: "PRT", 4000: "EAT",
+    4200: "CLN", 4300: "PRS", 4700: "SAL", 5000: "OFF", 6000: "FFF", 6200: "CON", 6800: "EXT",
+    7000: "RPR", 7700: "PRD", 9000: "TRN", 9800: "MIL", 9920: "UNEMPLOYED",
+}  # fmt: skip
+_OCCUPATION_STARTS = list(_OCCUPATIONS)
+
+# The first code of each part of the world, and the codes that the benchmark files elsewhere:
+# Russia, Ukraine and the USSR; Cyprus and Turkey; western and central Asia.
+_REGIONS = {
+    100: "EUROPE", 200: "ASIA", 300: "CARIBBEAN", 301: "CANADA", 303: "MEXICO",
+    310: "CENTRALAMERICA", 321: "CARIBBEAN", 360: "SOUTHAMERICA", 400: "AFRICA", 500: "OCEANIA",
+}  # fmt: skip
+_REGION_STARTS = list(_REGIONS)
+_ELSEWHERE = {
+    **dict.fromkeys((163, 164, 165), "ASIA"),
+    **dict.fromkeys((208, 243), "EUROPE"),
+    **dict.fromkeys((200, 212, 213, 214, 216, 218, 219, 222, 224, 245, 246, 248), "MIDDLEEAST"),
+}
+
+
+def read_persons(
+    source: Source,
+    home: Path,
+    states: Sequence[str] | None,
+    download: bool,
+    columns: Sequence[str],
+    household_columns: Sequence[str] = (),
+) -> pd.DataFrame:
+    """These columns of the persons of all the states, with those of their households."""
+    tables = []
+    for state in _find_states(source, home, states, download):
+        table = _read_state(make_person_file(state), source, home, download, columns)
+        if household_columns:
+            households = _read_state(
+                make_household_file(state), source, home, download, household_columns
+            )
+            table = table.merge(households, on="SERIALNO", how="left", validate="many_to_one")
+        tables.append(table.drop(columns="SERIALNO"))
+    return pd.concat(tables, ignore_index=True)
+
+
+def label_raw(table: pd.DataFrame, task: Task) -> pd.DataFrame:
+    """Categories with the codes as the file has them."""
+    return _label(table, task, lambda _: str, missing=None)
+
+
+def label_coarse(table: pd.DataFrame, task: Task) -> pd.DataFrame:
+    """Categories as the paper has them, places of birth and occupations in groups.
+
+    Nothing is missing then: a question that was not asked is code 0, as is a number not given.
+    """
+    table = _label(table, task, _find_label, missing="00")
+    numbers = [name for name in task.numbers if name in table]
+    return table.assign(**{name: table[name].fillna(0).astype(np.int64) for name in numbers})
+
+
+def group_birthplace(code: int) -> str:
+    """The state, or the part of the world, of a place of birth.
+
+    >>> [group_birthplace(code) for code in (54, 72, 66, 110, 243, 207, 303, 554)]
+    ['WV', 'PR', 'USTERR', 'EUROPE', 'EUROPE', 'ASIA', 'MEXICO', 'OCEANIA']
+    """
+    if code in _TERRITORIES:
+        return "USTERR"
+    if code < _REGION_STARTS[0]:
+        return _POSTAL[code]
+    return _ELSEWHERE.get(code) or _REGIONS[_find_start(_REGION_STARTS, code)]
+
+
+def group_occupation(code: int) -> str:
+    """The group of an occupation.
+
+    >>> [group_occupation(code) for code in (10, 440, 500, 3255, 9830, 9920)]
+    ['MGR', 'MGR', 'BUS', 'MED', 'MIL', 'UNEMPLOYED']
+    """
+    return _OCCUPATIONS[_find_start(_OCCUPATION_STARTS, code)]
+
+
+def _find_start(starts: list[int], code: int) -> int:
+    return starts[bisect_right(starts, code) - 1]
+
+
+def _find_label(feature: str) -> Callable[[int], str]:
+    special = {"POBP": group_birthplace, "OCCP": group_occupation, "ST": _POSTAL.__getitem__}
+    return special.get(feature, "{:02d}".format)
+
+
+def _label(
+    table: pd.DataFrame,
+    task: Task,
+    find_label: Callable[[str], Callable[[int], str]],
+    missing: str | None,
+) -> pd.DataFrame:
+    names = [name for name in table if name in task.categories]
+    return table.assign(
+        **{name: label_codes(table[name], find_label(name), missing) for name in names}
+    )
+
+
+def check_states(states: Sequence[str]) -> list[str]:
+    """The states asked for, each once and in capitals; all must exist."""
+    chosen = [str(state).upper() for state in ([states] if isinstance(states, str) else states)]
+    unknown = [state for state in chosen if state not in STATES]
+    if unknown or not chosen:
+        raise IcscmError(
+            "states must be two-letter codes of US states, such as ['ME', 'VT']; got "
+            + (", ".join(map(repr, unknown)) if unknown else "none")
+        )
+    return list(dict.fromkeys(chosen))
+
+
+def find_present_states(source: Source, home: Path) -> list[str]:
+    """The states of the paper of which the data folder holds all files."""
+    absent = {file.state for file in source.files if find_raw_file(file, home) is None}
+    return [state for state in PAPER_STATES if state not in absent]
+
+
+def _find_states(
+    source: Source, home: Path, states: Sequence[str] | None, download: bool
+) -> list[str]:
+    """The states asked for; otherwise all of the paper's, or without download those present."""
+    if states is not None:
+        return check_states(states)
+    present = [] if download else find_present_states(source, home)
+    return present or list(PAPER_STATES)
+
+
+def _read_state(
+    file: RawFile, source: Source, home: Path, download: bool, columns: Sequence[str]
+) -> pd.DataFrame:
+    path = obtain_raw_file(file, source, home, download)
+    _check_year(path, source)
+    return read_columns(path, source, ["SERIALNO", *columns], dtype={"SERIALNO": str})
+
+
+def _check_year(path: Path, source: Source) -> None:
+    """Household numbers begin with the year of the survey; columns differ between years."""
+    with blame(path, source), open_raw_file(path, ".csv") as stream:
+        first = pd.read_csv(stream, nrows=1, dtype=str)
+    number = str(first["SERIALNO"].iloc[0]) if "SERIALNO" in first and len(first) else "none"
+    if not number.startswith(str(YEAR)):
+        raise IcscmError(
+            f"{str(path)!r} is not of {YEAR}: its first household number is {number}; expected "
+            f"the American Community Survey's 1-Year file of {YEAR}"
+        )

@@ -1,0 +1,90 @@
+"""Which real data sets there are, where they come from, and fetching them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from icscm.datasets import real
+from icscm.datasets._census import check_states, find_present_states
+from icscm.datasets._files import PathLike, fetch_raw_file, find_data_home, find_raw_file
+from icscm.datasets._sources import PAPER_STATES, SOURCES, RawFile, Source
+from icscm.exceptions import IcscmError
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a data set without loading it.
+
+    `n_samples` is that of the complete data; `files` lie in the data folder (`??` is a state);
+    `present` says whether `loader` finds there what it needs, be it for some states only.
+    """
+
+    name: str
+    title: str
+    n_samples: int
+    source: str
+    licence: str
+    files: tuple[str, ...]
+    present: bool
+    loader: Callable[..., real.RealData]
+
+
+def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
+    """All real data sets, present or not.
+
+    >>> [info.name for info in list_datasets("no such folder") if info.present]
+    []
+    """
+    try:
+        home = find_data_home(data_home)
+    except IcscmError:  # no folder is named: then nothing is present, but all can be listed
+        home = None
+    return [_describe(source, home) for source in SOURCES.values()]
+
+
+def fetch(
+    name: str, data_home: PathLike | None = None, *, states: Sequence[str] | None = None
+) -> list[Path]:
+    """Download the raw files of a data set into the data folder, and say where they are.
+
+    Files that are there already are kept if their checksum is right or not known. Needs the
+    package pooch and a network. Some publishers have no address for programs; the error then
+    says where to get the files.
+
+    Parameters
+    ----------
+    name : one of the names that `list_datasets` gives.
+    data_home : the folder, by default that of the environment variable ICSCM_DATA.
+    states : of the American Community Survey, only these states; by default all of the paper's.
+    """
+    if name not in SOURCES:
+        raise IcscmError(f"name must be one of {', '.join(map(repr, SOURCES))}; got {name!r}")
+    home = find_data_home(data_home)
+    source = SOURCES[name]
+    wanted = {None, *(PAPER_STATES if states is None else check_states(states))}
+    return [fetch_raw_file(file, source, home) for file in source.files if file.state in wanted]
+
+
+def _describe(source: Source, home: Path | None) -> DatasetInfo:
+    return DatasetInfo(
+        name=source.name,
+        title=source.title,
+        n_samples=source.n_samples,
+        source=f"{source.citation}, {source.page}",
+        licence=source.licence,
+        files=tuple(dict.fromkeys(_show(file) for file in source.files)),
+        present=home is not None and _is_present(source, home),
+        loader=getattr(real, f"load_{source.name}"),
+    )
+
+
+def _show(file: RawFile) -> str:
+    return file.path.replace(f"{file.state.lower()}.zip", "??.zip") if file.state else file.path
+
+
+def _is_present(source: Source, home: Path) -> bool:
+    if source.files[0].state:
+        return bool(find_present_states(source, home))
+    return all(find_raw_file(file, home) is not None for file in source.files)

@@ -1,0 +1,398 @@
+"""Real data from their publishers' own files: the six of the paper, and two that are small.
+
+raw files -> raw table -> rows of the task, label, environments -> prepared columns
+
+The files lie in a folder that the caller names; `catalogue` says which and where to get them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icscm.datasets import _census
+from icscm.datasets._features import (
+    ACS_FOODSTAMPS,
+    ACS_INCOME,
+    ASSISTMENTS,
+    COLLEGE_SCORECARD,
+    DIABETES,
+    HEART_DISEASE,
+    HEART_DISEASE_HOSPITALS,
+    MEPS,
+    MEPS_UTILISATION,
+    SACHS_PARENTS,
+    Task,
+)
+from icscm.datasets._files import PathLike, find_data_home, obtain_raw_file, read_columns
+from icscm.datasets._formats import (
+    find_scorecard,
+    find_shifted_colleges,
+    label_numbers,
+    read_hospital,
+    read_meps,
+)
+from icscm.datasets._preparation import (
+    Prepared,
+    code_quantiles,
+    fill_missing_numbers,
+    label_codes,
+    prepare_one_hot,
+    prepare_ordinal,
+)
+from icscm.datasets._sources import SOURCES, Source
+from icscm.exceptions import IcscmError
+
+
+class RealData(NamedTuple):
+    """A real data set: features, label 0 or 1, environment of each row, causal columns of X."""
+
+    X: pd.DataFrame
+    y: NDArray[np.int64]
+    environments: NDArray[Any]
+    causal: list[str]
+
+
+def load_diabetes_readmission(
+    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+) -> RealData:
+    """Was a diabetes patient readmitted to hospital? (UCI 296, 130 US hospitals, 1999-2008.)
+
+    Rows whose race is unknown are left out. Environments: 1 for patients admitted through the
+    emergency room, 0 for all others.
+
+    Parameters
+    ----------
+    data_home : the folder that holds the raw files, by default that of the environment variable
+        ICSCM_DATA. `icscm.datasets.list_datasets` names the files.
+    prepared : as in the paper: a column `<feature>_<value>` for each value of a category (those
+        that fewer than 1 % of the rows have share `<feature>_rare`), columns with 50 or more
+        distinct values as 50 quantile codes, without the column that the environments come
+        from. False: the raw table, with that column, categories as pandas categories, and
+        missing values as NaN; for other preparations and other environments.
+    download : fetch files that are not there; nothing is ever downloaded without this.
+
+    Returns
+    -------
+    RealData : `X`, a frame; `y`, 0 or 1; `environments`, one label a row; `causal`, the names of
+        the columns of X that are, or come from, features known to be causes of the label.
+    """
+    source, home = _find("diabetes_readmission", data_home)
+    path = obtain_raw_file(source.files[0], source, home, download)
+    table = read_columns(
+        path,
+        source,
+        [*DIABETES.features, "readmitted"],
+        suffix="diabetic_data.csv",
+        dtype=dict.fromkeys((*DIABETES.categories, "readmitted"), "category"),
+        keep_default_na=False,  # "None" says that no test was made, which is not missing
+        na_values="?",
+    )
+    table = _keep(table, table["race"].notna())
+    return _finish(
+        DIABETES,
+        table,
+        label=table["readmitted"] != "NO",
+        environments=_find_shifted(DIABETES, table),
+        prepare=_prepare_with_rare_values_pooled if prepared else None,
+    )
+
+
+def load_acs_income(
+    data_home: PathLike | None = None,
+    *,
+    prepared: bool = True,
+    download: bool = False,
+    states: Sequence[str] | None = None,
+) -> RealData:
+    """Does a working adult earn more than 56,000 dollars? (American Community Survey 2018.)
+
+    Persons over 16 with an income over 100 dollars, working hours and a weight. Environments: 1
+    for New England (division 1), 0 for all others.
+
+    Parameters
+    ----------
+    data_home, prepared, download : as in `load_diabetes_readmission`, except that no value is
+        rare. Prepared places of birth are states and parts of the world, occupations are the
+        Census Bureau's groups, and what was not asked is code 00.
+    states : two-letter codes; by default all states whose files are in the folder (with
+        `download`, all 50 and Puerto Rico, as in the paper).
+    """
+    source, home = _find("acs_income", data_home)
+    columns = [name for name in ACS_INCOME.features if name != "ACS_YEAR"]
+    table = _census.read_persons(
+        source, home, states, download, columns=[*columns, "PINCP", "PWGTP"]
+    )
+    adult = (table["AGEP"] > 16) & (table["PINCP"] > 100)
+    table = _keep(table, adult & (table["WKHP"] > 0) & (table["PWGTP"] >= 1))
+    return _finish_acs(ACS_INCOME, table, table["PINCP"] > 56_000, prepared)
+
+
+def load_acs_foodstamps(
+    data_home: PathLike | None = None,
+    *,
+    prepared: bool = True,
+    download: bool = False,
+    states: Sequence[str] | None = None,
+) -> RealData:
+    """Does a person's household receive food stamps? (American Community Survey 2018.)
+
+    Persons of 18 to 61 with an income of 30,000 dollars or less, in households whose children
+    are recorded (or that there are none). Environments: 1 for the East South Central states
+    (division 6), 0 for all others. Needs the files of households beside those of persons.
+
+    Parameters
+    ----------
+    data_home, prepared, download, states : as in `load_acs_income`.
+    """
+    source, home = _find("acs_foodstamps", data_home)
+    of_households = ["FS", "HUPAC", "WIF"]
+    columns = [name for name in ACS_FOODSTAMPS.features if name not in ("ACS_YEAR", *of_households)]
+    table = _census.read_persons(
+        source,
+        home,
+        states,
+        download,
+        columns=[*columns, "PINCP"],
+        household_columns=of_households,
+    )
+    of_age = (table["AGEP"] >= 18) & (table["AGEP"] < 62)
+    table = _keep(table, of_age & (table["PINCP"] <= 30_000) & (table["HUPAC"] >= 1))
+    return _finish_acs(ACS_FOODSTAMPS, table, table["FS"] == 1, prepared)
+
+
+def load_college_scorecard(
+    data_home: PathLike | None = None,
+    *,
+    prepared: bool = True,
+    download: bool = False,
+    year: str = "2018_19",
+) -> RealData:
+    """Do more than half of a US college's students complete? (College Scorecard.)
+
+    A completion rate (C150_4) that is not given counts as 0, as in the paper. Environments: 1
+    for colleges of the Carnegie classes that the paper's benchmark holds out, 0 for all others.
+
+    Parameters
+    ----------
+    data_home, download : as in `load_diabetes_readmission`.
+    prepared : as in the paper: categories as the ranks of their values, numbers in 100 quantile
+        bins, missing values -1, and of columns with 50 or more distinct values 50 quantile
+        codes. False: the raw table, as in `load_diabetes_readmission`.
+    year : the academic year of the file. The paper has all from 1996 to 2013 in one table.
+    """
+    source, home = _find("college_scorecard", data_home)
+    path = find_scorecard(source, home, year, download)
+    table = read_columns(
+        path,
+        source,
+        [*COLLEGE_SCORECARD.features, "C150_4"],
+        dtype=dict.fromkeys(COLLEGE_SCORECARD.categories, "category"),
+        na_values=["NULL", "PrivacySuppressed", "PS"],
+        low_memory=False,
+    )
+    return _finish(
+        COLLEGE_SCORECARD,
+        table,
+        label=table["C150_4"] > 0.5,
+        environments=find_shifted_colleges(table),
+        prepare=_prepare_ordinal if prepared else None,
+    )
+
+
+def load_assistments(
+    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+) -> RealData:
+    """Does a pupil solve a problem at the first attempt? (ASSISTments 2012-13, with affect.)
+
+    Only answers that are right or wrong, none in between. Environments: 1 for the ten schools
+    that the paper's benchmark holds out, 0 for all others.
+
+    Parameters
+    ----------
+    data_home, download : as in `load_diabetes_readmission`.
+    prepared : likewise, except that no value is rare, and that rows in which a number is missing
+        (mostly the skill) are left out, as in the paper.
+    """
+    source, home = _find("assistments", data_home)
+    path = obtain_raw_file(source.files[0], source, home, download)
+    table = read_columns(
+        path,
+        source,
+        [*ASSISTMENTS.features, "correct"],
+        dtype=dict.fromkeys(ASSISTMENTS.categories, "category"),
+    )
+    table = _keep(table, table["correct"].isin([0, 1]))
+    if prepared:
+        table = _keep_complete(table, ASSISTMENTS)
+    return _finish(
+        ASSISTMENTS,
+        table,
+        label=table["correct"] == 1,
+        environments=_find_shifted(ASSISTMENTS, table),
+        prepare=_prepare if prepared else None,
+    )
+
+
+def load_meps(
+    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+) -> RealData:
+    """Does a person use health care more than three times a year? (MEPS 2019, HC-216.)
+
+    Use: visits, hospital nights and days of home care together. Uninsured persons are left out.
+    Environments: 1 for persons with any private insurance, 0 for those with public only.
+
+    Parameters
+    ----------
+    data_home, download : as in `load_diabetes_readmission`.
+    prepared : likewise, except that no value is rare. The publisher's negative codes (-1
+        inapplicable, -7 refused, -8 not known) are values like others. In the raw table, negative
+        numbers are missing instead.
+    """
+    source, home = _find("meps", data_home)
+    path = obtain_raw_file(source.files[0], source, home, download)
+    table = read_meps(path, source)
+    table = _keep(table, table[MEPS.environment].isin([1, 2]))
+    used = table[list(MEPS_UTILISATION)].sum(axis=1) > 3
+    environments = _find_shifted(MEPS, table)
+    names = [name for name in MEPS.features if name in MEPS.categories]
+    table = table.assign(**{name: label_numbers(table[name]) for name in names})
+    if not prepared:
+        numbers = list(MEPS.numbers)
+        table[numbers] = table[numbers].where(table[numbers] >= 0)
+    return _finish(MEPS, table, used, environments, _prepare if prepared else None)
+
+
+def load_heart_disease(
+    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+) -> RealData:
+    """Is a coronary artery narrowed? (UCI 45: Cleveland, Hungary, Switzerland, Long Beach.)
+
+    Not in the paper. Environments: the hospitals. A blood pressure or cholesterol of 0 is taken
+    as missing. What a hospital did not measure (mostly `ca`, `thal` and `slope` outside
+    Cleveland) tells it apart from the others; the columns `<feature>_missing` show that.
+
+    Parameters
+    ----------
+    data_home, download : as in `load_diabetes_readmission`.
+    prepared : a column for each value of a category; for missing numbers the median of all
+        hospitals, with a column `<feature>_missing`; numbers in their own units, so that rules
+        can be read. False: the raw table, with the hospital as a column.
+    """
+    source, home = _find("heart_disease", data_home)
+    table = pd.concat(
+        [
+            read_hospital(obtain_raw_file(file, source, home, download), source, hospital)
+            for hospital, file in zip(HEART_DISEASE_HOSPITALS, source.files, strict=True)
+        ],
+        ignore_index=True,
+    )
+    names = ["cp", "restecg", "slope", "thal"]
+    table = table.assign(**{name: label_codes(table[name], str, missing=None) for name in names})
+    environments = table[HEART_DISEASE.environment].to_numpy(dtype=str)
+    table[HEART_DISEASE.environment] = table[HEART_DISEASE.environment].astype("category")
+    return _finish(
+        HEART_DISEASE,
+        table,
+        label=table["num"] > 0,
+        environments=environments,
+        prepare=(lambda raw: prepare_one_hot(fill_missing_numbers(raw))) if prepared else None,
+    )
+
+
+def load_sachs(
+    data_home: PathLike | None = None,
+    *,
+    prepared: bool = True,
+    download: bool = False,
+    target: str = "Erk",
+) -> RealData:
+    """Is a signalling protein above its median? (Sachs et al. 2005, eleven proteins in T cells.)
+
+    Not in the paper. Environments: the experiments 1 and 3 to 9 (stimulated cells; Akt
+    inhibitor, G0076, psitectorigenin, U0126, LY294002; PMA, beta2cAMP). Causal: the parents in
+    the accepted network. Experiments on the target itself are not expected to leave it
+    invariant; on Erk there are none.
+
+    Parameters
+    ----------
+    data_home, download : as in `load_diabetes_readmission`.
+    prepared : the other ten proteins, as in the file. False: with the number of the experiment.
+    target : the protein whose level is the label.
+    """
+    if target not in SACHS_PARENTS:
+        raise IcscmError(
+            f"target must be one of {', '.join(map(repr, SACHS_PARENTS))}; got {target!r}"
+        )
+    source, home = _find("sachs", data_home)
+    path = obtain_raw_file(source.files[0], source, home, download)
+    table = read_columns(path, source, [*SACHS_PARENTS, "experiment"])
+    task = Task(
+        features=(*(name for name in SACHS_PARENTS if name != target), "experiment"),
+        categories=frozenset(),
+        environment="experiment",
+        causal=SACHS_PARENTS[target],
+    )
+    return _finish(
+        task,
+        table,
+        label=table[target] > table[target].median(),
+        environments=table["experiment"].to_numpy(dtype=np.int64),
+        prepare=prepare_one_hot if prepared else None,
+    )
+
+
+def _find(name: str, data_home: PathLike | None) -> tuple[Source, Path]:
+    return SOURCES[name], find_data_home(data_home)
+
+
+def _keep(table: pd.DataFrame, rows: pd.Series) -> pd.DataFrame:
+    return table[rows].reset_index(drop=True)
+
+
+def _keep_complete(table: pd.DataFrame, task: Task) -> pd.DataFrame:
+    return _keep(table, table[list(task.numbers)].notna().all(axis=1))
+
+
+def _find_shifted(task: Task, table: pd.DataFrame) -> NDArray[np.int64]:
+    """Environment 1 for rows out of distribution, 0 for the others."""
+    shifted: NDArray[np.int64] = table[task.environment].isin(task.shifted).to_numpy(np.int64)
+    return shifted
+
+
+def _finish(
+    task: Task,
+    table: pd.DataFrame,
+    label: pd.Series,
+    environments: NDArray[Any],
+    prepare: Callable[[pd.DataFrame], Prepared] | None,
+) -> RealData:
+    y = label.to_numpy(dtype=np.int64)
+    if prepare is None:
+        return RealData(table[list(task.features)], y, environments, list(task.causal))
+    ready = prepare(table[[name for name in task.features if name != task.environment]])
+    return RealData(ready.to_frame(), y, environments, ready.find_columns_of(task.causal))
+
+
+def _finish_acs(task: Task, table: pd.DataFrame, label: pd.Series, prepared: bool) -> RealData:
+    environments = _find_shifted(task, table)
+    table = (_census.label_coarse if prepared else _census.label_raw)(table, task)
+    table = table.assign(ACS_YEAR=_census.YEAR)
+    return _finish(task, table, label, environments, _prepare if prepared else None)
+
+
+def _prepare(table: pd.DataFrame) -> Prepared:
+    return code_quantiles(prepare_one_hot(table))
+
+
+def _prepare_with_rare_values_pooled(table: pd.DataFrame) -> Prepared:
+    return code_quantiles(prepare_one_hot(table, rare_below=0.01))
+
+
+def _prepare_ordinal(table: pd.DataFrame) -> Prepared:
+    return code_quantiles(prepare_ordinal(table, n_bins=100))

@@ -1,0 +1,147 @@
+"""Write summaries: tables as Markdown and LaTeX, figures as PNG and SVG, and one page of all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from icscm.exceptions import IcscmError
+from icscm.experiments.base import Experiment, Figure, Summary, Table
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment with what it showed, for the page."""
+
+    experiment: Experiment
+    summary: Summary
+    n_rows: int
+
+
+def check_matplotlib() -> None:
+    """Figures need an optional package: say so before an hour of work, not after."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise IcscmError(
+            "figures need matplotlib; install it with: pip install 'icscm[plot]'"
+        ) from None
+
+
+def write_summary(summary: Summary, folder: Path) -> None:
+    """Every table and figure of one experiment as files."""
+    for table in summary.tables:
+        write_text(folder / f"{table.name}.md", to_markdown(table))
+        write_text(folder / f"{table.name}.tex", to_latex(table))
+    for figure in summary.figures:
+        _save_figure(figure, folder)
+
+
+def write_page(sections: Sequence[Section], folder: Path, command: str) -> Path:
+    """One page with all tables and figures beside the published numbers."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("icscm.experiments"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = environment.get_template("index.html").render(sections=sections, command=command)
+    path = folder / "index.html"
+    write_text(path, text)
+    return path
+
+
+def to_markdown(table: Table) -> str:
+    """A Markdown table below its caption."""
+    lines = [
+        table.caption,
+        "",
+        _join_markdown(table.header),
+        "|" + "---|" * len(table.header),
+        *(_join_markdown(row) for row in table.rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    """A LaTeX table in booktabs style."""
+    body = [_join_latex(row) for row in table.rows]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape_latex(table.caption)}}}",
+        rf"\label{{tab:{table.name}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
+        r"\toprule",
+        _join_latex(table.header),
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    r"""Text that LaTeX prints as it is.
+
+    >>> escape_latex("50 % of x_1 ± 2")
+    '50 \\% of x\\_1 $\\pm$ 2'
+    """
+    return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a file beside the target, then put it in place: whole or not at all."""
+    # the ending stays last: matplotlib chooses the format by it
+    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        write(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+
+    def write(partial: Path) -> None:
+        partial.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
+
+
+def _save_figure(figure: Figure, folder: Path) -> None:
+    drawn = figure.draw()
+    # no date inside, so that the same rows give the same file
+    write_whole(
+        folder / f"{figure.name}.svg", lambda path: drawn.savefig(path, metadata={"Date": None})
+    )
+    write_whole(folder / f"{figure.name}.png", lambda path: drawn.savefig(path, dpi=150))
+
+
+def _join_markdown(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _join_latex(cells: Sequence[str]) -> str:
+    return " & ".join(map(escape_latex, cells)) + r" \\"

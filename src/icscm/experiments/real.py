@@ -1,0 +1,261 @@
+"""Tables 2 to 4 and Figures 4 and 5: real data sets with features known to be causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.datasets import RealData, list_datasets
+from icscm.estimators import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError
+from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, group_rows
+from icscm.experiments.runner import Plan, Row, Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+METHODS = ("SCM", "ICSCM")
+MAX_RULES = 10
+
+# Table 2: samples, variables, causal ones. Table 4: train and test error of SCM and ICSCM.
+PUBLISHED_SIZES = {
+    "acs_foodstamps": (840_582, 239, 137),
+    "acs_income": (1_664_500, 232, 66),
+    "assistments": (2_667_776, 26, 20),
+    "college_scorecard": (124_699, 118, 11),
+    "diabetes_readmission": (99_493, 183, 37),
+    "meps": (26_402, 3_595, 120),
+}
+PUBLISHED_ERRORS = {
+    "acs_foodstamps": {"SCM": (0.19, 0.19), "ICSCM": (0.19, 0.19)},
+    "acs_income": {"SCM": (0.27, 0.27), "ICSCM": (0.32, 0.32)},
+    "assistments": {"SCM": (0.07, 0.07), "ICSCM": (0.11, 0.11)},
+    "college_scorecard": {"SCM": (0.08, 0.08), "ICSCM": (0.11, 0.11)},
+    "diabetes_readmission": {"SCM": (0.38, 0.38), "ICSCM": (0.46, 0.46)},
+    "meps": {"SCM": (0.26, 0.27), "ICSCM": (0.33, 0.34)},
+}
+
+
+def make_plan(options: Options) -> Plan:
+    """One task per data set at hand and random split in halves."""
+    present = [info.name for info in list_datasets(options.data_home) if info.present]
+    if not present:
+        raise IcscmError(
+            "no real data set was found; name the folder that holds the raw files with --data or "
+            "the environment variable ICSCM_DATA (`icscm datasets` lists them)"
+        )
+    if options.quick:
+        present = [min(present, key=lambda name: name != "heart_disease")]
+    tasks = [
+        {
+            "seed": options.seed,
+            "dataset": name,
+            "split": split,
+        }
+        for name in present
+        for split in range(options.choose_runs(20))
+    ]
+    sizes = ("samples", "variables", "causal")
+    measures = [f"{m}: {what}" for m in METHODS for what in ("curve", "train error", "test error")]
+    run = partial(run_task, data_home=options.data_home)
+    return Plan("real", tasks, run, (*sizes, *measures))
+
+
+@lru_cache(maxsize=1)
+def _load(name: str, data_home: Path | None) -> RealData:
+    """Splits of one data set follow each other, so one is kept."""
+    (info,) = (info for info in list_datasets(data_home) if info.name == name)
+    data: RealData = info.loader(data_home)
+    return data
+
+
+def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
+    """Both learners on one half, tested on the other."""
+    data = _load(task["dataset"], data_home)
+    order = np.random.default_rng(seed).permutation(len(data.y))
+    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    X = data.X.to_numpy()
+    row: Row = {"samples": len(data.y), "variables": X.shape[1], "causal": len(data.causal)}
+    is_causal = data.X.columns.isin(data.causal)
+    for method, learner in _make_learners().items():
+        learner.fit(X[train], data.y[train], environments=data.environments[train])
+        row[f"{method}: curve"] = " ".join(map(str, _count_causal(learner, is_causal)))
+        row[f"{method}: train error"] = 1.0 - learner.score(X[train], data.y[train])
+        row[f"{method}: test error"] = 1.0 - learner.score(X[test], data.y[test])
+    return row
+
+
+def _make_learners() -> dict[str, SCMClassifier | ICSCMClassifier]:
+    """As the published code does for real data: p = 1, no stop at independence, no pruning."""
+    return {
+        "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
+        "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
+    }
+
+
+def _count_causal(
+    learner: SCMClassifier | ICSCMClassifier, is_causal: NDArray[np.bool_]
+) -> list[int]:
+    """Distinct causal features among the first 1, 2, .. rules; a model that ends early stays."""
+    seen: set[Any] = set()
+    curve = []
+    for step in learner.trace_.steps:
+        column = int(step.chosen.rule.feature)
+        seen |= {column} if is_causal[column] else set()
+        curve.append(len(seen))
+    curve += [curve[-1] if curve else 0] * (MAX_RULES - len(curve))
+    return curve
+
+
+def summarise(rows: Sequence[Row]) -> Summary:
+    """Sizes, errors and curves beside the paper's."""
+    cells = {key[0]: cell for key, cell in group_rows(rows, "dataset").groups.items()}
+    figures = [
+        Figure(
+            "real",
+            "Causal features among those used as the model grows, mean and standard "
+            "error over the splits; dashed: expected by chance.",
+            lambda: _draw(cells, single=False),
+        ),
+        Figure(
+            "real-splits", "The same for every single split.", lambda: _draw(cells, single=True)
+        ),
+    ]
+    tables = [_make_size_table(cells), _make_count_table(cells), _make_error_table(cells)]
+    return Summary(tables, figures, _list_findings(cells))
+
+
+def _make_size_table(cells: dict[str, list[Row]]) -> Table:
+    rows = []
+    for name, cell in cells.items():
+        here = [int(cell[0][column]) for column in ("samples", "variables", "causal")]
+        paper = PUBLISHED_SIZES.get(name)
+        rows.append(
+            [name, f"{here[0]:,}", f"{here[1]:,} ({here[2]})"]
+            + (["-", "-"] if paper is None else [f"{paper[0]:,}", f"{paper[1]:,} ({paper[2]})"])
+        )
+    header = [
+        "data set",
+        "samples",
+        "variables (causal)",
+        "paper: samples",
+        "paper: variables (causal)",
+    ]
+    return Table("real-sizes", "The data sets.", header, rows)
+
+
+def _make_count_table(cells: dict[str, list[Row]]) -> Table:
+    rows = []
+    for name, cell in cells.items():
+        counts = {m: _read_curves(cell, m)[:, -1] for m in METHODS}
+        rows.append(
+            [name]
+            + [f"{c.mean():.2f} ± {c.std() / np.sqrt(len(c)):.2f}" for c in counts.values()]
+            + [f"{compute_expected(cell[0])[-1]:.2f}"]
+        )
+    caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
+    return Table("real-causal", caption, ["data set", *METHODS, "by chance"], rows)
+
+
+def _make_error_table(cells: dict[str, list[Row]]) -> Table:
+    rows = []
+    for name, cell in cells.items():
+        paper = PUBLISHED_ERRORS.get(name)
+        for at, part in enumerate(("train", "test")):
+            found = [_read_errors(cell, method, part) for method in METHODS]
+            rows.append(
+                [
+                    name,
+                    part,
+                    *(f"{errors.mean():.3f} ({errors.std():.4f})" for errors in found),
+                    *("-" if paper is None else f"{paper[method][at]:.2f}" for method in METHODS),
+                ]
+            )
+    header = ["data set", "", *METHODS, *(f"paper: {method}" for method in METHODS)]
+    return Table(
+        "real-errors", "Prediction error (standard deviation over the splits).", header, rows
+    )
+
+
+def _list_findings(cells: dict[str, list[Row]]) -> list[str]:
+    findings = []
+    for name, cell in cells.items():
+        scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in METHODS)
+        chance = compute_expected(cell[0])[-1]
+        findings.append(
+            f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, "
+            f"{chance:.1f} by chance."
+        )
+        if name in PUBLISHED_ERRORS:
+            texts = [
+                f"{method} {_read_errors(cell, method, 'test').mean():.3f} "
+                f"(paper {PUBLISHED_ERRORS[name][method][1]:.2f})"
+                for method in METHODS
+            ]
+            findings.append(f"{name}: test error {', '.join(texts)}.")
+    return findings
+
+
+def compute_expected(row: Row) -> NDArray[np.float64]:
+    """Causal features expected among 1, 2, .. drawn without replacement (hypergeometric mean)."""
+    n_variables, n_causal = int(row["variables"]), int(row["causal"])
+    drawn = np.minimum(np.arange(1, MAX_RULES + 1), n_variables)
+    return drawn * n_causal / n_variables
+
+
+def _read_curves(cell: Sequence[Row], method: str) -> NDArray[np.float64]:
+    return np.array([list(map(float, row[f"{method}: curve"].split())) for row in cell])
+
+
+def _read_errors(cell: Sequence[Row], method: str, part: str) -> NDArray[np.float64]:
+    return np.array([float(row[f"{method}: {part} error"]) for row in cell])
+
+
+def _draw(cells: dict[str, list[Row]], *, single: bool) -> MatplotlibFigure:
+    from matplotlib.figure import Figure as NewFigure
+
+    n_columns = min(3, len(cells))
+    n_rows = -(-len(cells) // n_columns)
+    figure = NewFigure(figsize=(3.6 * n_columns, 3.0 * n_rows), layout="constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axes, (name, cell) in zip(grid, cells.items(), strict=False):
+        _draw_curves(axes, cell, single=single)
+        axes.set(title=name, xlabel="rules", ylabel="causal features")
+    for axes in grid[len(cells) :]:
+        axes.set_axis_off()
+    grid[0].legend()
+    return figure
+
+
+def _draw_curves(axes: Axes, cell: Sequence[Row], *, single: bool) -> None:
+    lengths = np.arange(1, MAX_RULES + 1)
+    for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
+        curves = _read_curves(cell, method)
+        if single:
+            # a little apart, or equal curves would hide each other
+            shifts = np.linspace(-0.15, 0.15, len(curves))
+            for number, (curve, shift) in enumerate(zip(curves, shifts, strict=True)):
+                label = method if number == 0 else None
+                axes.plot(
+                    lengths, curve + shift, color=color, alpha=0.4, linewidth=0.8, label=label
+                )
+            continue
+        mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(len(curves))
+        axes.plot(lengths, mean, color=color, label=method)
+        axes.fill_between(lengths, mean - error, mean + error, color=color, alpha=0.25)
+    axes.plot(lengths, compute_expected(cell[0]), "--", color="gray", label="by chance")
+
+
+EXPERIMENT = Experiment(
+    "real",
+    "Real data (Tables 2 to 4, Figures 4 and 5)",
+    "Causal features among those used, and prediction error, over random halves.",
+    make_plan,
+    summarise,
+)

@@ -1,0 +1,91 @@
+"""Run experiments one after the other and write what they show."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from icscm.engine.threads import count_threads
+from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.experiments import NAMES, find_experiment
+from icscm.experiments.base import Experiment, Options
+from icscm.experiments.output import Section, check_matplotlib, write_page, write_summary
+from icscm.experiments.runner import Plan, Row, run_plan
+
+
+def reproduce_experiments(
+    names: Sequence[str],
+    out: Path,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    quick: bool = False,
+    data_home: Path | None = None,
+) -> Path:
+    """Run the named experiments (or all) into a folder; return the page that shows them."""
+    chosen = _choose(names)
+    check_matplotlib()
+    options = Options(runs, seed, quick, data_home)
+    plans = _make_plans(chosen, options, may_leave_out="all" in names)
+    out.mkdir(parents=True, exist_ok=True)
+    sections = []
+    for experiment, plan in plans:
+        rows = _run_with_progress(experiment, plan, out, count_threads(jobs))
+        summary = experiment.summarise(rows)
+        write_summary(summary, out)
+        sections.append(Section(experiment, summary, len(rows)))
+    command = " ".join(["icscm reproduce", *names, *_describe_options(options)])
+    return write_page(sections, out, command)
+
+
+def _choose(names: Sequence[str]) -> list[Experiment]:
+    unknown = [name for name in names if name not in (*NAMES, "all")]
+    if unknown:
+        raise IcscmError(
+            f"there is no experiment called {unknown[0]!r}; choose from {', '.join(NAMES)} or all"
+        )
+    wanted = NAMES if "all" in names else names
+    return [find_experiment(name) for name in dict.fromkeys(wanted)]
+
+
+def _make_plans(
+    chosen: Sequence[Experiment], options: Options, *, may_leave_out: bool
+) -> list[tuple[Experiment, Plan]]:
+    """Plan everything before anything runs; of all, leave out with a warning what cannot run."""
+    plans = []
+    for experiment in chosen:
+        try:
+            plans.append((experiment, experiment.make_plan(options)))
+        except IcscmError as error:
+            if not may_leave_out:
+                raise
+            warnings.warn(f"{experiment.name} is left out: {error}", IcscmWarning, stacklevel=3)
+    return plans
+
+
+def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> list[Row]:
+    columns = (
+        TextColumn("{task.description:16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(experiment.name, total=len(plan.tasks))
+        return run_plan(
+            plan,
+            out / f"{experiment.name}.csv",
+            n_jobs=1 if experiment.is_serial else n_jobs,
+            on_done=lambda: progress.advance(task),
+        )
+
+
+def _describe_options(options: Options) -> list[str]:
+    described = [] if options.runs is None else [f"--runs {options.runs}"]
+    described += [f"--seed {options.seed}"] if options.seed else []
+    return described + (["--quick"] if options.quick else [])

@@ -1,0 +1,92 @@
+"""Every name of `icscm reproduce` runs, quickly, and shows what it found."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from icscm.cli import main
+from icscm.experiments import NAMES, find_experiment
+from icscm.experiments.base import Table, compare_with_published
+from icscm.experiments.output import to_latex, to_markdown, write_whole
+from icscm.experiments.real import compute_expected
+from icscm.experiments.runner import read_rows
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_quick(name, tmp_path):
+    options = []
+    if name == "real":
+        if not DATA.exists():
+            pytest.skip("the folder of raw data files is not here")
+        options = ["--data", str(DATA)]
+    done = CliRunner().invoke(
+        main, ["reproduce", name, "--quick", "--jobs", "1", "--out", str(tmp_path), *options]
+    )
+    assert done.exit_code == 0, done.output
+    rows = read_rows(tmp_path / f"{name}.csv")
+    assert rows
+    summary = find_experiment(name).summarise(rows)
+    assert summary.tables
+    assert summary.findings
+    page = (tmp_path / "index.html").read_text()
+    for table in summary.tables:
+        assert (tmp_path / f"{table.name}.md").read_text() == to_markdown(table)
+        assert r"\toprule" in (tmp_path / f"{table.name}.tex").read_text()
+        assert all(len(row) == len(table.header) for row in table.rows)
+    for figure in summary.figures:
+        assert (tmp_path / f"{figure.name}.png").stat().st_size > 5_000
+        assert f'src="{figure.name}.svg"' in page
+    assert find_experiment(name).title in page
+    assert not list(tmp_path.glob("*partial*"))
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)
+
+
+def test_unknown_name(tmp_path):
+    done = CliRunner().invoke(main, ["reproduce", "figure-9", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert "there is no experiment called 'figure-9'; choose from identification," in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_chance_is_the_hypergeometric_mean():
+    found = compute_expected({"variables": "183", "causal": "37"})
+    wanted = [stats.hypergeom(183, 37, n).mean() for n in range(1, 11)]
+    np.testing.assert_allclose(found, wanted)
+    assert compute_expected({"variables": "4", "causal": "2"})[-1] == 2.0
+
+
+def test_agreement_is_judged_by_the_errors_of_both():
+    found = [(0.96, 0.02), (0.50, 0.05)]
+    text = compare_with_published("ICP", ["1", "2"], found, [0.98, 0.99], n_runs=100)
+    assert text == "ICP: differs from the paper at 2 (here 0.50, paper 0.99); agrees elsewhere."
+    text = compare_with_published("SCM", ["1"], [(0.0, 0.0)], [0.0], n_runs=100)
+    assert "agrees with the paper everywhere" in text
+    # two runs say next to nothing
+    text = compare_with_published("SCM", ["1"], [(0.5, 0.35)], [0.96], n_runs=2)
+    assert "agrees" in text
+
+
+def test_tables_escape_what_their_language_reads():
+    table = Table("t", "50 % of x_1", ["a|b", "&"], [["1 ± 2", "#"]])
+    assert "| a\\|b | & |" in to_markdown(table)
+    assert r"a|b & \& \\" in to_latex(table)
+    assert r"1 $\pm$ 2 & \# \\" in to_latex(table)
+    assert r"50 \% of x\_1" in to_latex(table)
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file.txt"
+
+    def fail(partial):
+        partial.write_text("half")
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_whole(path, fail)
+    assert list(tmp_path.iterdir()) == []

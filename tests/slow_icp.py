@@ -1,0 +1,84 @@
+"""Invariant causal prediction straight from its definition.
+
+Every set is tested by itself from the rows, one stratum after the other, with scipy. Nothing
+here is shared with the package: it is what the package is held to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from scipy import stats
+
+from slow_learner import find_thresholds
+
+
+def find_levels(X, max_levels):
+    """Each row's level of each feature: how many thresholds lie below its value."""
+    columns = []
+    for values in zip(*X, strict=True):
+        thresholds = find_thresholds(values, max_levels - 1)
+        columns.append([sum(value > t for t in thresholds) for value in values])
+    return list(zip(*columns, strict=True))
+
+
+def compute_set_p_value(levels, y, environments, features, *, test, dof):
+    """p-value of label against environment within each combination of the features' levels."""
+    strata = {}
+    for row, label, place in zip(levels, y, environments, strict=True):
+        pairs = strata.setdefault(tuple(row[j] for j in features), [])
+        pairs.append((label, place))
+    statistic, n_free = 0.0, 0
+    for pairs in strata.values():
+        labels = sorted({label for label, _ in pairs})
+        places = sorted({place for _, place in pairs})
+        if len(labels) < 2 or len(places) < 2:
+            continue
+        table = [[pairs.count((label, place)) for place in places] for label in labels]
+        kind = "log-likelihood" if test == "g" else "pearson"
+        result = stats.chi2_contingency(table, correction=False, lambda_=kind)
+        statistic, n_free = statistic + result.statistic, n_free + result.dof
+    if dof == "nominal":
+        n_levels = [len({row[j] for row in levels}) for j in features]
+        n_free = (len(set(environments)) - 1) * math.prod(n_levels)
+    return float(stats.chi2.sf(statistic, n_free)) if n_free else 1.0
+
+
+def predict_slowly(
+    X,
+    y,
+    environments,
+    *,
+    alpha=0.05,
+    test="g",
+    max_set_size=None,
+    dof="adjusted",
+    max_levels=4,
+    all_sets=True,
+):
+    """Everything worth comparing, in plain values."""
+    levels = find_levels(X, max_levels)
+    n_features = len(X[0])
+    size = n_features if max_set_size is None else min(max_set_size, n_features)
+    p_values, accepted, common = {}, {}, None
+    for k in range(size + 1):
+        for features in itertools.combinations(range(n_features), k):
+            if not all_sets and common is not None and common <= set(features):
+                continue
+            p_value = compute_set_p_value(levels, y, environments, features, test=test, dof=dof)
+            p_values[features] = p_value
+            if p_value > alpha:
+                accepted[features] = p_value
+                common = set(features) if common is None else common & set(features)
+    return {
+        "parents": None if common is None else tuple(sorted(common)),
+        "accepted": accepted,
+        "n_tested": len(p_values),
+        "p_values": [
+            max(p for features, p in p_values.items() if j not in features)
+            for j in range(n_features)
+        ]
+        if all_sets
+        else None,
+    }
