@@ -284,6 +284,12 @@ class WithEnvironments(InvariantCausalPrediction):
         return super().fit(X, y, environments=environments)
 
 
+def list_expected_failures(estimator):
+    """At the usual alpha the check's data select nothing; the second estimator does select."""
+    reason = "inverse_transform of scikit-learn's selectors takes no table without columns"
+    return {"check_array_api_input": reason} if estimator.alpha == 0.05 else {}
+
+
 def make_environments(X, y):
     """Two halves by the first feature; every other row where X is not fit for that."""
     alternating = np.arange(np.size(np.asarray(y))) % 2
@@ -298,7 +304,8 @@ def make_environments(X, y):
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @parametrize_with_checks(
-    [WithEnvironments(), WithEnvironments(alpha=0.98, max_set_size=1, all_sets=False)]
+    [WithEnvironments(), WithEnvironments(alpha=0.98, max_set_size=1, all_sets=False)],
+    expected_failed_checks=list_expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
