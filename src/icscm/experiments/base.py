@@ -131,7 +131,8 @@ def compare_with_published(
             differing.append(f"{column} (here {share:.2f}, paper {paper:.2f})")
     if not differing:
         return f"{label}: agrees with the paper everywhere, within two standard errors."
-    return f"{label}: differs from the paper at {', '.join(differing)}; agrees elsewhere."
+    elsewhere = "; agrees elsewhere" if len(differing) < len(columns) else ""
+    return f"{label}: differs from the paper at {', '.join(differing)}{elsewhere}."
 
 
 def _variance(share: float, n: int) -> float:
