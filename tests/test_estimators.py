@@ -314,10 +314,8 @@ def test_model_selection(data, with_routing):
         warnings.simplefilter("error", IcscmWarning)
         if with_routing:
             learner.set_fit_request(environments=True)
-            parameters = {"params": {"environments": data.environments}}
-        else:
-            parameters = {"params": {"environments": data.environments}}
-        scores = cross_validate(learner, data.X, data.y, cv=3, **parameters)
+        parameters = {"environments": data.environments}
+        scores = cross_validate(learner, data.X, data.y, cv=3, params=parameters)
         assert (scores["test_score"] > 0.95).all()
         search = GridSearchCV(learner, {"p": [0.5, 1.0]}, cv=3)
         search.fit(data.X, data.y, environments=data.environments)

@@ -46,7 +46,9 @@ N_REFUSED_KEPT: Final = 5
 SPARSE_ENVIRONMENT: Final = 5
 # Tables enumerated by one exact test before it hands over to Pearson's approximation.
 MAX_EXACT_TABLES: Final = 5_000
-# p-values are compared to this many decimals: the order of a sum must not decide anything.
+# p-values that differ by less are equal: the order of a sum must not decide anything. The first
+# is relative, for comparing with alpha; the second absolute, for comparing p-values.
+P_VALUE_SLACK: Final = 1e-9
 P_VALUE_DECIMALS: Final = 12
 # Cells to count below which starting threads costs more than they save.
 MIN_THREADED_CELLS: Final = 2**18

@@ -27,7 +27,7 @@ class _OneLineErrors(click.Group):
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
-            except IcscmError as error:
+            except (IcscmError, OSError) as error:
                 raise click.UsageError(str(error)) from error
 
 
@@ -55,9 +55,11 @@ def main() -> None:
     default=3,
     show_default=True,
     type=click.IntRange(0),
-    help="Features unrelated to anything.",
+    help="Features that are pure noise.",
 )
-@click.option("--seed", default=1, show_default=True, help="Of the random numbers.")
+@click.option(
+    "--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the random numbers."
+)
 def demo(samples: int, distractors: int, seed: int) -> None:
     """Simulate the paper's data and learn from it with and without invariance.
 
@@ -132,7 +134,9 @@ def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str
 @click.option(
     "--runs", type=click.IntRange(1), help="Repetitions per cell.  [default: the paper's]"
 )
-@click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all random numbers."
+)
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works: a minute in all.")
 @click.option(

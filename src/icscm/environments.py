@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning
+from icscm.text import shorten_list
 
 Codes = NDArray[np.int64]
 
@@ -45,7 +49,7 @@ def encode_environments(environments: Any, n_rows: int) -> tuple[Codes, tuple[An
             f"environments is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them "
             f"row {int(np.argmax(codes < 0))}; drop these rows or give them a label of their own"
         )
-    plain = labels.tolist()
+    plain = pandas.Index(labels).tolist()
     order = sorted(range(len(plain)), key=_make_sort_key(plain))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -73,14 +77,16 @@ def warn_of_sparse(source: CountSource) -> None:
             complaints.append(f"{environment!r} holds no sample of class {absent!r}")
     if complaints:
         warnings.warn(
-            f"Some environments can say little about invariance: {'; '.join(complaints)}.",
+            f"Some environments can say little about invariance: {shorten_list(complaints, '; ')}.",
             SparseEnvironmentWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
 def _as_one_dimensional(environments: Any) -> Any:
     """Something `pandas.factorize` takes, with tuples kept as labels."""
+    if nw.dependencies.is_into_dataframe(environments):
+        raise IcscmError("environments must be one column of labels, not a table")
     if nw.dependencies.is_into_series(environments):
         environments = nw.from_native(environments, series_only=True).to_numpy()
     if isinstance(environments, np.ndarray):
@@ -102,8 +108,13 @@ def _as_one_dimensional(environments: Any) -> Any:
 
 
 def _make_sort_key(labels: list[Any]) -> Any:
-    try:
-        sorted(labels)
-    except TypeError:
-        return lambda i: (type(labels[i]).__name__, repr(labels[i]))
-    return lambda i: labels[i]
+    """By value where the labels have one natural order, by type and text otherwise.
+
+    Only for kinds known to be ordered throughout: sets, say, compare, but are not.
+    """
+    for kind in (str, Real, date, tuple):
+        if all(isinstance(label, kind) for label in labels):
+            with suppress(TypeError):
+                sorted(labels)
+                return lambda i: labels[i]
+    return lambda i: (type(labels[i]).__name__, repr(labels[i]))

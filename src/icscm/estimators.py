@@ -32,6 +32,7 @@ from icscm.validation import (
     check_weights,
     one_of,
     whole_number,
+    whole_or_nothing,
 )
 
 Array = NDArray[Any]
@@ -68,7 +69,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Only the model is used; environments are never needed to predict.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         verdict = self.model_.predict(check_table(self, X, reset=False))
         predicted: Array = self.classes_[verdict.astype(np.intp)]
         return predicted
@@ -79,14 +80,14 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (count + 1) / (samples + 2), so never 0 or 1. It can lean the other way than `predict`
         where a leaf holds more samples of the other class than of the one it stands for.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         positive = self.model_.predict_proba(check_table(self, X, reset=False))
         return np.column_stack((1.0 - positive, positive))
 
     @property
     def rules_(self) -> tuple[Rule, ...]:
         """The model's rules, in the order in which they were chosen."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.rules
 
     @property
@@ -97,12 +98,13 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def rule_importances_(self) -> NDArray[np.float64]:
         """Each rule's share of the training samples that the rules settle correctly."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.compute_importances()
 
     @property
     def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
         """For each rule, others that would have settled exactly the same samples in its place."""
+        check_is_fitted(self, "model_")
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
 
@@ -142,7 +144,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
                 f"{self.model_}. See trace_.last_look and trace_.nearest for what was refused.",
                 NothingFoundWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
 
@@ -202,6 +204,7 @@ class SCMClassifier(_CoverClassifier):
         self.feature_weights = feature_weights
         self.n_jobs = n_jobs
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """Learn from X (rows x numeric features) and y (two classes).
 
@@ -285,6 +288,7 @@ class ICSCMClassifier(_CoverClassifier):
         self.min_samples_leaf = min_samples_leaf
         self.search = search
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """Learn from X (rows x numeric features), y (two classes) and each row's environment.
 
@@ -299,7 +303,7 @@ class ICSCMClassifier(_CoverClassifier):
                 "No environments were given, so nothing can be tested for invariance: "
                 "this is a plain set covering machine. Pass fit(X, y, environments=...).",
                 NoEnvironmentsWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             self.environments_ = None
             return self._learn(source, min_samples_leaf=self.min_samples_leaf)

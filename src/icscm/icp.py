@@ -48,6 +48,7 @@ from icscm.validation import (
     check_table,
     one_of,
     whole_number,
+    whole_or_nothing,
 )
 
 Array = NDArray[Any]
@@ -164,6 +165,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         self.max_levels = max_levels
         self.all_sets = all_sets
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """Test the sets of features of X (rows x numeric features) for the two classes of y.
 
@@ -212,7 +214,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             "the label directly. Try a smaller alpha, more features (screened if they are many), "
             "a larger max_levels, or other and more environments.",
             NothingAcceptedWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def _get_features(self) -> list[str | int]:
@@ -333,10 +335,10 @@ def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
 
 def _check_affordable(rows: _Rows, size: int, max_set_size: int | None) -> None:
     """Raise before starting what would take hours or not fit the memory."""
-    n_sets = _count_sets(rows.n_features, size)
-    if n_sets > MAX_SETS:
+    if _count_sets(rows.n_features, size) > MAX_SETS:
         raise IcscmError(
-            f"{rows.n_features} features make {n_sets:,} sets "
+            f"{rows.n_features:,} features make "
+            f"{f'2**{size}' if max_set_size is None else 'too many'} sets "
             f"{'' if max_set_size is None else f'of up to {size} '}to test, more than "
             f"{MAX_SETS:,} (all sets of {MAX_FEATURES} features); screen the features first"
             f"{_suggest_size(rows, size)}"
@@ -351,7 +353,13 @@ def _check_affordable(rows: _Rows, size: int, max_set_size: int | None) -> None:
 
 
 def _count_sets(n_features: int, size: int) -> int:
-    return sum(math.comb(n_features, k) for k in range(size + 1))
+    """Sets of up to `size` features; counting stops where it is clear that they are too many."""
+    total = 0
+    for k in range(size + 1):
+        total += math.comb(n_features, k)
+        if total > MAX_SETS:
+            break
+    return total
 
 
 def _count_cells(rows: _Rows, size: int) -> int:

@@ -86,8 +86,9 @@ def _grow(view: _ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]
             reason, last_look = "no_candidate", look
             nearest = _find_nearest(view, remaining, settings)
             break
-        cut, leaf = min(best.ties, key=lambda tie: tie[0])
-        equivalent = _find_equivalent(view, best)
+        cut, counts = best.find_first()
+        leaf = np.array(counts)
+        equivalent = _find_equivalent(view, cut, best.ties[counts][1:])
         view.source.keep(view.make_binned_rule(cut))
         remaining = remaining - leaf
         cuts.append(cut)
@@ -173,12 +174,21 @@ class _Block:
 
 @dataclass
 class _Best:
-    """The best key so far, its first holders with their leaves, and how many there are."""
+    """The best key so far, its first holders by their leaf, and how many there are."""
 
     utility: float = -np.inf
     margin: float = -np.inf
-    ties: list[tuple[Cut, CountArray]] = field(default_factory=list)
+    ties: dict[LeafCounts, list[Cut]] = field(default_factory=dict)
     n_ties: int = 0
+
+    def add(self, cuts: Sequence[Cut], leaf: LeafCounts) -> None:
+        """More holders with this leaf; the first of each leaf are enough."""
+        known = self.ties.get(leaf, [])
+        self.ties[leaf] = sorted([*known, *cuts])[: MAX_EQUIVALENT_RULES + 1]
+
+    def find_first(self) -> tuple[Cut, LeafCounts]:
+        """The chosen one, by the order that breaks ties, and its leaf."""
+        return min((cuts[0], leaf) for leaf, cuts in self.ties.items())
 
 
 @dataclass(frozen=True)
@@ -251,10 +261,22 @@ def _update_best(best: _Best, block: _Block) -> _Best:
         return best
     if key > (best.utility, best.margin):
         best = _Best(*key)
-    first = allowed[: MAX_EQUIVALENT_RULES + 1]
-    best.ties += [(block.leaves.locate(one), block.leaves.tables[one].copy()) for one in first]
+    for leaf, holders in _group_by_leaf(block, allowed):
+        best.add([block.leaves.locate(one) for one in holders], leaf)
     best.n_ties += len(allowed)
     return best
+
+
+def _group_by_leaf(
+    block: _Block, candidates: NDArray[np.intp]
+) -> Iterator[tuple[LeafCounts, NDArray[np.intp]]]:
+    """The first candidates with each leaf. Nearly always there is but one candidate."""
+    if len(candidates) == 1:
+        yield freeze_counts(block.leaves.tables[candidates[0]]), candidates
+        return
+    tables, group = np.unique(block.leaves.tables[candidates], axis=0, return_inverse=True)
+    for number, table in enumerate(tables):
+        yield freeze_counts(table), candidates[group == number][: MAX_EQUIVALENT_RULES + 1]
 
 
 def _find_best_refused(block: _Block) -> list[_Refused]:
@@ -295,10 +317,8 @@ def _find_nearest(
     return _describe_refused(view, [found for _, _, found in nearest], settings)
 
 
-def _find_equivalent(view: _ConjunctionView, best: _Best) -> tuple[Rule, ...]:
-    """The rules that tie with the chosen one and settle the very same samples."""
-    (chosen, leaf), *others = sorted(best.ties, key=lambda tie: tie[0])
-    alike = [cut for cut, table in others if np.array_equal(table, leaf)][:MAX_EQUIVALENT_RULES]
+def _find_equivalent(view: _ConjunctionView, chosen: Cut, alike: Sequence[Cut]) -> tuple[Rule, ...]:
+    """Which of the rules with the same leaf settle the very same samples."""
     if not alike:
         return ()
     same = view.source.find_same_coverage(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import narwhals as nw
 import numpy as np
@@ -14,11 +16,29 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from icscm.exceptions import IcscmError
+from icscm.text import shorten_list
 
 Array = NDArray[Any]
 
-# How many names of columns an error lists.
-_N_NAMED = 5
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def whole_or_nothing(fit: Fit) -> Fit:
+    """Let a `fit` that fails leave its estimator as it was, fitted or not.
+
+    The work is done on a copy whose state replaces the estimator's at the end.
+    """
+
+    @wraps(fit)
+    def fit_whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        attempt = copy(self)
+        fit(attempt, *args, **kwargs)
+        vars(self).clear()
+        vars(self).update(vars(attempt))
+        return self
+
+    return cast(Fit, fit_whole)
 
 
 def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
@@ -35,7 +55,7 @@ def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
         raise IcscmError(
             f"X holds text in {columns}; encode it as numbers or leave it out"
         ) from None
-    table = _to_supported_dtype(table)
+    table = _to_supported_dtype(table, X)
     _check_finite(table, getattr(estimator, "feature_names_in_", None))
     return table
 
@@ -44,6 +64,10 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
     """Labels as 0 and 1, and the two classes; the second is the positive one."""
     import pandas
 
+    if isinstance(y, pandas.Series) and isinstance(y.dtype, pandas.api.types.CategoricalDtype):
+        y = np.asarray(y)
+    elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
+        y = np.asarray(y, dtype=object)  # else missing values would turn integers to floats
     y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise IcscmError(f"y has {len(y)} entries but X has {n_rows} rows; give one per row")
@@ -55,8 +79,15 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
         )
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         _refuse_labels(y, found)
-    classes, rank = np.unique(np.asarray(found), return_inverse=True)
-    return rank.astype(np.int64)[codes], classes
+    try:
+        classes = np.array(sorted(np.asarray(found).tolist()))
+    except TypeError:
+        raise IcscmError(
+            f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}; "
+            "use labels of one kind"
+        ) from None
+    is_second = np.array([label == classes[1] for label in found], dtype=np.int64)
+    return is_second[codes], classes
 
 
 def _refuse_labels(y: Array, found: Array) -> NoReturn:
@@ -78,6 +109,8 @@ def check_weights(
     """Feature weights as an array; a mapping gives them by name, 1 where it is silent."""
     if weights is None:
         return None
+    if hasattr(weights, "index") and hasattr(weights, "items"):  # a pandas Series
+        weights = dict(weights.items())
     if isinstance(weights, Mapping):
         known = {name: i for i, name in enumerate(range(n_features) if names is None else names)}
         unknown = [name for name in weights if name not in known]
@@ -86,19 +119,24 @@ def check_weights(
                 f"feature_weights names features that X does not have: {_list(unknown)}"
             )
         full = np.ones(n_features)
-        for name, weight in weights.items():
-            full[known[name]] = weight
+        full[[known[name] for name in weights]] = _read_numbers(list(weights.values()))
         weights = full
-    weights = np.asarray(weights, dtype=np.float64)
-    if weights.shape != (n_features,):
+    numbers = _read_numbers(weights)
+    if numbers.shape != (n_features,):
         raise IcscmError(
             f"feature_weights must hold one weight for each of the {n_features} features, "
-            f"got shape {weights.shape}"
+            f"got shape {numbers.shape}"
         )
-    if not (np.isfinite(weights) & (weights >= 0)).all():
+    if not (np.isfinite(numbers) & (numbers >= 0)).all():
         raise IcscmError("feature_weights must be finite and not negative (0 excludes a feature)")
-    checked: NDArray[np.float64] = weights
-    return checked
+    return numbers
+
+
+def _read_numbers(weights: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise IcscmError(f"feature_weights must be numbers; got {weights!r}") from None
 
 
 # A parameter's allowed values in words, and the check.
@@ -182,13 +220,44 @@ def _find_text_columns(X: Array) -> str:
     return f"{_plural(len(columns), 'column')} {_list(columns)}" if columns else "all columns"
 
 
-def _to_supported_dtype(table: Array) -> Array:
-    """Booleans as bytes, half and long floats as the nearest the engine has."""
+def _to_supported_dtype(table: Array, X: Any) -> Array:
+    """What the engine can read: booleans as bytes, floats of 32 or 64 bits, native byte order."""
+    if table.dtype.kind == "O":
+        table = _read_objects(table)
+    if table.dtype.kind not in "biuf":
+        raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
+    if not table.dtype.isnative:
+        table = table.astype(table.dtype.newbyteorder("="))
     if table.dtype.kind == "b":
         return table.view(np.uint8)
     if table.dtype.kind == "f" and table.dtype not in (np.float32, np.float64):
         return table.astype(np.float32 if table.dtype == np.float16 else np.float64)
+    _check_not_rounded(table, X)
     return table
+
+
+def _read_objects(table: Array) -> Array:
+    """Objects that are numbers, such as decimals, or missing; None becomes NaN."""
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise IcscmError("X holds objects that float64 cannot hold; give plain numbers") from None
+
+
+def _check_not_rounded(table: Array, X: Any) -> None:
+    """Beside a column of floats, integers become floats: refuse those that would be rounded."""
+    if table.dtype.kind != "f" or not nw.dependencies.is_into_dataframe(X):
+        return
+    frame = nw.from_native(X)
+    integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
+    positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
+    large = [j for j in positions if np.abs(table[:, j]).max(initial=0) > 2**53]
+    if large:
+        raise IcscmError(
+            f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "
+            f"{_list([frame.columns[j] for j in large])}, which would be rounded beside columns of "
+            "floats; rescale them, or give all columns as integers"
+        )
 
 
 def _check_finite(table: Array, names: Sequence[str] | None) -> None:
@@ -211,6 +280,4 @@ def _plural(n: int, noun: str) -> str:
 
 
 def _list(items: Sequence[Any], *, quote: bool = True) -> str:
-    shown = [repr(item) if quote else str(item) for item in items[:_N_NAMED]]
-    n_more = len(items) - len(shown)
-    return ", ".join(shown) + (f" and {n_more} more" if n_more else "")
+    return shorten_list([repr(item) if quote else str(item) for item in items])

@@ -27,6 +27,8 @@ Array = NDArray[Any]
 _GROUP_VALUES = 2**18
 # Seeds the hash that picks the sample; any number would do, but always the same.
 _SAMPLE_SEED = 20250721
+# Odd numbers with mixed bits.
+_MULTIPLIERS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0x9E3779B97F4A7C15))
 
 
 @dataclass(frozen=True)
@@ -91,15 +93,60 @@ def make_binning(edges: list[Array], names: tuple[str, ...] | None, sampled: boo
 
 def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp]:
     """The `QUANTILE_SAMPLE` rows whose values place the quantiles."""
-    n_rows, n_columns = X.shape
-    salt = np.random.default_rng(_SAMPLE_SEED).integers(2**64, size=n_columns, dtype=np.uint64)
-    hashes = np.empty(n_rows, dtype=np.uint64)
+    hashes = _hash_rows(X, n_threads)
+    ordered = np.sort(hashes)
+    if (ordered[1:] == ordered[:-1]).any():
+        hashes = _tell_copies_apart(hashes)
+        ordered = np.sort(hashes)
+    return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
 
-    def hash_part(part: slice) -> None:
-        _kernels.hash_rows(X, salt, part.start, part.stop, hashes)
 
-    run_tasks(hash_part, split_evenly(n_rows, n_threads), n_threads)
-    return np.sort(np.argpartition(hashes, QUANTILE_SAMPLE)[:QUANTILE_SAMPLE])
+def _hash_rows(X: Array, n_threads: int) -> NDArray[np.uint64]:
+    """A hash of each row's values, the same for integers and for floats of equal value."""
+    hashes = np.zeros(len(X), dtype=np.uint64)
+    for number, values in enumerate(_split_exactly(X)):
+        rng = np.random.default_rng((_SAMPLE_SEED, number))
+        salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
+        hashes += _hash_floats(values, salt, n_threads)
+    return hashes
+
+
+def _hash_floats(X: Array, salt: NDArray[np.uint64], n_threads: int) -> NDArray[np.uint64]:
+    hashes = np.empty(len(X), dtype=np.uint64)
+
+    def hash_part(rows: slice) -> None:
+        _kernels.hash_rows(X, salt, rows.start, rows.stop, hashes)
+
+    run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
+    return hashes
+
+
+def _split_exactly(X: Array) -> list[Array]:
+    """X, or two parts of integers that float64 cannot hold: what it rounds to, and the rest."""
+    if X.dtype.kind == "f" or X.dtype.itemsize < 8:
+        return [X]
+    limit = 2**53
+    if X.max(initial=0) <= limit and (X.dtype.kind == "u" or X.min(initial=0) >= -limit):
+        return [X]
+    low_bits = X & X.dtype.type(0xFFFF)
+    return [X - low_bits, low_bits]
+
+
+def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """New hashes from the old and the number among equal ones: 0 for the first copy, 1, ...
+
+    Else all copies of a row would enter the sample together or not at all, and a value that
+    half of the rows have could fill it. Which copy gets which number makes no difference.
+    """
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    is_first = np.append(True, ordered[1:] != ordered[:-1])
+    first = np.flatnonzero(is_first)
+    number = np.arange(len(ordered)) - np.repeat(first, np.diff(np.append(first, len(ordered))))
+    mixed = (ordered ^ (number.astype(np.uint64) * _MULTIPLIERS[0])) * _MULTIPLIERS[1]
+    apart = np.empty_like(hashes)
+    apart[order] = mixed ^ (mixed >> np.uint64(32))
+    return apart
 
 
 def plan_columns(
@@ -131,7 +178,9 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.
     first, last = int(columns[0]), int(columns[-1]) + 1
     if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
         return np.ascontiguousarray(X[rows, first:last].T)
-    return np.ascontiguousarray(X[rows][:, columns].T)
+    if isinstance(rows, slice):
+        return np.ascontiguousarray(X[rows, columns].T)
+    return np.ascontiguousarray(X[np.ix_(rows, columns)].T)
 
 
 def _plan_group(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:

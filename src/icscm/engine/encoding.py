@@ -78,7 +78,8 @@ def _list_looks(X: Array, max_thresholds: int | None, n_threads: int) -> Iterato
     if step >= 8:  # else all rows are nearly as quick to look at
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
         yield _Look(lambda: slice(None, None, step), few, settles_many=False, is_sample=False)
-    if len(X) > QUANTILE_SAMPLE and max_thresholds is not None:
+    # more thresholds than a byte can tell apart want more than a sample
+    if len(X) > QUANTILE_SAMPLE and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         yield _Look(lambda: sample_rows(X, n_threads), max_thresholds, True, is_sample=True)
     yield _Look(lambda: slice(None), max_thresholds, settles_many=True, is_sample=False)
 
@@ -97,9 +98,9 @@ class _Coder:
         """Store the columns; return those that hold values which the plan did not know of."""
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
         is_narrow = (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)
-        self._code_singly(plan.select(n_bins > MAX_NARROW_BINS))
         return np.concatenate(
             (
+                self._code_singly(plan.select(n_bins > MAX_NARROW_BINS)),
                 self._check_constant(plan.select(n_bins == 1)),
                 self._pack(plan.select(n_bins == 2)),
                 self._code(plan.select(is_narrow)),
@@ -168,14 +169,22 @@ class _Coder:
         self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads))
         return plan.columns[surprised]
 
-    def _code_singly(self, plan: ColumnPlan) -> None:
+    def _code_singly(self, plan: ColumnPlan) -> Columns:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
-        for column, edges in zip(plan.columns, plan.edges, strict=True):
-            codes = np.empty((1, len(self._X)), dtype=np.min_scalar_type(len(edges)))
-            codes[0, self._position] = np.searchsorted(edges, self._X[:, column], side="left")
-            self._keep(
-                CodeStore(np.array([column]), codes, len(edges) + 1, self._rows, self._n_threads)
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
+            values = self._X[:, column]
+            codes = np.searchsorted(edges, values, side="left").astype(
+                np.min_scalar_type(len(edges))
             )
+            levels = np.append(edges, plan.highest[k])
+            surprised[k] = plan.known[k] and (levels[codes] != values).any()
+            if not surprised[k]:
+                ordered = np.empty((1, len(codes)), dtype=codes.dtype)
+                ordered[0, self._position] = codes
+                one = np.array([column])
+                self._keep(CodeStore(one, ordered, len(edges) + 1, self._rows, self._n_threads))
+        return plan.columns[surprised]
 
     def _run(self, function: Callable[[slice], None], n_columns: int) -> None:
         run_tasks(function, split_columns(n_columns, self._n_threads), self._n_threads)

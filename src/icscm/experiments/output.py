@@ -53,7 +53,7 @@ def write_summary(summary: Summary, folder: Path) -> None:
         _save_figure(figure, folder)
 
 
-def write_page(sections: Sequence[Section], folder: Path, command: str) -> Path:
+def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_quick: bool) -> Path:
     """One page with all tables and figures beside the published numbers."""
     from jinja2 import Environment, PackageLoader
 
@@ -63,7 +63,9 @@ def write_page(sections: Sequence[Section], folder: Path, command: str) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    text = environment.get_template("index.html").render(sections=sections, command=command)
+    text = environment.get_template("index.html").render(
+        sections=sections, command=command, is_quick=is_quick
+    )
     path = folder / "index.html"
     write_text(path, text)
     return path

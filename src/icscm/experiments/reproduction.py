@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from icscm.engine.threads import count_threads
@@ -40,7 +40,7 @@ def reproduce_experiments(
         write_summary(summary, out)
         sections.append(Section(experiment, summary, len(rows)))
     command = " ".join(["icscm reproduce", *names, *_describe_options(options)])
-    return write_page(sections, out, command)
+    return write_page(sections, out, command, is_quick=quick)
 
 
 def _choose(names: Sequence[str]) -> list[Experiment]:
@@ -75,7 +75,8 @@ def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: in
         MofNCompleteColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with Progress(*columns, disable=not sys.stderr.isatty()) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(experiment.name, total=len(plan.tasks))
         return run_plan(
             plan,

@@ -84,7 +84,8 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
         path.write_text(first_line, encoding="utf-8")
         return 0
     with path.open(newline="", encoding="utf-8") as file:
-        text = _keep_whole_lines(file.read())
+        whole = file.read()
+    text = _keep_whole_lines(whole)
     lines = text.splitlines(keepends=True)
     if lines and lines[0] != first_line:
         raise IcscmError(
@@ -100,7 +101,10 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
             )
     if len(rows) > len(plan.tasks):
         raise IcscmError(f"{path} holds more runs than asked for; choose another --out")
-    path.write_text(text or first_line, encoding="utf-8")
+    if text != whole:  # half a row at the end: cut it off, touch nothing else
+        os.truncate(path, len(text.encode("utf-8")))
+    if not text:
+        path.write_text(first_line, encoding="utf-8")
     return len(rows)
 
 

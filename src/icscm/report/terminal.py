@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from icscm.datasets import DatasetInfo
 
 # `trace.REFUSALS` in few words.
-_WHY = {"dependent": "depends on environment", "small": "too few samples"}
+_WHY = {"dependent": "label shifts between environments", "small": "too few samples"}
 
 
 def make_step_table(trace: Trace) -> Table:
@@ -62,7 +62,9 @@ def make_refusal_table(trace: Trace, per_step: int = 3) -> Table:
 
 def make_rate_table(model: RuleSet, environments: Sequence[object]) -> Table:
     """How often the label is positive in each leaf of the model, by environment."""
-    table = _make_table("leaf", "verdict", *(f"in {environment}" for environment in environments))
+    table = _make_table(
+        "leaf", "verdict", *(f"environment {environment}" for environment in environments)
+    )
     settled = [rule if model.settles_when else rule.negate() for rule in model.rules]
     leaves = [("else " if i else "") + str(rule) for i, rule in enumerate(settled)]
     for number, (text, counts) in enumerate(zip([*leaves, "else"], model.leaves, strict=True)):
