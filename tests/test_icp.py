@@ -500,4 +500,4 @@ def test_a_failed_fit_leaves_it_unfitted():
     with pytest.raises(IcscmError):
         selector.fit(X, y)
     with pytest.raises(NotFittedError):
-        selector.transform(X)
+        selector.transform(X.to_numpy())

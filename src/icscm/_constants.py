@@ -45,7 +45,7 @@ N_REFUSED_KEPT: Final = 5
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5
 # Tables enumerated by one exact test before it hands over to Pearson's approximation.
-MAX_EXACT_TABLES: Final = 5_000
+MAX_EXACT_TABLES: Final = 10_000
 # p-values that differ by less are equal: the order of a sum must not decide anything. The first
 # is relative, for comparing with alpha; the second absolute, for comparing p-values.
 P_VALUE_SLACK: Final = 1e-9

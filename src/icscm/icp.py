@@ -60,6 +60,8 @@ MAX_FEATURES = 20
 MAX_SETS = 2**MAX_FEATURES
 # Cells of the largest table counted: 128 MiB. The walk down holds up to twice as much besides.
 MAX_TABLE_CELLS = 2**24
+# Numbers of sets beyond this are not counted out.
+_UNCOUNTED = 10**15
 # Cells whose statistics are computed together: many numbers for each call of NumPy, and yet
 # what is at hand fits the cache of one core.
 _BLOCK_CELLS = 2**18
@@ -335,10 +337,11 @@ def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
 
 def _check_affordable(rows: _Rows, size: int, max_set_size: int | None) -> None:
     """Raise before starting what would take hours or not fit the memory."""
-    if _count_sets(rows.n_features, size) > MAX_SETS:
+    n_sets = _count_sets(rows.n_features, size)
+    if n_sets > MAX_SETS:
         raise IcscmError(
             f"{rows.n_features:,} features make "
-            f"{f'2**{size}' if max_set_size is None else 'too many'} sets "
+            f"{f'{n_sets:,}' if n_sets < _UNCOUNTED else 'more than 10**15'} sets "
             f"{'' if max_set_size is None else f'of up to {size} '}to test, more than "
             f"{MAX_SETS:,} (all sets of {MAX_FEATURES} features); screen the features first"
             f"{_suggest_size(rows, size)}"
@@ -353,11 +356,11 @@ def _check_affordable(rows: _Rows, size: int, max_set_size: int | None) -> None:
 
 
 def _count_sets(n_features: int, size: int) -> int:
-    """Sets of up to `size` features; counting stops where it is clear that they are too many."""
+    """Sets of up to `size` features; counting ends where nobody would read the number."""
     total = 0
     for k in range(size + 1):
         total += math.comb(n_features, k)
-        if total > MAX_SETS:
+        if total > _UNCOUNTED:
             break
     return total
 

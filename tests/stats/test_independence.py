@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from icscm.stats.exact import compute_exact_p_values
 from icscm.stats.independence import (
     ChiSquaredTest,
     FisherTest,
@@ -72,6 +73,9 @@ def test_fisher_equals_scipy(tables):
 @settings(max_examples=60, deadline=None)
 @given(some_tables(most=6, most_environments=5))
 def test_fisher_equals_listing_all_tables(tables):
+    is_listed = ~np.isnan(compute_exact_p_values(tables))
+    assume(is_listed.any())
+    tables = tables[is_listed]
     wanted = []
     for table in tables:
         table = drop_empty(table)
