@@ -299,7 +299,10 @@ def test_clone_keeps_every_parameter():
         "stop": "coverage",
         "pruning": False,
         "min_samples_leaf": 7,
-        "search": "greedy",
+        "search": "exhaustive",
+        "evidence": "cumulative",
+        "n_candidates": 5,
+        "screen": "invariance",
     }
     learner = ICSCMClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -156,7 +156,7 @@ def reproduce(
     """Repeat the paper's experiments beside its published numbers.
 
     NAME is one or more of identification, dimensions, runtime, precision-recall, alpha,
-    structures, samples, real; or all. Results go to --out row by row; then tables
+    structures, samples, sharper, real; or all. Results go to --out row by row; then tables
     (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that shows everything.
     """
     from icscm.experiments.reproduction import reproduce_experiments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from icscm.engine.counts import CountSource
 from icscm.engine.memory import make_memory_source
 from icscm.environments import check_several, encode_environments, warn_of_sparse
 from icscm.exceptions import NoEnvironmentsWarning, NothingFoundWarning
+from icscm.exhaustive import choose_alpha, learn_exhaustively
 from icscm.models import RuleSet
 from icscm.rules import Rule
 from icscm.search import Settings, learn
@@ -22,7 +24,7 @@ from icscm.stats.independence import IndependenceTest, make_test
 from icscm.trace import STOP_REASONS, Trace
 from icscm.validation import (
     BOOLEAN,
-    LEVEL,
+    LEVEL_OR_AUTO,
     N_JOBS,
     POSITIVE_NUMBER,
     Allowed,
@@ -126,10 +128,15 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
 
-    def _learn(self, source: CountSource, **settings: Any) -> Self:
+    def _learn(
+        self,
+        source: CountSource,
+        search: Callable[[CountSource, Settings], tuple[RuleSet, Trace]] = learn,
+        **settings: Any,
+    ) -> Self:
         """Search the source and keep what was found."""
         weights = check_weights(self.feature_weights, self.n_features_in_, self._get_names())
-        self.model_, self.trace_ = learn(
+        self.model_, self.trace_ = search(
             source,
             Settings(
                 p=self.p,
@@ -142,7 +149,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.model_.rules:
             warnings.warn(
                 f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
-                f"{self.model_}. See trace_.last_look and trace_.nearest for what was refused.",
+                f"{self.model_}. See trace_ for what was tried and refused.",
                 NothingFoundWarning,
                 stacklevel=4,
             )
@@ -225,7 +232,8 @@ class ICSCMClassifier(_CoverClassifier):
     Parameters
     ----------
     p, model_type, max_rules, max_thresholds, feature_weights, n_jobs : as in `SCMClassifier`.
-    alpha : level of the tests. Larger refuses more rules and stops later.
+    alpha : level of the tests. Larger refuses more rules and stops later. `"auto"` is
+        min(0.05, 200 / samples).
     test : `"chi2"` (Pearson, with Yates' correction for one degree of freedom), `"g"`,
         `"fisher"`, or an object with `compute_p_values(tables)`, see
         `icscm.stats.independence.IndependenceTest`.
@@ -234,11 +242,21 @@ class ICSCMClassifier(_CoverClassifier):
     pruning : remove features without which label and environment are still independent given
         the other rules (Proposition 3.2).
     min_samples_leaf : least number of samples that a rule must settle, and leave.
-    search : `"greedy"`, the paper's search.
+    search : `"greedy"`, the paper's search, or `"exhaustive"`: all subsets of a few screened rules
+        are tested, and the model is what the accepted ones share. Needs about ten times fewer
+        samples and reports a non-parent in at most alpha of the runs; `docs/theory.md`. `test`,
+        `stop` and `pruning` are the greedy search's; sets are tested with G.
+    evidence : `"step"`, as in the paper, or `"cumulative"`: a rule once refused by the greedy
+        search is not tried again.
+    n_candidates : rules that the exhaustive search combines, at most 16; its work doubles with
+        each.
+    screen : which rule of each feature the exhaustive search considers: the one most associated
+        with the label (`"association"`), or of those that pass criterion (i) (`"invariance"`).
 
     Attributes
     ----------
     environments_ : the environments' labels, in the order of all counts; None if not given.
+    alpha_ : the level used.
     model_, trace_, rules_, features_used_, rule_importances_, equivalent_rules_, classes_ :
         as in `SCMClassifier`.
 
@@ -253,11 +271,14 @@ class ICSCMClassifier(_CoverClassifier):
     """
 
     _allowed: ClassVar[dict[str, Allowed]] = _CoverClassifier._allowed | {
-        "alpha": LEVEL,
+        "alpha": LEVEL_OR_AUTO,
         "stop": one_of("independence", "coverage"),
         "pruning": BOOLEAN,
         "min_samples_leaf": whole_number(1),
-        "search": one_of("greedy"),
+        "search": one_of("greedy", "exhaustive"),
+        "evidence": one_of("step", "cumulative"),
+        "n_candidates": whole_number(1, most=16),
+        "screen": one_of("association", "invariance"),
     }
 
     def __init__(
@@ -268,12 +289,15 @@ class ICSCMClassifier(_CoverClassifier):
         max_thresholds: int | None = 50,
         feature_weights: Any = None,
         n_jobs: int | None = None,
-        alpha: float = 0.05,
+        alpha: float | str = 0.05,
         test: str | IndependenceTest = "chi2",
         stop: str = "independence",
         pruning: bool = True,
         min_samples_leaf: int = 1,
         search: str = "greedy",
+        evidence: str = "step",
+        n_candidates: int = 8,
+        screen: str = "association",
     ) -> None:
         self.p = p
         self.model_type = model_type
@@ -287,6 +311,9 @@ class ICSCMClassifier(_CoverClassifier):
         self.pruning = pruning
         self.min_samples_leaf = min_samples_leaf
         self.search = search
+        self.evidence = evidence
+        self.n_candidates = n_candidates
+        self.screen = screen
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
@@ -310,11 +337,42 @@ class ICSCMClassifier(_CoverClassifier):
         check_several(source.environments)
         warn_of_sparse(source)
         self.environments_ = tuple(source.environments)
-        return self._learn(
+        self.alpha_ = self._choose_alpha(source)
+        self._learn(
             source,
-            alpha=self.alpha,
+            learn_exhaustively if self.search == "exhaustive" else learn,
+            alpha=self.alpha_,
             test=test,
             stop=self.stop,
             pruning=self.pruning,
             min_samples_leaf=self.min_samples_leaf,
+            evidence=self.evidence,
+            n_candidates=self.n_candidates,
+            screen=self.screen,
         )
+        return self
+
+    @property
+    def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:
+        """p-value of each set of features that the exhaustive search accepted."""
+        check_is_fitted(self, "model_")
+        return {test.features: test.p_value for test in self.trace_.sets if test.accepted}
+
+    @property
+    def p_values_(self) -> dict[str | int, float]:
+        """For each screened feature the largest p-value of the sets that leave it out.
+
+        Of the exhaustive search: a feature is reported when this is not above alpha (and some
+        set was accepted).
+        """
+        check_is_fitted(self, "model_")
+        sets = self.trace_.sets
+        return {
+            each.rule.feature: max(t.p_value for t in sets if each.rule.feature not in t.features)
+            for each in self.trace_.screening
+        }
+
+    def _choose_alpha(self, source: CountSource) -> float:
+        if isinstance(self.alpha, str):  # "auto"
+            return choose_alpha(int(source.count_totals().sum()))
+        return float(self.alpha)

@@ -42,11 +42,14 @@ class Settings:
     pruning: bool = False
     min_samples_leaf: int = 1
     feature_weights: FloatArray | None = None
+    evidence: str = "step"
+    n_candidates: int = 8
+    screen: str = "association"
 
 
 def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
     """Learn a model from counts; the trace tells how it came about."""
-    view = _ConjunctionView(source, inverted=settings.model_type == "disjunction")
+    view = ConjunctionView(source, inverted=settings.model_type == "disjunction")
     cuts, trace = _grow(view, settings)
     rules = [view.make_rule(cut) for cut in cuts]
     kept = list(range(len(rules)))
@@ -73,18 +76,19 @@ def compute_leaves(table: PatternTable, rules: Sequence[int]) -> CountArray:
     return leaves
 
 
-def _grow(view: _ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]:
+def _grow(view: ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]:
     """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
     cuts: list[Cut] = []
     steps: list[Step] = []
     last_look: Look | None = None
     nearest: tuple[Refusal, ...] = ()
     remaining = view.count_totals()
+    memory = _Memory() if settings.evidence == "cumulative" else None
     while (reason := _find_reason_to_stop(steps, remaining, settings)) is None:
-        best, look = _look(view, remaining, settings)
+        best, look = _look(view, remaining, settings, memory)
         if not best.ties:
             reason, last_look = "no_candidate", look
-            nearest = _find_nearest(view, remaining, settings)
+            nearest = _find_nearest(view, remaining, settings, memory)
             break
         cut, counts = best.find_first()
         leaf = np.array(counts)
@@ -129,7 +133,7 @@ def _find_reason_to_stop(
     return "max_rules" if len(steps) == settings.max_rules else None
 
 
-class _ConjunctionView:
+class ConjunctionView:
     """The source as one who learns a conjunction sees it: for a disjunction, labels inverted."""
 
     def __init__(self, source: CountSource, inverted: bool) -> None:
@@ -206,7 +210,29 @@ class _Refused:
         return -self.utility, -self.margin, self.cut
 
 
-def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
+class _Memory:
+    """Which candidates were ever refused for depending on the environment.
+
+    A rule of the true conjunction leaves an invariant leaf at every step, the first included, so
+    one refusal is evidence against it for good (`evidence="cumulative"`).
+    """
+
+    def __init__(self) -> None:
+        self._refused: dict[int, BoolArray] = {}
+
+    def recall(self, leaves: LeafTables, is_dependent: BoolArray) -> BoolArray:
+        """Those refused now or before; remembered from now on."""
+        by_feature = is_dependent.reshape(len(leaves.features), -1)
+        for row, feature in zip(by_feature, leaves.features.tolist(), strict=True):
+            if feature in self._refused:
+                row |= self._refused[feature]
+            self._refused[feature] = row
+        return by_feature.ravel()
+
+
+def _judge(
+    leaves: LeafTables, remaining: CountArray, settings: Settings, memory: _Memory | None
+) -> _Block:
     """Utility of every candidate, and whether it may be added."""
     by_label = leaves.tables.sum(axis=2)
     negatives, positives = by_label[:, 0], by_label[:, 1]
@@ -224,6 +250,8 @@ def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Bl
         is_dependent[tested] = ~find_independent(
             settings.test, leaves.tables[tested], settings.alpha
         )
+    if memory is not None:
+        is_dependent = memory.recall(leaves, is_dependent) & is_candidate & ~is_small
     return _Block(leaves, utility, negatives - positives, is_candidate, is_small, is_dependent)
 
 
@@ -233,14 +261,16 @@ def _apply_weights(utility: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(utility >= 0, utility * safe, utility / safe)
 
 
-def _look(view: _ConjunctionView, remaining: CountArray, settings: Settings) -> tuple[_Best, Look]:
+def _look(
+    view: ConjunctionView, remaining: CountArray, settings: Settings, memory: _Memory | None
+) -> tuple[_Best, Look]:
     """All candidates once: the best allowed one with its ties, and a record of the refused."""
     best = _Best()
     n_candidates = 0
     n_refused = dict.fromkeys(REFUSALS, 0)
     refused: list[_Refused] = []
     for leaves in view.leaf_tables():
-        block = _judge(leaves, remaining, settings)
+        block = _judge(leaves, remaining, settings, memory)
         n_candidates += int(block.is_candidate.sum())
         n_refused["dependent"] += int(block.is_dependent.sum())
         n_refused["small"] += int(block.is_small.sum())
@@ -300,12 +330,12 @@ def _make_refused(block: _Block, candidate: int) -> _Refused:
 
 
 def _find_nearest(
-    view: _ConjunctionView, remaining: CountArray, settings: Settings
+    view: ConjunctionView, remaining: CountArray, settings: Settings, memory: _Memory | None
 ) -> tuple[Refusal, ...]:
     """The candidates refused for dependence whose p-values came nearest to alpha."""
     nearest: list[tuple[float, Cut, _Refused]] = []
     for leaves in view.leaf_tables():
-        block = _judge(leaves, remaining, settings)
+        block = _judge(leaves, remaining, settings, memory)
         refused = np.flatnonzero(block.is_dependent)
         if settings.test is None or len(refused) == 0:
             continue
@@ -317,7 +347,7 @@ def _find_nearest(
     return _describe_refused(view, [found for _, _, found in nearest], settings)
 
 
-def _find_equivalent(view: _ConjunctionView, chosen: Cut, alike: Sequence[Cut]) -> tuple[Rule, ...]:
+def _find_equivalent(view: ConjunctionView, chosen: Cut, alike: Sequence[Cut]) -> tuple[Rule, ...]:
     """Which of the rules with the same leaf settle the very same samples."""
     if not alike:
         return ()
@@ -328,7 +358,7 @@ def _find_equivalent(view: _ConjunctionView, chosen: Cut, alike: Sequence[Cut]) 
 
 
 def _describe_refused(
-    view: _ConjunctionView, refused: Sequence[_Refused], settings: Settings
+    view: ConjunctionView, refused: Sequence[_Refused], settings: Settings
 ) -> tuple[Refusal, ...]:
     p_values = _compute_p_values([each.leaf for each in refused], settings)
     return tuple(

@@ -21,6 +21,10 @@ STOP_REASONS = {
     "independence": "what remains no longer depends on the environment",
     "max_rules": "the largest allowed number of rules was reached",
     "no_candidate": "no candidate rule was left that may be added",
+    "intersection": "all sets were tested, and those accepted share these rules",
+    "empty_intersection": "all sets were tested, and those accepted share no rule",
+    "all_rejected": "all sets were tested, and every one was rejected",
+    "nothing_associated": "no feature is significantly associated with the label",
 }
 
 # Why a candidate was not allowed.
@@ -90,11 +94,33 @@ class PruningTest:
 
 
 @dataclass(frozen=True)
+class Screened:
+    """A feature's best rule that passed the screen of the exhaustive search.
+
+    `p_value` is that of its association with the label, corrected for all rules tried.
+    """
+
+    rule: Rule
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class SetTest:
+    """One set of features tested by the exhaustive search."""
+
+    features: tuple[str | int, ...]
+    p_value: float
+    accepted: bool
+
+
+@dataclass(frozen=True)
 class Trace:
     """The whole search.
 
     `last_look` is the look that found no candidate to add, if the search ended so, and
     `nearest` the refused candidates whose p-values came nearest to alpha at that look.
+    `screening` and `sets` tell of the exhaustive search: its candidates and the sets tested.
     """
 
     steps: tuple[Step, ...]
@@ -106,6 +132,8 @@ class Trace:
     environments: tuple[Any, ...]
     alpha: float | None
     notes: tuple[str, ...]
+    screening: tuple[Screened, ...] = ()
+    sets: tuple[SetTest, ...] = ()
 
     @property
     def stop_text(self) -> str:
@@ -118,10 +146,11 @@ class Trace:
         return plain
 
     def to_frame(self, what: str = "steps") -> pandas.DataFrame:
-        """A table of the `"steps"`, the `"refused"` candidates or the `"pruning"` tests."""
+        """A table of `"steps"`, `"refused"` candidates, `"pruning"` tests or tested `"sets"`."""
         import pandas
 
         makers = {
+            "sets": self._set_rows,
             "steps": self._step_rows,
             "refused": self._refused_rows,
             "pruning": self._pruning_rows,
@@ -164,6 +193,9 @@ class Trace:
             if look is not None
             for refusal in look.best_refused
         ]
+
+    def _set_rows(self) -> list[dict[str, Any]]:
+        return [asdict(test) for test in self.sets]
 
     def _pruning_rows(self) -> list[dict[str, Any]]:
         return [asdict(test) for test in self.pruning]

@@ -150,11 +150,14 @@ def one_of(*choices: Any) -> Allowed:
     )
 
 
-def whole_number(least: int, *, or_none: bool = False) -> Allowed:
-    """An integer with a lower bound."""
+def whole_number(least: int, *, most: float = np.inf, or_none: bool = False) -> Allowed:
+    """An integer with bounds."""
+    bounds = f"of at least {least}" if most == np.inf else f"from {least} to {most}"
     return (
-        f"a whole number of at least {least}{' or None' * or_none}",
-        lambda value: (or_none and value is None) or (_is_integer(value) and value >= least),
+        f"a whole number {bounds}{' or None' * or_none}",
+        lambda value: (
+            (or_none and value is None) or (_is_integer(value) and least <= value <= most)
+        ),
     )
 
 
@@ -165,6 +168,10 @@ POSITIVE_NUMBER: Allowed = (
 LEVEL: Allowed = (
     "a number between 0 and 1, both excluded",
     lambda value: _is_real(value) and 0 < value < 1,
+)
+LEVEL_OR_AUTO: Allowed = (
+    f"{LEVEL[0]}, or 'auto'",
+    lambda value: (isinstance(value, str) and value == "auto") or LEVEL[1](value),
 )
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 N_JOBS: Allowed = (

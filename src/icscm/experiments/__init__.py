@@ -15,6 +15,7 @@ NAMES = (
     "alpha",
     "structures",
     "samples",
+    "sharper",
     "real",
 )
 
