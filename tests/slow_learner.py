@@ -56,6 +56,57 @@ def compute_fisher(table):
     return sum(c for c in chances.values() if c <= observed) / math.comb(sum(sizes), total)
 
 
+def adjust(p_values, method):
+    """Adjusted p-values from the definitions: for each, what to multiply the others by."""
+    n = len(p_values)
+    ordered = sorted(p_values)
+    if method is None:
+        return list(p_values)
+    if method == "bonferroni":
+        return [min(1.0, n * p) for p in p_values]
+    if method == "holm":
+        stepped = [max((n - j) * ordered[j] for j in range(i + 1)) for i in range(n)]
+    else:
+        stepped = [min(n / (j + 1) * ordered[j] for j in range(i, n)) for i in range(n)]
+    return [min(1.0, stepped[ordered.index(p)]) for p in p_values]
+
+
+def is_shown(pairs, places, alpha, margin):
+    """Whether Newcombe's 1 - 2 alpha interval of every difference of rates is inside +-margin."""
+    z = stats.norm.isf(alpha)
+    intervals = []
+    for place in places:
+        labels = [label for label, where in pairs if where == place]
+        if not labels:
+            return False
+        n, rate = len(labels), sum(labels) / len(labels)
+        # Wilson's bounds solve (rate - r)^2 = z^2 r (1 - r) / n for r
+        a, b, c = 1 + z**2 / n, -(2 * rate + z**2 / n), rate**2
+        root = math.sqrt(max(b**2 - 4 * a * c, 0.0))
+        intervals.append((rate, (-b - root) / (2 * a), (-b + root) / (2 * a)))
+    for (rate, low, high), (rate_2, low_2, high_2) in itertools.combinations(intervals, 2):
+        upper = rate - rate_2 + math.hypot(high - rate, rate_2 - low_2)
+        lower = rate - rate_2 - math.hypot(rate - low, high_2 - rate_2)
+        if round(upper, 12) > margin or round(-lower, 12) > margin:
+            return False
+    return True
+
+
+def is_shown_by_odds(pairs, places, alpha, margin):
+    """The same for the odds ratio: half a sample added to each cell, a normal interval."""
+    cells = [
+        [sum(pair == (label, place) for pair in pairs) for label in (0, 1)] for place in places
+    ]
+    if any(sum(cell) == 0 for cell in cells):
+        return False
+    for (a, b), (c, d) in itertools.combinations(cells, 2):
+        ratio = math.log((b + 0.5) * (c + 0.5) / ((a + 0.5) * (d + 0.5)))
+        error = math.sqrt(sum(1 / (n + 0.5) for n in (a, b, c, d)))
+        if round(abs(ratio) + stats.norm.isf(alpha) * error, 12) > math.log(margin):
+            return False
+    return True
+
+
 def learn_slowly(
     X,
     y,
@@ -71,6 +122,10 @@ def learn_slowly(
     pruning=True,
     min_samples_leaf=1,
     feature_weights=None,
+    criterion="pvalue",
+    margin=0.05,
+    margin_on="rate",
+    correction=None,
 ):
     """Everything worth comparing about the search, in plain values. `y` is 0 or 1."""
     if model_type == "disjunction":
@@ -91,6 +146,32 @@ def learn_slowly(
     def pairs_of(rows):
         return [(y[i], environments[i]) for i in rows]
 
+    def make_leaf(rule):
+        return {i for i in positives | negatives if not holds(rule, i)}
+
+    def may_be_added(rule):
+        leaf = make_leaf(rule)
+        return leaf & negatives and leaf != positives | negatives and weights[rule[0]] != 0
+
+    def is_small(rule):
+        leaf = make_leaf(rule)
+        return min(len(leaf), len(positives | negatives) - len(leaf)) < min_samples_leaf
+
+    def is_invariant(rows):
+        if criterion == "equivalence":
+            shown = is_shown if margin_on == "rate" else is_shown_by_odds
+            return shown(pairs_of(rows), set(environments), alpha, margin)
+        return compute_p_value(pairs_of(rows), test) > alpha
+
+    def find_refused():
+        """The candidates of this step that are not allowed for depending on the environment."""
+        tested = [rule for rule in candidates if may_be_added(rule) and not is_small(rule)]
+        if criterion == "equivalence" or correction is None:
+            return {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
+        p_values = [compute_p_value(pairs_of(make_leaf(rule)), test) for rule in tested]
+        adjusted = adjust(p_values, correction)
+        return {rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= alpha}
+
     positives = {i for i in range(len(X)) if y[i] == 1}
     negatives = {i for i in range(len(X)) if y[i] == 0}
     chosen, steps = [], []
@@ -98,7 +179,7 @@ def learn_slowly(
         if not negatives:
             reason = "covered"
             break
-        if steps and test and stop == "independence" and steps[-1]["p_value_remaining"] > alpha:
+        if steps and test and stop == "independence" and is_invariant(positives | negatives):
             reason = "independence"
             break
         if len(chosen) == max_rules:
@@ -106,21 +187,20 @@ def learn_slowly(
             break
         best, best_key, n_candidates, n_refused = None, None, 0, {"dependent": 0, "small": 0}
         equal = []
+        refused = find_refused()
         for rule in candidates:
-            covered = {i for i in negatives if not holds(rule, i)}
-            lost = {i for i in positives if not holds(rule, i)}
-            leaf = covered | lost
-            stays = (positives | negatives) - leaf
-            if not covered or not stays or weights[rule[0]] == 0:
+            if not may_be_added(rule):
                 continue
             n_candidates += 1
-            if min(len(leaf), len(stays)) < min_samples_leaf:
+            if is_small(rule):
                 n_refused["small"] += 1
                 continue
-            p_value = compute_p_value(pairs_of(leaf), test) if test else None
-            if test and not p_value > alpha:
+            if rule in refused:
                 n_refused["dependent"] += 1
                 continue
+            leaf = make_leaf(rule)
+            covered, lost = leaf & negatives, leaf & positives
+            p_value = compute_p_value(pairs_of(leaf), test) if test else None
             utility = len(covered) - p * len(lost)
             weight = weights[rule[0]]
             utility = utility * weight if utility >= 0 else utility / weight

@@ -122,6 +122,14 @@ BAD_PARAMETERS = [
     ({"search": "random"}, "search must be one of 'greedy', 'exhaustive'; got 'random'"),
     ({"evidence": 1}, "evidence must be one of 'step', 'cumulative'; got 1"),
     ({"n_candidates": 17}, "n_candidates must be a whole number from 1 to 16; got 17"),
+    ({"criterion": "p"}, "criterion must be one of 'pvalue', 'equivalence'; got 'p'"),
+    ({"margin": 0}, "margin must be a finite number greater than 0; got 0"),
+    ({"margin": 1.5}, "with margin_on='rate' margin must be below 1, such as 0.05; got 1.5"),
+    ({"margin_on": "odds_ratio"}, "with margin_on='odds_ratio' margin must be greater than 1"),
+    (
+        {"correction": "fdr"},
+        "correction must be one of None, 'bonferroni', 'holm', 'bh'; got 'fdr'",
+    ),
     ({"test": "t"}, "test must be one of 'chi2', 'g', 'fisher' or an object with a method"),
     (
         {"feature_weights": [1, 2]},
@@ -162,6 +170,7 @@ def test_constant_columns_are_fine_and_never_chosen():
 
 
 @pytest.mark.parametrize("n", range(2, 10))
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_a_handful_of_samples(n):
     """Few samples learn or warn; they never fail."""
     X, _, _ = make_table()
@@ -172,6 +181,7 @@ def test_a_handful_of_samples(n):
     assert fitted.predict(X[:n]).shape == (n,)
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_sparse_environments_are_named():
     X, y, _ = make_table()
     y[0] = 1

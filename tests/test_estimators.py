@@ -128,6 +128,7 @@ def test_probabilities_are_smoothed_leaf_frequencies(data):
 
 
 @pytest.mark.parametrize("pruning", [True, False])
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_leaf_counts_are_those_of_the_model(data, pruning):
     learner = ICSCMClassifier(stop="coverage", pruning=pruning)
     fitted = learner.fit(data.X, data.y, environments=data.environments)
@@ -206,6 +207,7 @@ def test_own_test(data):
     assert own.trace_.steps[0].chosen.p_value == named.trace_.steps[0].chosen.p_value / 2
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_min_samples_leaf():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
@@ -303,6 +305,10 @@ def test_clone_keeps_every_parameter():
         "evidence": "cumulative",
         "n_candidates": 5,
         "screen": "invariance",
+        "criterion": "equivalence",
+        "margin": 1.5,
+        "margin_on": "odds_ratio",
+        "correction": "holm",
     }
     learner = ICSCMClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -106,7 +106,7 @@ def test_equals_the_literal_search(seed, n_environments, n_values, alpha, n_cand
 def fit(data, **parameters):
     learner = ICSCMClassifier(search="exhaustive", **{"alpha": "auto", **parameters})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NothingFoundWarning)
+        warnings.simplefilter("ignore", IcscmWarning)
         return learner.fit(data.X, data.y, environments=data.environments)
 
 
@@ -189,13 +189,14 @@ def test_needs_far_fewer_samples_than_the_greedy_search():
         data = make_conjunction(1_000, 50, random_state=seed)
         n_exhaustive += set(fit(data).features_used_) == set(data.parents)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NothingFoundWarning)
+            warnings.simplefilter("ignore", IcscmWarning)
             greedy = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
         n_greedy += set(greedy.features_used_) == set(data.parents)
     assert n_exhaustive >= 0.75 * n_runs
     assert n_greedy <= 0.45 * n_runs
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_cumulative_evidence_never_takes_what_was_refused_before():
     data = make_conjunction(10_000, 20, random_state=5)
     for evidence in ("step", "cumulative"):

@@ -7,7 +7,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.exceptions import NothingFoundWarning
+from icscm.exceptions import IcscmWarning
 
 N_RUNS = 100
 
@@ -16,7 +16,7 @@ def find_features(learner, data, seed):
     """The features of a model trained on 80 % of the samples."""
     rows = np.random.default_rng(seed).permutation(len(data.y))[: len(data.y) * 8 // 10]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NothingFoundWarning)
+        warnings.simplefilter("ignore", IcscmWarning)
         learner.fit(data.X.iloc[rows], data.y[rows], environments=data.environments[rows])
     return set(learner.features_used_)
 
@@ -55,7 +55,7 @@ def test_the_first_rule_is_refused_at_the_level_of_the_test():
     for seed in range(n_runs):
         data = make_conjunction(2_000, 0, n_children=0, n_parents=1, random_state=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NothingFoundWarning)
+            warnings.simplefilter("ignore", IcscmWarning)
             learner = ICSCMClassifier(alpha=alpha, test="g").fit(
                 data.X, data.y, environments=data.environments
             )

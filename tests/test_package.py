@@ -78,6 +78,8 @@ def test_demo():
     assert "A1 ✓ parent, A2 ✓ parent" in done.output
     assert re.search(r"SCM +C1 > 0 .*\n +C1 ✗ not a parent", done.output)
     assert re.search(r"1 +C1 > 0 +\d+ +\S+ +label shifts between environments", done.output)
+    assert "invariant?" in done.output
+    assert max(map(len, done.output.splitlines())) <= 80
 
 
 def test_demo_with_too_little_data_is_one_line_and_status_2():

@@ -14,7 +14,7 @@ from icscm.cli import main
 from icscm.datasets import make_conjunction
 from icscm.engine import encoding, stores
 from icscm.environments import encode_environments
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.stats.independence import ChiSquaredTest, exceeds
 from slow_learner import learn_slowly
 from test_search import assert_same, fit_quietly
@@ -72,7 +72,7 @@ def test_tiny_alphas_are_compared_exactly():
     assert not exceeds(0.05 + 1e-15, 0.05)
     data = make_conjunction(random_state=1)
     learner = ICSCMClassifier(alpha=1e-30, pruning=False)
-    steps = learner.fit(data.X, data.y, environments=data.environments).trace_.steps
+    steps = fit_quietly(learner, data.X, data.y, data.environments).trace_.steps
     assert all(step.p_value_remaining <= 1e-30 for step in steps[:-1])
 
 
@@ -158,7 +158,7 @@ def test_own_tests_may_answer_with_a_list_and_extend_ours():
             return [1.0] * len(tables)
 
     learner = ICSCMClassifier(test=AlwaysOne(), stop="coverage", pruning=False)
-    learner.fit(data.X, data.y, environments=data.environments)
+    fit_quietly(learner, data.X, data.y, data.environments)
     assert all(step.look.n_refused["dependent"] == 0 for step in learner.trace_.steps)
 
 
@@ -237,3 +237,15 @@ def test_the_first_look_changes_nothing(monkeypatch, seed):
         X.tolist(), y.tolist(), environments.tolist(), test="chi2", **parameters
     )
     assert_same(fitted, expected, False, environments)
+
+
+def test_warnings_point_at_the_caller():
+    """Warnings named a line inside the package, which tells the user nothing."""
+    data = make_conjunction(20, 1, random_state=1)
+    environments = np.where(np.arange(40) < 3, "few", "many")
+    with pytest.warns(IcscmWarning) as caught:  # noqa: PT031 (several fits, all their warnings)
+        ICSCMClassifier().fit(data.X, data.y)
+        ICSCMClassifier().fit(data.X, data.y, environments=environments)
+        SCMClassifier().fit(np.ones((40, 1)), data.y)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len({warning.category for warning in caught}) >= 3

@@ -55,12 +55,25 @@ INVARIANT_PARAMETERS = st.fixed_dictionaries(
         "min_samples_leaf": st.sampled_from([1, 3]),
     }
 )
+CRITERIA = st.sampled_from(
+    [
+        {},
+        {"correction": "bonferroni"},
+        {"correction": "holm"},
+        {"correction": "bh"},
+        # wide, since the tables are small
+        {"criterion": "equivalence", "margin": 0.5},
+        {"criterion": "equivalence", "margin": 0.8},
+        {"criterion": "equivalence", "margin": 20.0, "margin_on": "odds_ratio"},
+    ]
+)
 
 
 @settings(max_examples=400, deadline=None)
-@given(tables(), PARAMETERS, INVARIANT_PARAMETERS)
-def test_icscm_equals_the_literal_learner(table, shared, invariant):
+@given(tables(), PARAMETERS, INVARIANT_PARAMETERS, CRITERIA)
+def test_icscm_equals_the_literal_learner(table, shared, invariant, criterion):
     X, y, environments = table
+    invariant = invariant | criterion
     fitted = fit_quietly(ICSCMClassifier(**shared, **invariant), X, y, environments)
     expected = learn_slowly(X.tolist(), y.tolist(), environments.tolist(), **shared, **invariant)
     assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
@@ -78,6 +91,44 @@ def test_scm_equals_the_literal_learner(table, shared, weights):
         X.tolist(), y.tolist(), environments.tolist(), **shared, feature_weights=weights
     )
     assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh"])
+def test_a_correction_refuses_no_more_than_none(correction):
+    """Of many features that do not depend on the environment hardly any is refused."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(4000, 200))
+    y, environments = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
+    n_refused = []
+    for method in (None, correction):
+        learner = ICSCMClassifier(correction=method, test="g", max_rules=1)
+        learner = fit_quietly(learner, X, y, environments)
+        n_refused.append(learner.trace_.steps[0].look.n_refused["dependent"])
+        assert (learner.trace_.steps[0].look.cutoff < 0.05) == (method is not None)
+    assert n_refused[0] > 5 >= n_refused[1]
+
+
+def test_a_correction_needs_p_values():
+    X, y, environments = [[0], [1]] * 10, [0, 1] * 10, [0] * 10 + [1] * 10
+    learner = ICSCMClassifier(criterion="equivalence", correction="holm")
+    with pytest.raises(ValueError, match="correction adjusts p-values"):
+        learner.fit(X, y, environments=environments)
+
+
+def test_equivalence_accepts_only_what_is_shown():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, size=(200, 3))
+    y, environments = X[:, 0] ^ (rng.random(200) < 0.2), rng.integers(0, 2, 200)
+    few = fit_quietly(ICSCMClassifier(criterion="equivalence", test="g"), X, y, environments)
+    assert few.rules_ == ()
+    assert {each.candidate.verdict.conclusion for each in few.trace_.nearest} == {
+        "too little data to tell"
+    }
+    X, y, environments = (np.repeat(each, 100, axis=0) for each in (X, y, environments))
+    wide = ICSCMClassifier(criterion="equivalence", test="g", margin=0.2)
+    many = fit_quietly(wide, X, y, environments)
+    assert many.rules_
+    assert {step.chosen.verdict.conclusion for step in many.trace_.steps} == {"invariant"}
 
 
 def fit_quietly(estimator, X, y, environments):

@@ -13,6 +13,8 @@ _HOMES = {
     "InvariantCausalPrediction": "icscm.icp",
     "Conjunction": "icscm.models",
     "Disjunction": "icscm.models",
+    "stability_selection": "icscm.stability",
+    "leave_one_environment_out": "icscm.transfer",
     "datasets": "icscm.datasets",
 }
 
@@ -23,6 +25,8 @@ __all__ = [
     "InvariantCausalPrediction",
     "SCMClassifier",
     "datasets",
+    "leave_one_environment_out",
+    "stability_selection",
 ]
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from icscm.estimators import ICSCMClassifier, SCMClassifier
     from icscm.icp import InvariantCausalPrediction
     from icscm.models import Conjunction, Disjunction
+    from icscm.stability import stability_selection
+    from icscm.transfer import leave_one_environment_out
 
 
 def __getattr__(name: str) -> Any:

@@ -54,3 +54,15 @@ P_VALUE_DECIMALS: Final = 12
 MIN_THREADED_CELLS: Final = 2**18
 # Rows of the first look at a table: enough to tell columns of few values from those of many.
 FIRST_LOOK_ROWS: Final = 2**10
+
+# --- verdicts ---------------------------------------------------------------
+
+# Differences of a label's rate up to 5 points count as the same unless the user says otherwise.
+DEFAULT_MARGIN: Final = 0.05
+# Of the intervals of single rates, the usual level.
+VERDICT_CONFIDENCE: Final = 0.95
+# With which a difference would have been seen, the usual design power.
+VERDICT_POWER: Final = 0.8
+# `fit` warns of a leaf in which even a difference of 20 points would likely have gone unseen. A
+# smaller limit would warn of most models learned from a few hundred samples per environment.
+BLIND_DIFFERENCE: Final = 0.2

@@ -74,6 +74,7 @@ def demo(samples: int, distractors: int, seed: int) -> None:
     from icscm.estimators import ICSCMClassifier, SCMClassifier
     from icscm.report.terminal import (
         describe_pruning,
+        describe_verdicts,
         make_rate_table,
         make_refusal_table,
         make_step_table,
@@ -102,7 +103,9 @@ def demo(samples: int, distractors: int, seed: int) -> None:
     console.print("\nWhat it refused", style="bold underline")
     console.print(make_refusal_table(invariant.trace_))
     console.print("\nPositive labels in each leaf, by environment", style="bold underline")
-    console.print(make_rate_table(invariant.model_, invariant.trace_.environments))
+    verdicts = invariant.verdicts_
+    console.print(make_rate_table(invariant.model_, invariant.trace_.environments, verdicts))
+    console.print(f"\n[dim]{describe_verdicts(verdicts, invariant.margin)}[/dim]")
 
 
 def _print_model(

@@ -21,8 +21,12 @@ from icscm.text import shorten_list
 Codes = NDArray[np.int64]
 
 
-def encode_environments(environments: Any, n_rows: int) -> tuple[Codes, tuple[Any, ...]]:
+def encode_environments(
+    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+) -> tuple[Codes, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
+
+    `rows` are those that count, as often as they are named; None means each once.
 
     Labels are in their natural order where they have one, by type and text otherwise, so
     that the result does not depend on the order of the rows.
@@ -49,6 +53,8 @@ def encode_environments(environments: Any, n_rows: int) -> tuple[Codes, tuple[An
             f"environments is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them "
             f"row {int(np.argmax(codes < 0))}; drop these rows or give them a label of their own"
         )
+    if rows is not None:  # an environment none of whose rows counts is not there
+        codes, labels = pandas.factorize(values[rows])
     plain = pandas.Index(labels).tolist()
     order = sorted(range(len(plain)), key=_make_sort_key(plain))
     rank = np.empty(len(order), dtype=np.int64)
@@ -79,7 +85,7 @@ def warn_of_sparse(source: CountSource) -> None:
         warnings.warn(
             f"Some environments can say little about invariance: {shorten_list(complaints, '; ')}.",
             SparseEnvironmentWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -12,15 +12,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm.engine.counts import CountSource
-from icscm.engine.memory import make_memory_source
+from icscm.engine.memory import MemorySource, make_memory_source
 from icscm.environments import check_several, encode_environments, warn_of_sparse
-from icscm.exceptions import NoEnvironmentsWarning, NothingFoundWarning
+from icscm.exceptions import (
+    IcscmError,
+    NoEnvironmentsWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+)
 from icscm.exhaustive import choose_alpha, learn_exhaustively
 from icscm.models import RuleSet
 from icscm.rules import Rule
 from icscm.search import Settings, learn
+from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
+from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdict
+from icscm.text import shorten_list
 from icscm.trace import STOP_REASONS, Trace
 from icscm.validation import (
     BOOLEAN,
@@ -32,6 +41,7 @@ from icscm.validation import (
     check_parameters,
     check_table,
     check_weights,
+    find_counted_rows,
     one_of,
     whole_number,
     whole_or_nothing,
@@ -110,13 +120,18 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
 
-    def _make_source(self, X: Any, y: Any, environments: Any) -> CountSource:
-        """Check the data and make it countable."""
+    def _make_source(
+        self, X: Any, y: Any, environments: Any, sample_weight: Any = None
+    ) -> MemorySource:
+        """Check parameters and data, and make the samples countable."""
+        check_parameters(self, self._allowed)
         table = check_table(self, X, reset=True)
-        labels, self.classes_ = check_labels(y, len(table))
-        numbers, environment_labels = np.zeros(len(table), dtype=np.int64), (ALL_SAMPLES,)
+        rows = find_counted_rows(sample_weight, len(table))
+        labels, self.classes_ = check_labels(y, len(table), rows)
+        numbers, environment_labels = np.zeros(len(labels), dtype=np.int64), (ALL_SAMPLES,)
         if environments is not None:
-            numbers, environment_labels = encode_environments(environments, len(table))
+            numbers, environment_labels = encode_environments(environments, len(table), rows)
+        table = table if rows is None else table[rows]
         return make_memory_source(
             table,
             labels,
@@ -127,6 +142,10 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_thresholds=self.max_thresholds,
             n_jobs=self.n_jobs,
         )
+
+    def _learn_from(self, source: CountSource, *, has_environments: bool) -> Self:
+        """Learn from samples made countable: all of `fit` but the checks of the data."""
+        raise NotImplementedError
 
     def _learn(
         self,
@@ -151,7 +170,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
                 f"{self.model_}. See trace_ for what was tried and refused.",
                 NothingFoundWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return self
 
@@ -212,14 +231,23 @@ class SCMClassifier(_CoverClassifier):
         self.n_jobs = n_jobs
 
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
         """Learn from X (rows x numeric features) and y (two classes).
 
         `environments`, if given, only break down the counts in the trace: this learner does not
-        test them.
+        test them. `sample_weight` says how many samples each row stands for: whole numbers, which
+        act exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        check_parameters(self, self._allowed)
-        return self._learn(self._make_source(X, y, environments))
+        source = self._make_source(X, y, environments, sample_weight)
+        return self._learn_from(source, has_environments=environments is not None)
+
+    def _learn_from(
+        self,
+        source: CountSource,
+        *,
+        has_environments: bool,  # noqa: ARG002 (nothing is tested here)
+    ) -> Self:
+        return self._learn(source)
 
 
 class ICSCMClassifier(_CoverClassifier):
@@ -252,11 +280,23 @@ class ICSCMClassifier(_CoverClassifier):
         each.
     screen : which rule of each feature the exhaustive search considers: the one most associated
         with the label (`"association"`), or of those that pass criterion (i) (`"invariance"`).
+    criterion : what the greedy search takes for invariant. `"pvalue"`, the paper's: the test does
+        not reject. `"equivalence"`: shown to be, that is, the 1 - 2 alpha intervals of the
+        differences between all environments lie inside +-`margin`. It refuses
+        leaves with too little data, and accepts differences that are real but small.
+    margin : the difference that still counts as none, for `criterion="equivalence"` and for the
+        verdicts.
+    margin_on : what the margin is measured on: `"rate"`, a difference of the label's rates, or
+        `"odds_ratio"`, a factor above 1 such as 1.5. Where the label is rare or nearly certain all
+        rates lie close together, and only the odds ratio tells them apart.
+    correction : None, `"bonferroni"`, `"holm"` or `"bh"`: adjusts the p-values of criterion (i)
+        for the number of candidates of a step of the greedy search. Fewer are refused.
 
     Attributes
     ----------
     environments_ : the environments' labels, in the order of all counts; None if not given.
     alpha_ : the level used.
+    verdicts_ : what is known about the invariance of each leaf of the model.
     model_, trace_, rules_, features_used_, rule_importances_, equivalent_rules_, classes_ :
         as in `SCMClassifier`.
 
@@ -279,6 +319,10 @@ class ICSCMClassifier(_CoverClassifier):
         "evidence": one_of("step", "cumulative"),
         "n_candidates": whole_number(1, most=16),
         "screen": one_of("association", "invariance"),
+        "criterion": one_of("pvalue", "equivalence"),
+        "margin": POSITIVE_NUMBER,
+        "margin_on": one_of("rate", "odds_ratio"),
+        "correction": one_of(*METHODS),
     }
 
     def __init__(
@@ -298,6 +342,10 @@ class ICSCMClassifier(_CoverClassifier):
         evidence: str = "step",
         n_candidates: int = 8,
         screen: str = "association",
+        criterion: str = "pvalue",
+        margin: float = DEFAULT_MARGIN,
+        margin_on: str = "rate",
+        correction: str | None = None,
     ) -> None:
         self.p = p
         self.model_type = model_type
@@ -314,23 +362,32 @@ class ICSCMClassifier(_CoverClassifier):
         self.evidence = evidence
         self.n_candidates = n_candidates
         self.screen = screen
+        self.criterion = criterion
+        self.margin = margin
+        self.margin_on = margin_on
+        self.correction = correction
 
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
         """Learn from X (rows x numeric features), y (two classes) and each row's environment.
 
         `environments` holds one hashable label per row, of at least two distinct ones. Without
         it nothing can be tested: `fit` warns and learns the plain set covering machine.
+        `sample_weight` says how many samples each row stands for: whole numbers, which act
+        exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        check_parameters(self, self._allowed)
+        source = self._make_source(X, y, environments, sample_weight)
+        return self._learn_from(source, has_environments=environments is not None)
+
+    def _learn_from(self, source: CountSource, *, has_environments: bool) -> Self:
         test = make_test(self.test)
-        source = self._make_source(X, y, environments)
-        if environments is None:
+        self._check_criterion()
+        if not has_environments:
             warnings.warn(
                 "No environments were given, so nothing can be tested for invariance: "
                 "this is a plain set covering machine. Pass fit(X, y, environments=...).",
                 NoEnvironmentsWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             self.environments_ = None
             return self._learn(source, min_samples_leaf=self.min_samples_leaf)
@@ -349,8 +406,23 @@ class ICSCMClassifier(_CoverClassifier):
             evidence=self.evidence,
             n_candidates=self.n_candidates,
             screen=self.screen,
+            criterion=self.criterion,
+            margin=self.margin,
+            margin_on=self.margin_on,
+            correction=self.correction,
         )
+        self._warn_of_little_data()
         return self
+
+    @property
+    def verdicts_(self) -> tuple[Verdict, ...]:
+        """For each leaf of the model whether it is invariant, is not, or cannot be told.
+
+        One for each rule, of the samples that it settles, and one for the samples that no rule
+        settles. Empty without environments.
+        """
+        check_is_fitted(self, "model_")
+        return self.trace_.verdicts
 
     @property
     def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:
@@ -372,7 +444,52 @@ class ICSCMClassifier(_CoverClassifier):
             for each in self.trace_.screening
         }
 
+    def _check_criterion(self) -> None:
+        """Raise for parameters that do not go together."""
+        if self.correction is not None and self.criterion == "equivalence":
+            raise IcscmError(
+                "correction adjusts p-values, which criterion='equivalence' does not use; "
+                "leave correction=None"
+            )
+        is_ratio = self.margin_on == "odds_ratio"
+        if is_ratio != (self.margin > 1):
+            wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
+            raise IcscmError(
+                f"with margin_on={self.margin_on!r} margin must be {wanted}; got {self.margin!r}"
+            )
+
+    def _warn_of_little_data(self) -> None:
+        """Name the rules of which even a large difference between environments would be missed."""
+        names = [f"{str(rule)!r}" for rule in self.rules_] + ["what no rule settles"]
+        blind = [
+            name
+            for name, verdict in zip(names, self.verdicts_, strict=True)
+            if verdict.conclusion == TOO_LITTLE_DATA
+            and (verdict.detectable is None or verdict.detectable > BLIND_DIFFERENCE)
+        ]
+        if self.rules_ and blind:
+            warnings.warn(
+                "Too little data to tell whether the label is invariant in the leaf of "
+                f"{shorten_list(blind)}: even rates {BLIND_DIFFERENCE:.0%} apart "
+                "between environments would likely go unseen. See verdicts_; min_samples_leaf or "
+                "criterion='equivalence' keep such rules out.",
+                TooLittleDataWarning,
+                stacklevel=5,
+            )
+
     def _choose_alpha(self, source: CountSource) -> float:
         if isinstance(self.alpha, str):  # "auto"
             return choose_alpha(int(source.count_totals().sum()))
         return float(self.alpha)
+
+
+Learner = SCMClassifier | ICSCMClassifier
+
+
+def check_learner(estimator: Any) -> None:
+    """Raise unless it is one of ours: others cannot learn from counts, or have no rules."""
+    if not isinstance(estimator, _CoverClassifier):
+        raise IcscmError(
+            "estimator must be an SCMClassifier or an ICSCMClassifier; got "
+            f"{type(estimator).__name__}"
+        )

@@ -21,5 +21,9 @@ class NothingFoundWarning(IcscmWarning):
     """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""
 
 
+class TooLittleDataWarning(IcscmWarning):
+    """The model rests on leaves too small to tell whether they are invariant."""
+
+
 class NothingAcceptedWarning(IcscmWarning):
     """Invariant causal prediction rejected every set of features: the model does not fit."""

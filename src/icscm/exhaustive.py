@@ -24,12 +24,14 @@ from icscm.search import ConjunctionView, Settings, compute_leaves
 from icscm.stats.independence import (
     ChiSquaredTest,
     FloatArray,
+    GTest,
     compute_conditional_g,
     compute_upper_tail,
     exceeds,
     find_independent,
 )
 from icscm.stats.tables import LeafTables
+from icscm.stats.verdicts import Verdict
 from icscm.trace import Candidate, Look, Screened, SetTest, Step, Trace
 
 # Chance that any unrelated feature passes the screen, over all rules tried.
@@ -64,9 +66,11 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
     kept = sorted(shared or ())
     leaves = compute_leaves(table, kept)
     model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), freeze_counts(leaves))
+    # the test that the sets were judged by
+    verdicts = settings.judge_leaves(model.leaves, GTest())
     look = Look(n_tried, {}, ())
     trace = Trace(
-        steps=tuple(_make_steps(view, screened, kept, leaves, look)),
+        steps=tuple(_make_steps(view, screened, kept, leaves, verdicts, look)),
         stop_reason=_find_reason(screened, accepted, kept),
         last_look=None,
         nearest=(),
@@ -85,6 +89,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
             )
             for subset, p in zip(subsets, p_values, strict=True)
         ),
+        verdicts=verdicts,
     )
     return model, trace
 
@@ -185,19 +190,21 @@ def _make_steps(
     screened: Sequence[_Association],
     kept: Sequence[int],
     leaves: CountArray,
+    verdicts: Sequence[Verdict],
     look: Look,
 ) -> list[Step]:
     """The model's rules as steps, with the leaf that each makes and what remains after it."""
-    p_values = [
-        float(p) for p in compute_conditional_g([leaf[np.newaxis] for leaf in leaves]).p_values
-    ]
     steps = []
     for number, i in enumerate(kept):
         remaining = leaves[number + 1 :].sum(axis=0)
         p_remaining = compute_conditional_g([remaining[np.newaxis]]).p_values[0]
         rule = view.make_rule(screened[i].cut)
         chosen = Candidate(
-            rule, screened[i].utility, p_values[number], freeze_counts(leaves[number])
+            rule,
+            screened[i].utility,
+            verdicts[number].p_value,
+            freeze_counts(leaves[number]),
+            verdicts[number],
         )
         steps.append(Step(chosen, freeze_counts(remaining), float(p_remaining), look, (), 1))
     return steps

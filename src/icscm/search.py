@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
+from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm.engine.counts import BinnedRule, CountArray, CountSource, Cut, PatternTable
 from icscm.models import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
 from icscm.pruning import prune
 from icscm.rules import Rule
-from icscm.stats.independence import IndependenceTest, exceeds, find_independent
+from icscm.stats.corrections import find_cutoff
+from icscm.stats.criteria import Criterion, PValueCriterion, make_criterion
+from icscm.stats.independence import IndependenceTest
 from icscm.stats.tables import LeafTables, compute_leaf_tables
+from icscm.stats.verdicts import Verdict, make_verdicts
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
 BoolArray = NDArray[np.bool_]
@@ -45,6 +49,29 @@ class Settings:
     evidence: str = "step"
     n_candidates: int = 8
     screen: str = "association"
+    criterion: str = "pvalue"
+    margin: float = DEFAULT_MARGIN
+    margin_on: str = "rate"
+    correction: str | None = None
+
+    def make_criterion(self) -> Criterion | None:
+        """What criteria (i) and (ii) take for invariant."""
+        if self.test is None:
+            return None
+        return make_criterion(self.criterion, self.test, self.alpha, self.margin, self.margin_on)
+
+    def judge_leaves(
+        self, leaves: Sequence[LeafCounts], test: IndependenceTest
+    ) -> tuple[Verdict, ...]:
+        """The verdict on each leaf. What a criterion accepts, its verdicts call invariant."""
+        return make_verdicts(
+            leaves,
+            test,
+            self.alpha,
+            self.margin,
+            margin_on=self.margin_on,
+            trivial_is_invariant=self.criterion == "equivalence",
+        )
 
 
 def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
@@ -63,6 +90,8 @@ def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
         leaves = freeze_counts(compute_leaves(table, kept))
         trace = replace(trace, pruning=tuple(tests))
     model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), tuple(leaves))
+    if settings.test is not None:
+        trace = replace(trace, verdicts=settings.judge_leaves(model.leaves, settings.test))
     return model, trace
 
 
@@ -85,10 +114,11 @@ def _grow(view: ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]:
     remaining = view.count_totals()
     memory = _Memory() if settings.evidence == "cumulative" else None
     while (reason := _find_reason_to_stop(steps, remaining, settings)) is None:
-        best, look = _look(view, remaining, settings, memory)
+        gate = _Gate(_make_step_criterion(view, remaining, settings), memory)
+        best, look = _look(view, remaining, settings, gate)
         if not best.ties:
             reason, last_look = "no_candidate", look
-            nearest = _find_nearest(view, remaining, settings, memory)
+            nearest = _find_nearest(view, remaining, settings, gate)
             break
         cut, counts = best.find_first()
         leaf = np.array(counts)
@@ -96,15 +126,16 @@ def _grow(view: ConjunctionView, settings: Settings) -> tuple[list[Cut], Trace]:
         view.source.keep(view.make_binned_rule(cut))
         remaining = remaining - leaf
         cuts.append(cut)
-        p_value, p_value_remaining = _compute_p_values([leaf, remaining], settings)
+        settled, rest = _describe_leaves(view, [leaf, remaining], settings)
         steps.append(
             Step(
-                chosen=Candidate(view.make_rule(cut), best.utility, p_value, view.as_given(leaf)),
-                remaining=view.as_given(remaining),
-                p_value_remaining=p_value_remaining,
+                chosen=Candidate(view.make_rule(cut), best.utility, *settled),
+                remaining=rest.counts,
+                p_value_remaining=rest.p_value,
                 look=look,
                 equivalent=equivalent,
                 n_tied=best.n_ties,
+                verdict_remaining=rest.verdict,
             )
         )
     return cuts, Trace(
@@ -126,10 +157,9 @@ def _find_reason_to_stop(
     """Criterion (ii) and the two bounds of the loop; the first rule is always tried."""
     if remaining[0].sum() == 0:
         return "covered"
-    if steps and settings.stop == "independence":
-        p_value = steps[-1].p_value_remaining
-        if p_value is not None and exceeds(p_value, settings.alpha):
-            return "independence"
+    criterion = settings.make_criterion() if settings.stop == "independence" else None
+    if steps and criterion is not None and criterion.find_accepted(remaining[np.newaxis])[0]:
+        return "independence"
     return "max_rules" if len(steps) == settings.max_rules else None
 
 
@@ -174,6 +204,11 @@ class _Block:
     is_candidate: BoolArray
     is_small: BoolArray
     is_dependent: BoolArray
+
+    @property
+    def is_tested(self) -> BoolArray:
+        """Those large enough to be tested."""
+        return self.is_candidate & ~self.is_small
 
 
 @dataclass
@@ -230,10 +265,55 @@ class _Memory:
         return by_feature.ravel()
 
 
-def _judge(
-    leaves: LeafTables, remaining: CountArray, settings: Settings, memory: _Memory | None
-) -> _Block:
+@dataclass(frozen=True)
+class _Gate:
+    """Criterion (i) of one step, with the memory of earlier refusals if there is one."""
+
+    criterion: Criterion | None
+    memory: _Memory | None
+
+    @property
+    def cutoff(self) -> float | None:
+        """The p-value up to which it refuses, if it goes by p-values."""
+        return self.criterion.alpha if isinstance(self.criterion, PValueCriterion) else None
+
+    def find_refused(self, leaves: LeafTables, is_tested: BoolArray) -> BoolArray:
+        """Which of the tested candidates may not be added."""
+        is_refused = np.zeros_like(is_tested)
+        if self.criterion is not None:
+            tested = np.flatnonzero(is_tested)
+            is_refused[tested] = ~self.criterion.find_accepted(leaves.tables[tested])
+        if self.memory is not None:
+            is_refused = self.memory.recall(leaves, is_refused) & is_tested
+        return is_refused
+
+
+def _make_step_criterion(
+    view: ConjunctionView, remaining: CountArray, settings: Settings
+) -> Criterion | None:
+    """Criterion (i); with a correction, at the level that it leaves for this step's candidates.
+
+    The correction needs the p-values of all candidates at once: one more pass over the blocks, and
+    eight bytes for each candidate.
+    """
+    if settings.test is None or settings.correction is None:
+        return settings.make_criterion()
+    p_values = [np.empty(0)]
+    for leaves in view.leaf_tables():
+        is_tested = _weigh(leaves, remaining, settings).is_tested
+        p_values.append(settings.test.compute_p_values(leaves.tables[is_tested]))
+    cutoff = find_cutoff(np.concatenate(p_values), settings.alpha, settings.correction)
+    return PValueCriterion(settings.test, cutoff)
+
+
+def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings, gate: _Gate) -> _Block:
     """Utility of every candidate, and whether it may be added."""
+    block = _weigh(leaves, remaining, settings)
+    return replace(block, is_dependent=gate.find_refused(leaves, block.is_tested))
+
+
+def _weigh(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
+    """Utility and size of every candidate; nothing is tested yet."""
     by_label = leaves.tables.sum(axis=2)
     negatives, positives = by_label[:, 0], by_label[:, 1]
     size = negatives + positives
@@ -245,13 +325,6 @@ def _judge(
         utility = _apply_weights(utility, weights)
     is_small = is_candidate & (np.minimum(size, remaining.sum() - size) < settings.min_samples_leaf)
     is_dependent = np.zeros_like(is_small)
-    if settings.test is not None:
-        tested = np.flatnonzero(is_candidate & ~is_small)
-        is_dependent[tested] = ~find_independent(
-            settings.test, leaves.tables[tested], settings.alpha
-        )
-    if memory is not None:
-        is_dependent = memory.recall(leaves, is_dependent) & is_candidate & ~is_small
     return _Block(leaves, utility, negatives - positives, is_candidate, is_small, is_dependent)
 
 
@@ -262,7 +335,7 @@ def _apply_weights(utility: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _look(
-    view: ConjunctionView, remaining: CountArray, settings: Settings, memory: _Memory | None
+    view: ConjunctionView, remaining: CountArray, settings: Settings, gate: _Gate
 ) -> tuple[_Best, Look]:
     """All candidates once: the best allowed one with its ties, and a record of the refused."""
     best = _Best()
@@ -270,18 +343,19 @@ def _look(
     n_refused = dict.fromkeys(REFUSALS, 0)
     refused: list[_Refused] = []
     for leaves in view.leaf_tables():
-        block = _judge(leaves, remaining, settings, memory)
+        block = _judge(leaves, remaining, settings, gate)
         n_candidates += int(block.is_candidate.sum())
         n_refused["dependent"] += int(block.is_dependent.sum())
         n_refused["small"] += int(block.is_small.sum())
         best = _update_best(best, block)
         refused = sorted(refused + _find_best_refused(block), key=_Refused.rank)[:N_REFUSED_KEPT]
-    return best, Look(n_candidates, n_refused, _describe_refused(view, refused, settings))
+    described = _describe_refused(view, refused, settings)
+    return best, Look(n_candidates, n_refused, described, gate.cutoff)
 
 
 def _update_best(best: _Best, block: _Block) -> _Best:
     """The better of the best so far and the block's best; joined where they tie."""
-    allowed = np.flatnonzero(block.is_candidate & ~block.is_small & ~block.is_dependent)
+    allowed = np.flatnonzero(block.is_tested & ~block.is_dependent)
     if len(allowed) == 0:
         return best
     allowed = allowed[block.utility[allowed] == block.utility[allowed].max()]
@@ -330,12 +404,12 @@ def _make_refused(block: _Block, candidate: int) -> _Refused:
 
 
 def _find_nearest(
-    view: ConjunctionView, remaining: CountArray, settings: Settings, memory: _Memory | None
+    view: ConjunctionView, remaining: CountArray, settings: Settings, gate: _Gate
 ) -> tuple[Refusal, ...]:
     """The candidates refused for dependence whose p-values came nearest to alpha."""
     nearest: list[tuple[float, Cut, _Refused]] = []
     for leaves in view.leaf_tables():
-        block = _judge(leaves, remaining, settings, memory)
+        block = _judge(leaves, remaining, settings, gate)
         refused = np.flatnonzero(block.is_dependent)
         if settings.test is None or len(refused) == 0:
             continue
@@ -360,18 +434,29 @@ def _find_equivalent(view: ConjunctionView, chosen: Cut, alike: Sequence[Cut]) -
 def _describe_refused(
     view: ConjunctionView, refused: Sequence[_Refused], settings: Settings
 ) -> tuple[Refusal, ...]:
-    p_values = _compute_p_values([each.leaf for each in refused], settings)
+    described = _describe_leaves(view, [each.leaf for each in refused], settings)
     return tuple(
-        Refusal(
-            Candidate(view.make_rule(each.cut), each.utility, p_value, view.as_given(each.leaf)),
-            each.reason,
-        )
-        for each, p_value in zip(refused, p_values, strict=True)
+        Refusal(Candidate(view.make_rule(each.cut), each.utility, *leaf), each.reason)
+        for each, leaf in zip(refused, described, strict=True)
     )
 
 
-def _compute_p_values(tables: Sequence[CountArray], settings: Settings) -> list[float | None]:
-    if settings.test is None or len(tables) == 0:
-        return [None] * len(tables)
-    p_values: list[float | None] = settings.test.compute_p_values(np.stack(tables)).tolist()
-    return p_values
+class _Leaf(NamedTuple):
+    """What the trace tells of a leaf, in the order of `Candidate`'s last fields."""
+
+    p_value: float | None
+    counts: LeafCounts
+    verdict: Verdict | None
+
+
+def _describe_leaves(
+    view: ConjunctionView, tables: Sequence[CountArray], settings: Settings
+) -> list[_Leaf]:
+    counts = [view.as_given(table) for table in tables]
+    if settings.test is None:
+        return [_Leaf(None, leaf, None) for leaf in counts]
+    verdicts = settings.judge_leaves(counts, settings.test)
+    return [
+        _Leaf(verdict.p_value, leaf, verdict)
+        for leaf, verdict in zip(counts, verdicts, strict=True)
+    ]

@@ -1,7 +1,8 @@
 """What the search did and why: the one source for reports and debugging.
 
 Everything is plain immutable values, so two traces can be compared with `==`. Counts are by
-label (in the order of the classes) and environment. p-values are None where nothing was tested.
+label (in the order of the classes) and environment. p-values and verdicts are None where nothing
+was tested.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from icscm.models import LeafCounts
 from icscm.rules import Rule
+from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +31,8 @@ STOP_REASONS = {
 
 # Why a candidate was not allowed.
 REFUSALS = {
-    "dependent": "the label depends on the environment in its leaf",
+    # which of the two, the candidate's verdict tells
+    "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or what would remain, has fewer than min_samples_leaf samples",
 }
 
@@ -42,6 +45,7 @@ class Candidate:
     utility: float
     p_value: float | None
     leaf: LeafCounts
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -56,21 +60,24 @@ class Refusal:
 class Look:
     """One look at all candidates.
 
-    `n_refused` counts refusals by reason, `best_refused` are those of largest utility.
+    `n_refused` counts refusals by reason, `best_refused` are those of largest utility. `cutoff` is
+    the p-value up to which candidates were refused: alpha, or what a correction made of it; None
+    where p-values did not decide.
     """
 
     n_candidates: int
     n_refused: dict[str, int]
     best_refused: tuple[Refusal, ...]
+    cutoff: float | None = None
 
 
 @dataclass(frozen=True)
 class Step:
     """One rule added to the model.
 
-    `remaining` and `p_value_remaining` tell of the samples that no rule has settled so far
-    (criterion (ii)). `n_tied` candidates shared the largest utility, the chosen one included;
-    `equivalent` are those of them that would have settled exactly the same samples.
+    `remaining`, `p_value_remaining` and `verdict_remaining` tell of the samples that no rule has
+    settled so far (criterion (ii)). `n_tied` candidates shared the largest utility, the chosen
+    one included; `equivalent` are those of them that would have settled exactly the same samples.
     """
 
     chosen: Candidate
@@ -79,6 +86,7 @@ class Step:
     look: Look
     equivalent: tuple[Rule, ...]
     n_tied: int
+    verdict_remaining: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,7 @@ class Trace:
     `last_look` is the look that found no candidate to add, if the search ended so, and
     `nearest` the refused candidates whose p-values came nearest to alpha at that look.
     `screening` and `sets` tell of the exhaustive search: its candidates and the sets tested.
+    `verdicts` are those of the final model's leaves, the last for the samples no rule settles.
     """
 
     steps: tuple[Step, ...]
@@ -134,6 +143,7 @@ class Trace:
     notes: tuple[str, ...]
     screening: tuple[Screened, ...] = ()
     sets: tuple[SetTest, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def stop_text(self) -> str:
@@ -168,6 +178,8 @@ class Trace:
                 "utility": step.chosen.utility,
                 **self._p_value("p_value", step.chosen.p_value),
                 **self._p_value("p_value_remaining", step.p_value_remaining),
+                **self._verdict("verdict", step.chosen.verdict),
+                **self._verdict("verdict_remaining", step.verdict_remaining),
                 "n_candidates": step.look.n_candidates,
                 "n_refused": sum(step.look.n_refused.values()),
                 "n_tied": step.n_tied,
@@ -187,6 +199,7 @@ class Trace:
                 "reason": refusal.reason,
                 "utility": refusal.candidate.utility,
                 **self._p_value("p_value", refusal.candidate.p_value),
+                **self._verdict("verdict", refusal.candidate.verdict),
                 **self._count_columns("leaf", refusal.candidate.leaf),
             }
             for number, look in enumerate(looks, start=1)
@@ -202,6 +215,9 @@ class Trace:
 
     def _p_value(self, name: str, value: float | None) -> dict[str, float]:
         return {} if value is None else {name: value}
+
+    def _verdict(self, name: str, verdict: Verdict | None) -> dict[str, str]:
+        return {} if verdict is None else {name: verdict.conclusion}
 
     def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
         return {

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from icscm._constants import ROW_DTYPE
 from icscm.exceptions import IcscmError
 from icscm.text import shorten_list
 
@@ -60,8 +61,13 @@ def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     return table
 
 
-def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
-    """Labels as 0 and 1, and the two classes; the second is the positive one."""
+def check_labels(
+    y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.int64], Array]:
+    """Labels as 0 and 1, and the two classes; the second is the positive one.
+
+    `rows` are those that count, as often as they are named; None means each once.
+    """
     import pandas
 
     if isinstance(y, pandas.Series) and isinstance(y.dtype, pandas.api.types.CategoricalDtype):
@@ -77,6 +83,9 @@ def check_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int64], Array]:
             f"y is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them row "
             f"{int(np.argmax(codes < 0))}; drop these rows"
         )
+    if rows is not None:  # a class none of whose rows counts is not there
+        y = y[rows]
+        codes, found = pandas.factorize(y)
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         _refuse_labels(y, found)
     try:
@@ -139,6 +148,50 @@ def _read_numbers(weights: Any) -> NDArray[np.float64]:
         raise IcscmError(f"feature_weights must be numbers; got {weights!r}") from None
 
 
+def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | None:
+    """The rows that count, each as often as its weight says; None when each counts once.
+
+    >>> find_counted_rows([2, 0, 1], n_rows=3)
+    array([0, 0, 2])
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.shape != (n_rows,):
+        raise IcscmError(
+            f"sample_weight must hold one weight for each of the {n_rows} rows of X, got "
+            f"shape {weights.shape}"
+        )
+    numbers = _to_numbers(weights)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise IcscmError(
+            "sample_weight must hold whole numbers, 0 or more, since a weight is how often a row "
+            f"counts; got {weights.tolist()[first]!r} in row {first}"
+        )
+    if not numbers.any():
+        raise IcscmError("sample_weight is zero in every row; learning needs rows that count")
+    most = np.iinfo(ROW_DTYPE).max
+    if numbers.sum() > most:
+        raise IcscmError(
+            f"sample_weight adds up to {numbers.sum():.3g} samples; {most:,} are the most"
+        )
+    if (numbers == 1).all():
+        return None
+    return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
+
+
+def _to_numbers(values: Array) -> NDArray[np.float64]:
+    """As floats; NaN throughout where they are no numbers, text that looks like some included."""
+    if values.dtype.kind in "biufO":
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    return np.full(values.shape, np.nan)
+
+
 # A parameter's allowed values in words, and the check.
 Allowed = tuple[str, Callable[[Any], bool]]
 
@@ -173,6 +226,10 @@ LEVEL_OR_AUTO: Allowed = (
     f"{LEVEL[0]}, or 'auto'",
     lambda value: (isinstance(value, str) and value == "auto") or LEVEL[1](value),
 )
+MAJORITY: Allowed = (
+    "a number above 0.5 and at most 1",
+    lambda value: _is_real(value) and 0.5 < value <= 1,
+)
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 N_JOBS: Allowed = (
     "None, or a whole number other than 0",
@@ -182,10 +239,25 @@ N_JOBS: Allowed = (
 
 def check_parameters(estimator: BaseEstimator, allowed: Mapping[str, Allowed]) -> None:
     """Raise for the first parameter whose value is not allowed."""
-    for name, (description, is_allowed) in allowed.items():
-        value = getattr(estimator, name)
-        if not is_allowed(value):
-            raise IcscmError(f"{name} must be {description}; got {value!r}")
+    for name, rule in allowed.items():
+        check_value(name, getattr(estimator, name), rule)
+
+
+def check_value(name: str, value: Any, allowed: Allowed) -> None:
+    """Raise unless the value is allowed."""
+    description, is_allowed = allowed
+    if not is_allowed(value):
+        raise IcscmError(f"{name} must be {description}; got {value!r}")
+
+
+def check_matplotlib() -> None:
+    """Figures need an optional package: say so before an hour of work, not after."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise IcscmError(
+            "figures need matplotlib; install it with: pip install 'icscm[plot]'"
+        ) from None
 
 
 def _is_integer(value: Any) -> bool:

@@ -33,6 +33,7 @@ class MemorySource:
         binning: Binning,
         stores: Sequence[Store],
         rows: Rows,
+        position: NDArray[np.uint32],
         classes: Sequence[Any],
         environments: Sequence[Any],
     ) -> None:
@@ -41,8 +42,23 @@ class MemorySource:
         self.environments = environments
         self.notes = [_SAMPLED] if binning.sampled else []
         self._stores = stores
+        self._position = position
         self._all_rows = rows
         self._in_play = rows
+
+    def take(self, rows: NDArray[np.intp]) -> MemorySource:
+        """A source over some rows, given by their distinct numbers in the table.
+
+        Thresholds and codes are this source's own, so nothing is binned again: what a
+        resample costs is counting it. Neither source sees what the other one keeps.
+        """
+        wanted = np.zeros(len(self._position), dtype=np.bool_)
+        wanted[self._position[rows]] = True
+        taken, _ = self._all_rows.split(~self._all_rows.take(wanted))
+        stores = [store.restrict(taken) for store in self._stores]
+        return MemorySource(
+            self.candidates, stores, taken, self._position, self.classes, self.environments
+        )
 
     def count_totals(self) -> CountArray:
         totals: CountArray = np.diff(self._all_rows.bounds).reshape(2, len(self.environments))
@@ -65,7 +81,8 @@ class MemorySource:
         return np.array(same, dtype=np.bool_)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        truths = [~rule.find_settled(self._find_codes(rule.feature)) for rule in rules]
+        codes = [self._all_rows.take(self._find_codes(rule.feature)) for rule in rules]
+        truths = [~rule.find_settled(each) for rule, each in zip(rules, codes, strict=True)]
         cells = np.repeat(np.arange(2 * len(self.environments)), np.diff(self._all_rows.bounds))
         return count_patterns(truths, cells, len(self.environments))
 
@@ -73,11 +90,12 @@ class MemorySource:
         return rule.find_settled(self._in_play.take(self._find_codes(rule.feature)))
 
     def _find_codes(self, feature: int) -> Array:
+        """Bin numbers of one feature for all rows of the table, sorted."""
         for store in self._stores:
             at = np.searchsorted(store.features, feature)
             if at < len(store.features) and store.features[at] == feature:
                 return store.find_codes(feature)
-        return np.zeros(len(self._all_rows), dtype=CODE_DTYPE)  # a constant column has one bin
+        return np.zeros(len(self._position), dtype=CODE_DTYPE)  # a constant column has one bin
 
 
 def make_memory_source(
@@ -105,4 +123,4 @@ def make_memory_source(
         max_thresholds=max_thresholds,
         n_threads=count_threads(n_jobs),
     )
-    return MemorySource(binning, stores, rows, classes, environment_labels)
+    return MemorySource(binning, stores, rows, position, classes, environment_labels)

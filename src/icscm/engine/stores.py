@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,10 @@ class Store(Protocol):
         """`left` have just left; `in_play` are those that stay."""
         ...
 
+    def restrict(self, rows: Rows) -> Store:
+        """The same columns with just these rows in play; the two share codes and nothing else."""
+        ...
+
     def counts(self) -> Iterator[CountCube]:
         """The samples in play, a block of features at a time. Valid until the next `remove`."""
         ...
@@ -67,6 +72,9 @@ class CodeStore:
     def remove(self, left: Rows, in_play: Rows) -> None:
         self._left.append(left)
         self._in_play = in_play
+
+    def restrict(self, rows: Rows) -> CodeStore:
+        return CodeStore(self.features, self._codes, self._n_bins, rows, self._n_threads)
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
@@ -129,10 +137,7 @@ class BitStore:
         #: where the bit of each sorted row stands
         self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
-        in_play = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.uint8)
-        in_play[self.bits] = 1
-        self._in_play = np.packbits(in_play, bitorder="little").view(WORD_DTYPE)
-        self._n_in_play = sizes
+        self._set_in_play(rows)
 
     def select(self, wanted: NDArray[np.bool_]) -> BitStore:
         """This store without the unwanted features."""
@@ -147,6 +152,17 @@ class BitStore:
     def remove(self, left: Rows, in_play: Rows) -> None:
         _kernels.clear_bits(self._in_play, left.take(self.bits))
         self._n_in_play = np.diff(in_play.bounds)
+
+    def restrict(self, rows: Rows) -> BitStore:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def _set_in_play(self, rows: Rows) -> None:
+        in_play = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.uint8)
+        in_play[rows.take(self.bits)] = 1
+        self._in_play = np.packbits(in_play, bitorder="little").view(WORD_DTYPE)
+        self._n_in_play = np.diff(rows.bounds)
 
     def counts(self) -> Iterator[CountCube]:
         n_segments = len(self._n_in_play)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from icscm.exceptions import IcscmError
 from icscm.experiments.base import Experiment, Figure, Summary, Table
 
 _LATEX_SPECIAL = {
@@ -32,16 +31,6 @@ class Section:
     experiment: Experiment
     summary: Summary
     n_rows: int
-
-
-def check_matplotlib() -> None:
-    """Figures need an optional package: say so before an hour of work, not after."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise IcscmError(
-            "figures need matplotlib; install it with: pip install 'icscm[plot]'"
-        ) from None
 
 
 def write_summary(summary: Summary, folder: Path) -> None:

@@ -13,8 +13,9 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Experiment, Options
-from icscm.experiments.output import Section, check_matplotlib, write_page, write_summary
+from icscm.experiments.output import Section, write_page, write_summary
 from icscm.experiments.runner import Plan, Row, run_plan
+from icscm.validation import check_matplotlib
 
 
 def reproduce_experiments(

@@ -13,13 +13,17 @@ from rich.text import Text
 
 from icscm.models import LeafCounts, RuleSet
 from icscm.rules import format_number
-from icscm.trace import Look, Trace
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict
+from icscm.trace import Look, Refusal, Trace
 
 if TYPE_CHECKING:
     from icscm.datasets import DatasetInfo
 
 # `trace.REFUSALS` in few words.
 _WHY = {"dependent": "label shifts between environments", "small": "too few samples"}
+
+# Conclusions under the heading "invariant?".
+_BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell"}
 
 
 def make_step_table(trace: Trace) -> Table:
@@ -55,22 +59,42 @@ def make_refusal_table(trace: Trace, per_step: int = 3) -> Table:
                 str(refusal.candidate.rule),
                 format_number(refusal.candidate.utility),
                 format_p(refusal.candidate.p_value),
-                _WHY[refusal.reason],
+                _explain(refusal),
             )
     return table
 
 
-def make_rate_table(model: RuleSet, environments: Sequence[object]) -> Table:
-    """How often the label is positive in each leaf of the model, by environment."""
+def make_rate_table(
+    model: RuleSet, environments: Sequence[object], verdicts: Sequence[Verdict] = ()
+) -> Table:
+    """How often the label is positive in each leaf of the model, by environment.
+
+    With verdicts also whether that is invariant.
+    """
     table = _make_table(
-        "leaf", "verdict", *(f"environment {environment}" for environment in environments)
+        "leaf", "predicts", *(f"environment {environment}" for environment in environments)
     )
+    if verdicts:
+        table.add_column("invariant?")
     settled = [rule if model.settles_when else rule.negate() for rule in model.rules]
     leaves = [("else " if i else "") + str(rule) for i, rule in enumerate(settled)]
     for number, (text, counts) in enumerate(zip([*leaves, "else"], model.leaves, strict=True)):
         is_positive = model.settles_when == (number < len(model.rules))
-        _add_row(table, text, "positive" if is_positive else "negative", *format_rates(counts))
+        conclusion = [_BRIEFLY[verdict.conclusion] for verdict in verdicts[number : number + 1]]
+        predicts = "positive" if is_positive else "negative"
+        _add_row(table, text, predicts, *format_rates(counts), *conclusion)
     return table
+
+
+def describe_verdicts(verdicts: Sequence[Verdict], margin: float) -> str:
+    """How far apart the rates may still be, and what would have been seen, as sentences."""
+    highest = max((v.difference_interval[1] for v in verdicts if v.difference_interval), default=1)
+    seen = [1.0 if v.detectable is None else v.detectable for v in verdicts]
+    return (
+        f"Invariant: shown to differ by at most {margin:.1%} between environments. In no leaf "
+        f"do the data allow more than {highest:.1%}; in each the test would likely have seen "
+        f"{max(seen, default=1.0):.1%}."
+    )
 
 
 def make_dataset_table(infos: Sequence[DatasetInfo]) -> Table:
@@ -91,6 +115,14 @@ def describe_pruning(trace: Trace) -> str:
     if not removed:
         return "Pruning removed nothing."
     return f"Pruning removed, as not needed for invariance: {', '.join(removed)}."
+
+
+def _explain(refusal: Refusal) -> str:
+    """Why it was refused, in few words; refused by equivalence, a leaf need not be dependent."""
+    verdict = refusal.candidate.verdict
+    if refusal.reason == "dependent" and verdict and verdict.conclusion == TOO_LITTLE_DATA:
+        return verdict.conclusion
+    return _WHY[refusal.reason]
 
 
 def format_rates(leaf: LeafCounts) -> list[str]:

@@ -1,0 +1,67 @@
+"""Put what the criteria give on real data into docs/verdicts.md.
+
+    python docs/write_verdicts.py [FOLDER]
+
+FOLDER holds the raw data files, by default that of ICSCM_DATA. Everything between the marks is
+replaced; no number there is typed by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from icscm import ICSCMClassifier
+from icscm.datasets import RealData, load_acs_income, load_diabetes_readmission
+from icscm.exceptions import IcscmWarning
+
+PAGE = Path(__file__).parent / "verdicts.md"
+LOADERS = {"diabetes": load_diabetes_readmission, "ACS income": load_acs_income}
+CRITERIA = {
+    "pvalue": {},
+    "equivalence, rate 0.05": {"criterion": "equivalence"},
+    "equivalence, rate 0.02": {"criterion": "equivalence", "margin": 0.02},
+    "equivalence, odds ratio 1.2": {
+        "criterion": "equivalence",
+        "margin": 1.2,
+        "margin_on": "odds_ratio",
+    },
+}
+HEADER = "| data | criterion | model | test error | verdicts on its leaves |\n|---|---|---|---|---|"
+
+
+def describe(name: str, data: RealData) -> list[str]:
+    """One line for each criterion, learned on a random half and tested on the other."""
+    is_train = np.random.default_rng(0).random(len(data.y)) < 0.5
+    title = f"{name}, {is_train.sum():,} training samples"
+    lines = []
+    for criterion, parameters in CRITERIA.items():
+        learner = ICSCMClassifier(**parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IcscmWarning)
+            learner.fit(
+                data.X[is_train], data.y[is_train], environments=data.environments[is_train]
+            )
+        error = 1.0 - learner.score(data.X[~is_train], data.y[~is_train])
+        counted = Counter(verdict.conclusion for verdict in learner.verdicts_)
+        verdicts = ", ".join(f"{n} {conclusion}" for conclusion, n in counted.items())
+        lines.append(f"| {title} | {criterion} | {learner.model_} | {error:.3f} | {verdicts} |")
+    return lines
+
+
+def main(folder: str | None = None) -> None:
+    """Replace the table of the page."""
+    lines = [line for name, load in LOADERS.items() for line in describe(name, load(folder))]
+    table = "\n".join([HEADER, *lines])
+    marks = r"(<!-- table -->\n).*(\n<!-- end -->)"
+    page = re.sub(marks, lambda found: found[1] + table + found[2], PAGE.read_text(), flags=re.S)
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

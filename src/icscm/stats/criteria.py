@@ -1,0 +1,59 @@
+"""What makes a leaf count as invariant: not refuted, or shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.engine.counts import CountArray
+from icscm.stats.independence import IndependenceTest, find_independent
+from icscm.stats.verdicts import find_shown
+
+BoolArray = NDArray[np.bool_]
+
+
+class Criterion(Protocol):
+    """Decides which leaves, given as tables (n, 2, K), are accepted as invariant."""
+
+    def find_accepted(self, tables: CountArray) -> BoolArray: ...
+
+
+@dataclass(frozen=True)
+class PValueCriterion:
+    """The paper's: accepted while the test does not reject independence at alpha."""
+
+    test: IndependenceTest
+    alpha: float
+
+    def find_accepted(self, tables: CountArray) -> BoolArray:
+        return find_independent(self.test, tables, self.alpha)
+
+
+@dataclass(frozen=True)
+class EquivalenceCriterion:
+    """Accepted when shown invariant: all environments lie inside the margin of each other.
+
+    For each pair of environments the 1 - 2 alpha interval of the difference must lie inside
+    +-margin: two one-sided tests, each at alpha. All pairs must pass, and the chance that all do
+    is at most that of the pair which truly lies outside (intersection-union), so that the error
+    stays at alpha without a correction for the number of pairs.
+    """
+
+    alpha: float
+    margin: float
+    margin_on: str = "rate"
+
+    def find_accepted(self, tables: CountArray) -> BoolArray:
+        return find_shown(tables, self.alpha, self.margin, self.margin_on)
+
+
+def make_criterion(
+    name: str, test: IndependenceTest, alpha: float, margin: float, margin_on: str = "rate"
+) -> Criterion:
+    """The criterion of that name, `"pvalue"` or `"equivalence"`."""
+    if name == "equivalence":
+        return EquivalenceCriterion(alpha, margin, margin_on)
+    return PValueCriterion(test, alpha)

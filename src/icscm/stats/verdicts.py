@@ -1,0 +1,276 @@
+"""What a leaf's counts can say about invariance: a verdict instead of a p-value.
+
+A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
+data to see that it is not*. A verdict tells the two apart, by the difference that the data still
+allow and by the one that the test could have seen.
+
+Methods. The rate of one environment has Wilson's score interval. The difference of two rates has
+Newcombe's interval, which joins the Wilson intervals of the two. The *largest* difference between
+any two of K environments is bounded
+
+- from above by the largest upper bound of all pairs, each at level 1 - alpha. No correction is
+  needed: the pair that truly differs most is one of them, and its bound holds with that chance;
+- from below by the largest lower bound of all pairs, each at 1 - alpha / (K (K - 1)), Bonferroni's
+  correction for taking the largest of all pairs in both directions.
+
+Together this is an interval at level 1 - 2 alpha, and asking that its upper end lie inside the
+margin is the two one-sided tests of equivalence, for all pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm.engine.counts import CountArray
+from icscm.stats.independence import IndependenceTest, exceeds
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+INVARIANT = "invariant"
+NOT_INVARIANT = "not invariant"
+TOO_LITTLE_DATA = "too little data to tell"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about one leaf.
+
+    Parameters
+    ----------
+    conclusion : `"invariant"`, `"not invariant"` or `"too little data to tell"`.
+    p_value : of the test of independence.
+    rates : share of positive labels in each environment; None without samples.
+    rate_intervals : Wilson's interval of each rate, 95 %.
+    difference : the largest between two environments; None if fewer than two have samples.
+    difference_interval : of the largest difference, level 1 - 2 alpha; the upper end is 1 where
+        an environment has no samples.
+    detectable : the smallest difference that the test would have seen with 80 % power; None if
+        it could have seen none.
+    """
+
+    conclusion: str
+    p_value: float
+    rates: tuple[float | None, ...]
+    rate_intervals: tuple[tuple[float, float] | None, ...]
+    difference: float | None
+    difference_interval: tuple[float, float] | None
+    detectable: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        plain = asdict(self)
+        plain["rates"] = list(self.rates)
+        plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
+        plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
+        return plain
+
+
+class Differences(NamedTuple):
+    """The largest difference between environments in each of several leaves, and its interval."""
+
+    largest: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def make_verdicts(
+    tables: Sequence[Any] | CountArray,
+    test: IndependenceTest,
+    alpha: float,
+    margin: float,
+    *,
+    margin_on: str = "rate",
+    trivial_is_invariant: bool = False,
+) -> tuple[Verdict, ...]:
+    """The verdict on each of several leaves, given by label and environment.
+
+    With very many samples a test also rejects differences that are shown to lie inside the
+    margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
+    """
+    tables = np.asarray(tables, dtype=np.int64)
+    if len(tables) == 0:
+        return ()
+    p_values = test.compute_p_values(tables)
+    differences = compute_differences(tables, alpha)
+    is_shown = find_shown(tables, alpha, margin, margin_on)
+    is_rejected = ~exceeds(p_values, alpha)
+    wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
+    conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
+    detectable = compute_detectable(tables, alpha)
+    rates = _describe_rates(tables)
+    return tuple(
+        Verdict(
+            str(conclusions[i]),
+            float(p_values[i]),
+            *rates[i],
+            *_describe_difference(tables[i], *(float(each[i]) for each in differences)),
+            float(detectable[i]) if np.isfinite(detectable[i]) else None,
+        )
+        for i in range(len(tables))
+    )
+
+
+Rates = tuple[tuple[float | None, ...], tuple[tuple[float, float] | None, ...]]
+
+
+def _describe_rates(tables: CountArray) -> list[Rates]:
+    """For each table rate and interval of each environment, None without samples."""
+    sizes = tables.sum(axis=1)
+    z = _find_quantile((1 - VERDICT_CONFIDENCE) / 2)
+    low, high = compute_wilson(tables[:, 1], sizes, z)
+    rates = tables[:, 1] / np.maximum(sizes, 1)
+    described: list[Rates] = []
+    for row in zip(sizes.tolist(), rates.tolist(), low.tolist(), high.tolist(), strict=True):
+        cells = list(zip(*row, strict=True))
+        described.append(
+            (
+                tuple(rate if n else None for n, rate, _, _ in cells),
+                tuple((start, end) if n else None for n, _, start, end in cells),
+            )
+        )
+    return described
+
+
+def _describe_difference(
+    table: CountArray, largest: float, low: float, high: float
+) -> tuple[float | None, tuple[float, float] | None]:
+    """The difference and its interval, None if fewer than two environments have samples."""
+    has_pair = (table.sum(axis=0) > 0).sum() > 1
+    return (largest, (low, high)) if has_pair else (None, None)
+
+
+def compute_wilson(
+    positives: CountArray, sizes: CountArray, z: float
+) -> tuple[FloatArray, FloatArray]:
+    """Wilson's score interval of a rate; from 0 to 1 without samples."""
+    positives = np.asarray(positives, dtype=np.float64)
+    sizes = np.asarray(sizes, dtype=np.float64)
+    variance = positives * (sizes - positives) / np.maximum(sizes, 1.0)
+    # z = 0 is the interval that has shrunk to the rate itself
+    weight = np.maximum(sizes + z**2, 1e-300)
+    centre = (positives + z**2 / 2) / weight
+    half = z * np.sqrt(variance + z**2 / 4) / weight
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def compute_differences(tables: CountArray, alpha: float) -> Differences:
+    """The largest difference of rates between environments, with its 1 - 2 alpha interval.
+
+    An environment without samples allows any difference, so the upper bound is 1 then.
+    """
+    n_environments = tables.shape[2]
+    n_ordered_pairs = max(n_environments * (n_environments - 1), 1)
+    largest, _, high = _bound_pairs(tables, _find_quantile(alpha))
+    _, low, _ = _bound_pairs(tables, _find_quantile(alpha / n_ordered_pairs))
+    return Differences(largest, low, np.where(_has_gap(tables), 1.0, high))
+
+
+def find_shown(
+    tables: CountArray, alpha: float, margin: float, margin_on: str = "rate"
+) -> BoolArray:
+    """Which leaves are shown invariant: every pair of environments lies inside the margin.
+
+    On `"rate"` the margin is a difference of rates, on `"odds_ratio"` a factor above 1.
+    """
+    z = _find_quantile(alpha)
+    if margin_on == "odds_ratio":
+        bounds, limit = _bound_log_odds_ratios(tables, z), float(np.log(margin))
+    else:
+        bounds, limit = _bound_pairs(tables, z).high, margin
+    # the last digits of a sum must not decide
+    inside: BoolArray = np.round(bounds, P_VALUE_DECIMALS) <= limit
+    return inside & ~_has_gap(tables)
+
+
+def _has_gap(tables: CountArray) -> BoolArray:
+    """Whether an environment has no samples, or there is nothing to compare it with."""
+    has_gap: BoolArray = (tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2)
+    return has_gap
+
+
+def _bound_pairs(tables: CountArray, z: float) -> Differences:
+    """Largest difference, lower and upper bound over all pairs of environments with samples.
+
+    One environment against all later ones at a time, so that memory grows with K, not K^2.
+    """
+    sizes = tables.sum(axis=1)
+    rates = tables[:, 1] / np.maximum(sizes, 1)
+    low, high = compute_wilson(tables[:, 1], sizes, z)
+    below, above = rates - low, high - rates
+    found = Differences(*np.zeros((3, len(tables))))
+    for i in range(tables.shape[2] - 1):
+        one, others = slice(i, i + 1), slice(i + 1, None)
+        exists = (sizes[:, one] > 0) & (sizes[:, others] > 0)
+        difference = rates[:, one] - rates[:, others]
+        # Newcombe: the distances to the Wilson bounds add up like standard errors
+        upper = difference + np.hypot(above[:, one], below[:, others])
+        lower = difference - np.hypot(below[:, one], above[:, others])
+        pairs = np.abs(difference), np.maximum(lower, -upper), np.maximum(upper, -lower)
+        for so_far, values in zip(found, pairs, strict=True):
+            np.maximum(so_far, (values * exists).max(axis=1), out=so_far)
+    return found
+
+
+def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
+    """Upper bound of the largest log odds ratio between two environments.
+
+    Half a sample is added to each cell (Gart's interval), so that pure leaves have finite ones.
+    """
+    smoothed = tables + 0.5
+    log_odds = np.log(smoothed[:, 1] / smoothed[:, 0])
+    variances = (1.0 / smoothed).sum(axis=1)
+    bounds = np.zeros(len(tables))
+    for i in range(tables.shape[2] - 1):
+        one, others = slice(i, i + 1), slice(i + 1, None)
+        errors = np.sqrt(variances[:, one] + variances[:, others])
+        upper = np.abs(log_odds[:, one] - log_odds[:, others]) + z * errors
+        np.maximum(bounds, upper.max(axis=1), out=bounds)
+    return bounds
+
+
+def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
+    """The smallest difference that a chi-squared test sees with 80 % power; inf if there is none.
+
+    It is asked of the two environments with the most samples (in harmonic mean), the others being
+    at the common rate r. A difference d between these makes Pearson's statistic noncentral
+    chi-squared, with K - 1 degrees of freedom and noncentrality
+
+        d^2 n1 n2 / (n1 + n2) / (r (1 - r)).
+
+    The common rate is taken as (positives + 1) / (samples + 2): a leaf without positives has a
+    small rate, not the rate 0.
+    """
+    sizes = tables.sum(axis=1)
+    largest = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
+    if largest.shape[1] < 2:
+        return np.full(len(tables), np.inf)
+    rate = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
+    dof = np.maximum((sizes > 0).sum(axis=1) - 1, 1)
+    needed = np.array([_find_noncentrality(int(each), alpha) for each in dof])
+    weight = largest.prod(axis=1) / np.maximum(largest.sum(axis=1), 1.0)
+    squared = np.full(len(tables), np.inf)
+    np.divide(needed * rate * (1 - rate), weight, out=squared, where=weight > 0)
+    return np.where(squared <= 1.0, np.sqrt(squared), np.inf)
+
+
+@lru_cache(maxsize=256)
+def _find_noncentrality(dof: int, alpha: float) -> float:
+    """The noncentrality at which a chi-squared test at level alpha has the wanted power."""
+    if alpha >= VERDICT_POWER:
+        return 0.0
+    critical = special.chdtri(dof, alpha)
+    return float(special.chndtrinc(critical, dof, 1 - VERDICT_POWER))
+
+
+def _find_quantile(tail: float) -> float:
+    """The normal quantile that leaves `tail` above it, at least 0."""
+    return max(-float(special.ndtri(tail)), 0.0)

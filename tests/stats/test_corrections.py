@@ -1,0 +1,62 @@
+"""Adjusted p-values in closed form, and the cut-off that stands for them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from icscm.stats.corrections import METHODS, adjust_p_values, find_cutoff
+from slow_learner import adjust
+
+SOME_P_VALUES = st.lists(st.integers(0, 40).map(lambda i: i / 200) | st.floats(0, 1), max_size=30)
+
+
+def test_closed_forms():
+    p_values = np.array([0.04, 0.01, 0.03, 0.5])
+    assert adjust_p_values(p_values, None).tolist() == p_values.tolist()
+    np.testing.assert_allclose(adjust_p_values(p_values, "bonferroni"), [0.16, 0.04, 0.12, 1.0])
+    np.testing.assert_allclose(adjust_p_values(p_values, "holm"), [0.09, 0.04, 0.09, 0.5])
+    np.testing.assert_allclose(adjust_p_values(p_values, "bh"), [0.16 / 3, 0.04, 0.16 / 3, 0.5])
+
+
+@settings(max_examples=100, deadline=None)
+@given(SOME_P_VALUES)
+def test_benjamini_hochberg_equals_scipy(p_values):
+    if p_values:
+        wanted = stats.false_discovery_control(p_values, method="bh")
+        np.testing.assert_allclose(adjust_p_values(np.array(p_values), "bh"), wanted, rtol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SOME_P_VALUES, st.sampled_from(METHODS), st.sampled_from([0.01, 0.05, 0.3]))
+def test_cutoff_parts_what_the_adjusted_p_values_part(p_values, method, alpha):
+    found = adjust_p_values(np.array(p_values), method)
+    np.testing.assert_allclose(found, adjust(p_values, method), rtol=1e-12)
+    cutoff = find_cutoff(np.array(p_values), alpha, method)
+    assert (np.array(p_values) <= cutoff).tolist() == (np.round(found, 14) <= alpha).tolist()
+
+
+@pytest.mark.parametrize("method", ["bonferroni", "holm"])
+def test_chance_of_any_false_refusal(method):
+    rng = np.random.default_rng(0)
+    n_runs, alpha = 2000, 0.05
+    runs = rng.random((n_runs, 50))
+    n_wrong = sum(bool((run <= find_cutoff(run, alpha, method)).any()) for run in runs)
+    assert stats.binomtest(n_wrong, n_runs, alpha, alternative="greater").pvalue > 1e-4
+
+
+def test_share_of_false_refusals():
+    """40 true and 10 false hypotheses: the mean share of false rejections is at most alpha."""
+    rng = np.random.default_rng(1)
+    shares = []
+    for _ in range(1000):
+        p_values = np.append(rng.random(40), rng.beta(0.1, 20, size=10))
+        is_rejected = p_values <= find_cutoff(p_values, 0.05, "bh")
+        shares.append(is_rejected[:40].sum() / max(is_rejected.sum(), 1))
+    assert 0.02 < np.mean(shares) < 0.05 + 3 * np.std(shares) / np.sqrt(1000)
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match="method must be one of None, 'bonferroni', 'holm', 'bh'"):
+        adjust_p_values(np.array([0.1]), "sidak")
