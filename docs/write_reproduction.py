@@ -1,14 +1,13 @@
-"""Put the tables and findings of a run of `icscm reproduce` into docs/reproduction.md.
+"""Put the tables and findings of a run of `icscm reproduce` into the pages of docs/.
 
     python docs/write_reproduction.py FOLDER
 
 FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
-its CSV shows; figures are copied beside the page. No number on the page is typed by hand.
+its CSV shows; figures are copied beside the page. No number on the pages is typed by hand.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from icscm.experiments.output import to_markdown
 from icscm.experiments.runner import read_rows
 
 DOCS = Path(__file__).parent
-PAGE = DOCS / "reproduction.md"
 
 
 def describe(name: str, folder: Path) -> str:
@@ -34,16 +32,15 @@ def describe(name: str, folder: Path) -> str:
 
 
 def main(folder: Path) -> None:
-    """Rewrite the page."""
-    text = PAGE.read_text(encoding="utf-8")
+    """Rewrite the pages."""
     for name in NAMES:
+        page = DOCS / ("sharper.md" if name == "sharper" else "reproduction.md")
+        text = page.read_text(encoding="utf-8")
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        pattern = re.compile(f"{mark}.*?{end}", re.DOTALL)
-        if not pattern.search(text):
-            raise SystemExit(f"{PAGE} has no place for {name}: add {mark} and {end}")
+        head, rest = text.split(mark)
+        _, tail = rest.split(end)
         body = f"{mark}\n\n{describe(name, folder)}\n{end}"
-        text = pattern.sub(lambda _, body=body: body, text)
-    PAGE.write_text(text, encoding="utf-8")
+        page.write_text(head + body + tail, encoding="utf-8")
 
 
 if __name__ == "__main__":

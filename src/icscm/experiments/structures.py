@@ -87,14 +87,17 @@ def summarise(rows: Sequence[Row]) -> Summary:
             for key in keys
         ],
     )
-    trees = [row for row in rows if row["structure"] == "tree"]
-    others = [row for row in rows if row["structure"] != "tree"]
-    findings = [
-        f"Conjunctions and disjunctions: exactly the parents in "
-        f"{compute_share(others, 'exact')[0]:.2f} of all runs.",
-        f"Trees, which break the assumption on the functional form: "
-        f"{compute_share(trees, 'exact')[0]:.2f}.",
-    ]
+    findings = []
+    for kind in list_values(rows, "features"):
+        alike = [row for row in rows if row["features"] == kind]
+        trees = [row for row in alike if row["structure"] == "tree"]
+        others = [row for row in alike if row["structure"] != "tree"]
+        findings.append(
+            f"{kind.capitalize()} features: exactly the parents in "
+            f"{compute_share(others, 'exact')[0]:.2f} of all runs with conjunctions and "
+            f"disjunctions, in {compute_share(trees, 'exact')[0]:.2f} with trees, which break the "
+            "assumption on the functional form."
+        )
     return Summary([table], findings=findings)
 
 
