@@ -101,7 +101,10 @@ def make_verdicts(
         return ()
     p_values = test.compute_p_values(tables)
     differences = compute_differences(tables, alpha)
-    is_shown = find_shown(tables, alpha, margin, margin_on)
+    if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
+        is_shown = _is_inside(differences.high, margin)
+    else:
+        is_shown = find_shown(tables, alpha, margin, margin_on)
     is_rejected = ~exceeds(p_values, alpha)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
@@ -186,9 +189,13 @@ def find_shown(
         bounds, limit = _bound_log_odds_ratios(tables, z), float(np.log(margin))
     else:
         bounds, limit = _bound_pairs(tables, z).high, margin
-    # the last digits of a sum must not decide
+    return _is_inside(bounds, limit) & ~_has_gap(tables)
+
+
+def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
+    """Whether bounds are within a limit; the last digits of a sum must not decide."""
     inside: BoolArray = np.round(bounds, P_VALUE_DECIMALS) <= limit
-    return inside & ~_has_gap(tables)
+    return inside
 
 
 def _has_gap(tables: CountArray) -> BoolArray:
