@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -38,16 +37,6 @@ def list_expected_failures(estimator):
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=list_expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_conjunction(10_000, 3, random_state=1)
-
-
-@pytest.fixture(params=[pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
-def frame(request, data):
-    return request.param({name: data.X[name].to_numpy() for name in data.X.columns})
 
 
 def test_frames_keep_their_names(frame, data):

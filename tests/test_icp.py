@@ -6,8 +6,6 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import sklearn
 from hypothesis import given, settings
@@ -309,16 +307,6 @@ def make_environments(X, y):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_conjunction(10_000, 3, random_state=1)
-
-
-@pytest.fixture(params=[pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
-def frame(request, data):
-    return request.param({name: data.X[name].to_numpy() for name in data.X.columns})
 
 
 def test_frames_keep_their_names(frame, data):
