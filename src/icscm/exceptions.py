@@ -27,3 +27,11 @@ class TooLittleDataWarning(IcscmWarning):
 
 class NothingAcceptedWarning(IcscmWarning):
     """Invariant causal prediction rejected every set of features: the model does not fit."""
+
+
+class UnseenMissingWarning(IcscmWarning):
+    """Values are missing where none was at fitting, so no rule says what to make of them."""
+
+
+class LeftOutWarning(IcscmWarning):
+    """Columns that no rule should be made of were left out."""

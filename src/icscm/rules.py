@@ -1,14 +1,23 @@
-"""Rules: frozen statements about one feature, true or false for every sample."""
+"""Rules: frozen statements about one feature, true or false for every sample.
+
+What a rule makes of a missing value is part of it: `missing` is the rule's truth there. It is
+None where no value was missing at fitting; such a rule and its negation are both false for a
+missing value that turns up later, and a warning says so.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.table import Column, Dates, Level, Levels, Numbers, find_levels, read_column
 
 BoolArray = NDArray[np.bool_]
 
@@ -22,8 +31,8 @@ class Rule(Protocol):
         """The feature's name where the data had names, its position otherwise."""
         ...
 
-    def mask(self, X: NDArray[Any]) -> BoolArray:
-        """Truth of the rule for each row of `X`."""
+    def mask(self, X: Any) -> BoolArray:
+        """Truth of the rule for each row of `X`, an array or any kind of table."""
         ...
 
     def negate(self) -> Rule:
@@ -42,39 +51,161 @@ class ThresholdRule:
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
     >>> print(rule, "|", rule.negate())
     age > 63 | age <= 63
+    >>> print(ThresholdRule(0, "glucose", 140, above=True, missing=True).negate())
+    glucose <= 140 (missing: false)
     """
 
     column: int
     name: str | None
     threshold: float
     above: bool
+    missing: bool | None = None
+
+    kind: ClassVar[str] = "threshold"
 
     @property
     def feature(self) -> str | int:
         return self.column if self.name is None else self.name
 
-    def mask(self, X: NDArray[Any]) -> BoolArray:
-        above: BoolArray = X[:, self.column] > self.threshold
-        return above if self.above else ~above
+    def mask(self, X: Any) -> BoolArray:
+        values, missing = _read_numbers(read_column(X, self.column, self.name), self)
+        above: BoolArray = values > self.threshold
+        return _settle_missing(above if self.above else ~above, missing, self)
 
     def negate(self) -> ThresholdRule:
-        return replace(self, above=not self.above)
+        return replace(self, above=not self.above, missing=_invert(self.missing))
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kind": "threshold",
+            "kind": self.kind,
             "column": self.column,
             "name": self.name,
             "threshold": self.threshold,
             "above": self.above,
+            "missing": self.missing,
         }
 
     def __str__(self) -> str:
-        subject = f"x{self.column}" if self.name is None else self.name
-        return f"{subject} {'>' if self.above else '<='} {format_number(self.threshold)}"
+        sign = ">" if self.above else "<="
+        return f"{_subject(self)} {sign} {format_number(self.threshold)}{_missing_text(self)}"
 
 
-_KINDS = {"threshold": ThresholdRule}
+@dataclass(frozen=True, slots=True)
+class CategoryRule:
+    """`x == level`, or `x != level` when `equal` is false.
+
+    With `pooled` the levels are those too rare for a rule of their own, which act as one. A level
+    not seen at fitting equals none.
+
+    >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
+    >>> print(rule, "|", rule.negate())
+    smoker == yes | smoker != yes
+    >>> print(CategoryRule(0, "code", ("V57", "V58"), equal=True, pooled=True, missing=False))
+    code in 2 rare levels (missing: false)
+    """
+
+    column: int
+    name: str | None
+    levels: tuple[Level, ...]
+    equal: bool
+    pooled: bool = False
+    missing: bool | None = None
+
+    kind: ClassVar[str] = "category"
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        column = read_column(X, self.column, self.name)
+        is_level = self._find_equal(column)
+        missing = None if isinstance(column, Dates) else column.missing
+        return _settle_missing(is_level if self.equal else ~is_level, missing, self)
+
+    def _find_equal(self, column: Column) -> BoolArray:
+        if isinstance(column, Levels):
+            truth = np.append(find_levels(column, self.levels), False)
+            equal: BoolArray = truth[column.codes]  # -1, missing, is the last entry
+            return equal
+        numbers = [level for level in self.levels if not isinstance(level, str | bool)]
+        if isinstance(column, Dates) or len(numbers) < len(self.levels):
+            raise IcscmError(
+                f"{_describe(self)} held categories at fitting and holds {_kind_of(column)} now; "
+                "give it as text, or as the type it had"
+            )
+        return np.isin(column.values, numbers)
+
+    def negate(self) -> CategoryRule:
+        return replace(self, equal=not self.equal, missing=_invert(self.missing))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "levels": list(self.levels),
+            "equal": self.equal,
+            "pooled": self.pooled,
+            "missing": self.missing,
+        }
+
+    def __str__(self) -> str:
+        if self.pooled:
+            verb = "in" if self.equal else "not in"
+            n = len(self.levels)
+            value = f"{verb} {n:,} rare level{'s' * (n != 1)}"
+        else:
+            value = f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
+        return f"{_subject(self)} {value}{_missing_text(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRule:
+    """`x is missing`, or `x is present` when `is_missing` is false.
+
+    >>> rule = MissingRule(column=0, name="thal", is_missing=True)
+    >>> print(rule, "|", rule.negate())
+    thal is missing | thal is present
+    """
+
+    column: int
+    name: str | None
+    is_missing: bool
+
+    kind: ClassVar[str] = "missing"
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        column = read_column(X, self.column, self.name)
+        if isinstance(column, Dates):
+            raise IcscmError(f"{_describe(self)} holds dates now; give the type it had at fitting")
+        n_rows = len(column.codes if isinstance(column, Levels) else column.values)
+        missing = column.missing
+        found = np.zeros(n_rows, dtype=np.bool_) if missing is None else missing
+        return found if self.is_missing else ~found
+
+    def negate(self) -> MissingRule:
+        return replace(self, is_missing=not self.is_missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "is_missing": self.is_missing,
+        }
+
+    def __str__(self) -> str:
+        return f"{_subject(self)} is {'missing' if self.is_missing else 'present'}"
+
+
+RULE_KINDS: dict[str, type[ThresholdRule | CategoryRule | MissingRule]] = {
+    each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule)
+}
 
 
 def make_rule(fields: dict[str, Any]) -> Rule:
@@ -86,9 +217,11 @@ def make_rule(fields: dict[str, Any]) -> Rule:
     """
     fields = dict(fields)
     kind = fields.pop("kind", None)
-    if kind not in _KINDS:
-        raise IcscmError(f"unknown kind of rule {kind!r}; this version knows {sorted(_KINDS)}")
-    return _KINDS[kind](**fields)
+    if kind not in RULE_KINDS:
+        raise IcscmError(f"unknown kind of rule {kind!r}; this version knows {sorted(RULE_KINDS)}")
+    if "levels" in fields:
+        fields["levels"] = tuple(fields["levels"])
+    return RULE_KINDS[kind](**fields)
 
 
 def format_number(value: float) -> str:
@@ -100,3 +233,88 @@ def format_number(value: float) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return repr(value)
+
+
+# Text that cannot be taken for a number, for what surrounds it, or for nothing.
+_PLAIN_LEVEL = re.compile(
+    r"(?!(true|false|missing|nan|inf)$)[^\W\d][\w.+/ -]*(?<! )", re.IGNORECASE
+)
+
+
+def format_level(level: Level) -> str:
+    """A category's level as it stands in a rule: quoted where it could be misread.
+
+    >>> [format_level(level) for level in ("yes", True, 2.0, "2", "", "a and b", "North East")]
+    ['yes', 'True', '2', '"2"', '""', '"a and b"', 'North East']
+    """
+    if isinstance(level, bool) or not isinstance(level, str):
+        return str(level) if isinstance(level, bool) else format_number(level)
+    is_plain = _PLAIN_LEVEL.fullmatch(level) and not re.search(r"\b(and|or)\b", level)
+    return level if is_plain else escape_controls(json.dumps(level, ensure_ascii=False))
+
+
+def format_name(name: str | int) -> str:
+    r"""A feature as it stands in a rule: its name on one line, or x and its position.
+
+    >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb")
+    ('age', 'x3', 'a\\x1b[2J\\nb')
+    """
+    return f"x{name}" if isinstance(name, int) else escape_controls(name)
+
+
+def escape_controls(text: str) -> str:
+    """Text that can do nothing to a terminal: what does not print stands there as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
+        for each in text
+    )
+
+
+def _subject(rule: ThresholdRule | CategoryRule | MissingRule) -> str:
+    return format_name(rule.feature)
+
+
+def _describe(rule: ThresholdRule | CategoryRule | MissingRule) -> str:
+    return f"column {rule.feature!r}"
+
+
+def _missing_text(rule: ThresholdRule | CategoryRule) -> str:
+    return "" if rule.missing is None else f" (missing: {str(rule.missing).lower()})"
+
+
+def _invert(missing: bool | None) -> bool | None:
+    return None if missing is None else not missing
+
+
+def _kind_of(column: Column) -> str:
+    if isinstance(column, Dates):
+        return "dates"
+    return "numbers" if isinstance(column, Numbers) else "categories"
+
+
+def _read_numbers(column: Column, rule: ThresholdRule) -> tuple[NDArray[Any], BoolArray | None]:
+    if isinstance(column, Numbers):
+        return column.values, column.missing
+    if isinstance(column, Levels) and not column.levels:  # nothing at all in this column
+        return np.zeros(len(column.codes)), column.missing
+    raise IcscmError(
+        f"{_describe(rule)} held numbers at fitting and holds {_kind_of(column)} now; give numbers"
+    )
+
+
+def _settle_missing(
+    truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule
+) -> BoolArray:
+    """The rule's truth, with what it says of missing values where they are."""
+    if missing is None or not missing.any():
+        return truth
+    if rule.missing is None:
+        warnings.warn(
+            f"{_describe(rule).capitalize()} is missing in {int(missing.sum()):,} rows and never "
+            f"was at fitting: '{rule}' counts as false there.",
+            UnseenMissingWarning,
+            stacklevel=6,
+        )
+    return np.where(missing, bool(rule.missing), truth)

@@ -11,9 +11,10 @@ from scipy import stats
 from icscm.cli import main
 from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Table, compare_with_published
-from icscm.experiments.output import to_latex, to_markdown, write_whole
+from icscm.experiments.output import to_latex, to_markdown
 from icscm.experiments.real import compute_expected
 from icscm.experiments.runner import read_rows
+from icscm.writing import write_whole
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

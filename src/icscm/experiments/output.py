@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from icscm.experiments.base import Experiment, Figure, Summary, Table
+from icscm.writing import write_text, write_whole
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -99,26 +99,6 @@ def escape_latex(text: str) -> str:
     '50 \\% of x\\_1 $\\pm$ 2'
     """
     return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
-
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside the target, then put it in place: whole or not at all."""
-    # the ending stays last: matplotlib chooses the format by it
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
-    try:
-        write(partial)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
-
-    def write(partial: Path) -> None:
-        partial.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
 
 
 def _save_figure(figure: Figure, folder: Path) -> None:
