@@ -27,6 +27,49 @@ def find_thresholds(values, max_thresholds):
     return sorted(quantiles)
 
 
+def find_levels(values, max_levels):
+    """Groups of levels: frequent ones alone, the others, if several, together."""
+    levels = sorted(set(values), key=lambda level: (-values.count(level), level))
+    if max_levels is None or len(levels) <= max_levels + 1:
+        return [(level,) for level in sorted(levels)]
+    frequent, rare = sorted(levels[:max_levels]), sorted(levels[max_levels:])
+    return [(level,) for level in frequent] + [tuple(rare)]
+
+
+def list_candidates(values, most, missing, model_type):
+    """Rules on one feature as (kind, value, sign, truth for missing), in the order of ties."""
+    present = [value for value in values if value is not None]
+    has_missing = len(present) < len(values)
+    sides = [None]
+    if has_missing:
+        yield "missing", None, True, True
+        yield "missing", None, False, False
+        # the rules that a disjunction prints are the negations of these
+        sides = [model_type == "disjunction"] if missing == "separate" else [False, True]
+    if any(isinstance(value, str) for value in present):
+        groups = find_levels(present, most)
+        signs = [True, False]
+        if len(groups) == 2:
+            signs = [model_type != "disjunction"]
+        found = [("level", group, sign) for group in groups for sign in signs]
+    else:
+        thresholds = find_thresholds(present, most) if present else []
+        found = [("above", threshold, sign) for threshold in thresholds for sign in (True, False)]
+    for rule in found:
+        for side in sides:
+            yield *rule, side
+
+
+def is_true(rule, value):
+    """Whether a rule holds for a value."""
+    kind, what, sign, side = rule
+    if kind == "missing":
+        return (value is None) == sign
+    if value is None:
+        return side
+    return (value in what if kind == "level" else value > what) == sign
+
+
 def compute_p_value(pairs, test):
     """p-value of the test of label against environment for (label, environment) pairs."""
     labels = sorted({label for label, _ in pairs})
@@ -126,22 +169,26 @@ def learn_slowly(
     margin=0.05,
     margin_on="rate",
     correction=None,
+    missing="candidate",
 ):
-    """Everything worth comparing about the search, in plain values. `y` is 0 or 1."""
+    """Everything worth comparing about the search, in plain values. `y` is 0 or 1.
+
+    Values of X are numbers, text, or None where one is missing.
+    """
     if model_type == "disjunction":
         y = [1 - label for label in y]
     n_features = len(X[0])
     weights = feature_weights if feature_weights is not None else [1.0] * n_features
     candidates = [
-        (feature, threshold, above)
+        (feature, *candidate)
         for feature in range(n_features)
-        for threshold in find_thresholds([row[feature] for row in X], max_thresholds)
-        for above in (True, False)
+        for candidate in list_candidates(
+            [row[feature] for row in X], max_thresholds, missing, model_type
+        )
     ]
 
     def holds(rule, i):
-        feature, threshold, above = rule
-        return (X[i][feature] > threshold) == above
+        return is_true(rule[1:], X[i][rule[0]])
 
     def pairs_of(rows):
         return [(y[i], environments[i]) for i in rows]

@@ -9,7 +9,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.exceptions import IcscmError, SparseEnvironmentWarning
+from icscm.exceptions import IcscmError, LeftOutWarning, SparseEnvironmentWarning
 
 N = 40
 
@@ -27,24 +27,32 @@ def with_value(value, column="dose"):
 
 
 BAD_X = {
-    "nan": (with_value(np.nan), "X contains NaN in column 'dose'; fill in or drop"),
     "infinity": (with_value(np.inf), "X contains infinity in column 'dose'"),
-    "array_nan": (with_value(np.nan).to_numpy(), "X contains NaN in column 1;"),
-    "many_nan": (
-        pd.DataFrame(np.full((N, 7), np.nan), columns=list("abcdefg")),
-        "X contains NaN in 7 columns: 'a', 'b', 'c', 'd', 'e' and 2 more;",
+    "nothing_there": (
+        pd.DataFrame(np.full((N, 2), np.nan), columns=list("ab")),
+        "X has no column to make rules of: columns 'a', 'b' (the same in every row)",
     ),
-    "text": (
-        make_table()[0].assign(sex="f"),
-        "X has columns that are neither numbers nor booleans: 'sex' (String); encode them",
+    "mixed_objects": (
+        make_table()[0].assign(sex=pd.Series(["f", 1] * (N // 2), dtype=object)),
+        "column 'sex' mixes kinds of values, such as text and numbers, or holds objects",
     ),
-    "object": (make_table()[0].assign(sex=pd.Series(["f"] * N, dtype=object)), "'sex' (String)"),
     "dates": (
         pl.DataFrame({"seen": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)}),
-        "'seen' (Date)",
+        "X has no column to make rules of: column 'seen' (a date or time",
     ),
-    "text_array": (np.full((N, 2), "f"), "X holds text in 2 columns: 0, 1; encode it"),
-    "text_in_objects": (np.array([[1, "f"]] * N, dtype=object), "X holds text in column 1;"),
+    "lists": (
+        pl.DataFrame({"seen": [[1, 2]] * N}),
+        "column 'seen' is of type large_list<item: int64>; rules are made of",
+    ),
+    "infinity_beside_text": (
+        with_value(np.inf).assign(sex="f"),
+        "X contains infinity in column 'dose'; fill in or drop these values",
+    ),
+    "twice": (
+        pd.concat([make_table()[0], make_table()[0]], axis=1),
+        "more than one column of the same name ('age' 2 times",
+    ),
+    "text_array": (np.full((N, 2), "f"), "X holds text, and an array or list has one kind"),
     "one_dimension": (np.zeros(N), "Expected 2D array, got 1D array instead"),
     "no_column": (np.empty((N, 0)), "0 feature(s)"),
     "no_row": (np.empty((0, 3)), "0 sample(s)"),
@@ -150,20 +158,40 @@ def test_bad_parameters(parameters, message):
 def test_predict_with_other_columns():
     X, y, environments = make_table()
     fitted = SCMClassifier().fit(X, y, environments=environments)
-    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- weight"):
-        fitted.predict(X.rename(columns={"age": "weight"}))
-    with pytest.raises(ValueError, match="Feature names seen at fit time, yet now missing:\n- age"):
-        fitted.predict(X[["dose", "sodium"]])
+    first = fitted.features_used_[0]
+    for other in (X.rename(columns={first: "weight"}), X.drop(columns=first)):
+        with pytest.raises(IcscmError, match=f"X lacks column '{first}', which the model uses"):
+            fitted.predict(other)
     nameless = SCMClassifier().fit(X.to_numpy(), y)
     with pytest.raises(ValueError, match="X has 2 features, but SCMClassifier is expecting 3"):
         nameless.predict(X.to_numpy()[:, :2])
-    with pytest.raises(IcscmError, match="X contains NaN in column 'dose'"):
-        fitted.predict(with_value(np.nan))
+    strict = SCMClassifier(missing="error").fit(X, y, environments=environments)
+    with pytest.raises(IcscmError, match=f"X is missing 1 values in column '{first}'"):
+        strict.predict(with_value(np.nan, first))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (with_value(np.nan), "X contains NaN or other missing values in column 'dose'; fill them"),
+        (with_value(np.nan).to_numpy(), "missing values in column 1;"),
+        (make_table()[0].assign(sex=["f", None] * (N // 2)), "missing values in column 'sex';"),
+        (
+            pd.DataFrame(np.full((N, 7), np.nan), columns=list("abcdefg")),
+            "missing values in columns 'a', 'b', 'c', 'd', 'e' and 2 more;",
+        ),
+    ],
+)
+def test_missing_values_can_be_refused(X, message):
+    _, y, environments = make_table()
+    with pytest.raises(IcscmError, match=re.escape(message)):
+        ICSCMClassifier(missing="error").fit(X, y, environments=environments)
 
 
 def test_constant_columns_are_fine_and_never_chosen():
     X, y, environments = make_table()
-    fitted = SCMClassifier().fit(X.assign(site=3.0), y, environments=environments)
+    with pytest.warns(LeftOutWarning, match=r"Left out: column 'site' \(the same in every row\)"):
+        fitted = SCMClassifier().fit(X.assign(site=3.0), y, environments=environments)
     assert "site" not in fitted.features_used_
     with pytest.warns(UserWarning, match="No rule was found because no candidate rule was left"):
         SCMClassifier().fit(np.ones((N, 2)), y)

@@ -298,6 +298,8 @@ def test_clone_keeps_every_parameter():
         "margin": 1.5,
         "margin_on": "odds_ratio",
         "correction": "holm",
+        "missing": "separate",
+        "keep_columns": "all",
     }
     learner = ICSCMClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -22,9 +22,10 @@ from icscm.testing import check_count_source
 @given(countable(), st.sampled_from([1, 3, None]), st.booleans())
 def test_some_rows_are_counted_as_if_there_were_no_others(table, max_thresholds, used):
     """Also when the source they come from, or another of its parts, has been used up."""
-    X, labels, environments, environment_labels, rng = table
+    coded, labels, environments, environment_labels, rng = table
+    X = coded.values
     source = make_memory_source(
-        X,
+        coded,
         labels,
         environments,
         environment_labels=environment_labels,

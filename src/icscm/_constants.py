@@ -66,3 +66,16 @@ VERDICT_POWER: Final = 0.8
 # `fit` warns of a leaf in which even a difference of 20 points would likely have gone unseen. A
 # smaller limit would warn of most models learned from a few hundred samples per environment.
 BLIND_DIFFERENCE: Final = 0.2
+
+
+# --- columns that no rule should be made of ----------------------------------
+
+# A category with more levels than this share of its rows is an identifier, and so is a column of
+# whole numbers with more distinct values than the other share; in smaller tables nothing is.
+IDENTIFIER_SHARE: Final = 0.95
+NUMBERED_IDENTIFIER_SHARE: Final = 0.99
+IDENTIFIER_ROWS: Final = 50
+# In smaller tables a column may well be equal to the label, or the environment, by chance.
+COPY_ROWS: Final = 20
+# Rows looked at before all rows of a column are searched for what makes it suspicious.
+SUSPICION_ROWS: Final = 256

@@ -23,6 +23,13 @@ from icscm.exceptions import (
     TooLittleDataWarning,
 )
 from icscm.exhaustive import choose_alpha, learn_exhaustively
+from icscm.intake import (
+    leave_out_suspicious,
+    read_rows,
+    read_table,
+    refuse_missing,
+    refuse_missing_values,
+)
 from icscm.models import RuleSet
 from icscm.rules import Rule
 from icscm.search import Settings, learn
@@ -35,11 +42,11 @@ from icscm.validation import (
     BOOLEAN,
     LEVEL_OR_AUTO,
     N_JOBS,
+    NAMES_OR_ALL,
     POSITIVE_NUMBER,
     Allowed,
     check_labels,
     check_parameters,
-    check_table,
     check_weights,
     find_counted_rows,
     one_of,
@@ -62,6 +69,8 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "max_rules": whole_number(1),
         "max_thresholds": whole_number(1, or_none=True),
         "n_jobs": N_JOBS,
+        "missing": one_of("candidate", "separate", "error"),
+        "keep_columns": NAMES_OR_ALL,
     }
 
     p: float
@@ -70,19 +79,24 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_thresholds: int | None
     feature_weights: Any
     n_jobs: int | None
+    missing: str
+    keep_columns: Any
 
     model_: RuleSet
     trace_: Trace
     classes_: Array
     n_features_in_: int
+    feature_types_: tuple[str, ...]
+    left_out_: dict[str | int, str]
 
     def predict(self, X: Any) -> Array:
         """The class of each row of X: the rule set's own verdict.
 
-        Only the model is used; environments are never needed to predict.
+        Only the model is used; environments are never needed to predict. Columns of a frame go by
+        their names, in any order, and only those that the model uses are needed.
         """
-        check_is_fitted(self, "model_")
-        verdict = self.model_.predict(check_table(self, X, reset=False))
+        rows = self._read_rows(X)
+        verdict = self.model_.predict(rows)
         predicted: Array = self.classes_[verdict.astype(np.intp)]
         return predicted
 
@@ -92,9 +106,16 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (count + 1) / (samples + 2), so never 0 or 1. It can lean the other way than `predict`
         where a leaf holds more samples of the other class than of the one it stands for.
         """
-        check_is_fitted(self, "model_")
-        positive = self.model_.predict_proba(check_table(self, X, reset=False))
+        rows = self._read_rows(X)
+        positive = self.model_.predict_proba(rows)
         return np.column_stack((1.0 - positive, positive))
+
+    def _read_rows(self, X: Any) -> Any:
+        check_is_fitted(self, "model_")
+        rows = read_rows(self, X, self.features_used_)
+        if self.missing == "error":
+            refuse_missing_values(rows, self.rules_)
+        return rows
 
     @property
     def rules_(self) -> tuple[Rule, ...]:
@@ -125,20 +146,26 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> MemorySource:
         """Check parameters and data, and make the samples countable."""
         check_parameters(self, self._allowed)
-        table = check_table(self, X, reset=True)
-        rows = find_counted_rows(sample_weight, len(table))
-        labels, self.classes_ = check_labels(y, len(table), rows)
+        intake = read_table(self, X)
+        rows = find_counted_rows(sample_weight, intake.n_rows)
+        labels, self.classes_ = check_labels(y, intake.n_rows, rows)
         numbers, environment_labels = np.zeros(len(labels), dtype=np.int64), (ALL_SAMPLES,)
         if environments is not None:
-            numbers, environment_labels = encode_environments(environments, len(table), rows)
-        table = table if rows is None else table[rows]
+            numbers, environment_labels = encode_environments(environments, intake.n_rows, rows)
+        table = intake.code(self.max_thresholds, rows)
+        if self.missing == "error":
+            refuse_missing(table)
+        table = leave_out_suspicious(intake, table, labels, numbers, self.keep_columns)
+        self.feature_types_ = table.list_types()
+        self.left_out_ = {
+            j if table.names is None else table.names[j]: why for j, why in table.left_out.items()
+        }
         return make_memory_source(
             table,
             labels,
             numbers,
             classes=self.classes_.tolist(),
             environment_labels=environment_labels,
-            names=self._get_names(),
             max_thresholds=self.max_thresholds,
             n_jobs=self.n_jobs,
         )
@@ -162,6 +189,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 model_type=self.model_type,
                 max_rules=self.max_rules,
                 feature_weights=weights,
+                missing=self.missing,
                 **settings,
             ),
         )
@@ -181,6 +209,9 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
         return tags
 
 
@@ -194,16 +225,26 @@ class SCMClassifier(_CoverClassifier):
     model_type : `"conjunction"` or `"disjunction"`.
     max_rules : number of rules at which the search stops.
     max_thresholds : thresholds tried per feature; a feature with more values is cut at
-        quantiles. None tries every observed value.
+        quantiles. None tries every observed value. A category with more levels keeps the most
+        frequent; the others are pooled.
     feature_weights : preference for features, one number each or a mapping by name; the
         utility of a rule is multiplied by its feature's weight (a loss divided). 0 excludes.
     n_jobs : threads; None for all cores. The result does not depend on it.
+    missing : what rules make of missing values (NaN, None, null) in a feature that has some.
+        `"candidate"`: each rule is tried with them true and with them false, and `x is missing`
+        and `x is present` are rules too. `"separate"`: only these two are true for them or
+        settle them; all others are false. `"error"`: refuse them.
+    keep_columns : columns of a frame that are the same in every row, different in nearly every
+        one, or copies of the label or the environment are left out with a warning; name those to
+        keep all the same, or `"all"`.
 
     Attributes
     ----------
     model_ : the fitted `Conjunction` or `Disjunction`; `str(model_)` reads as a rule.
     trace_ : what each step of the search tried, chose and refused.
     rules_, features_used_, rule_importances_, equivalent_rules_ : see the properties.
+    feature_types_ : of each column, `"number"`, `"category"` or `"left_out"`.
+    left_out_ : why columns were left out, by name.
     classes_ : the two labels; the second is the positive one.
 
     Examples
@@ -222,6 +263,8 @@ class SCMClassifier(_CoverClassifier):
         max_thresholds: int | None = 50,
         feature_weights: Any = None,
         n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
     ) -> None:
         self.p = p
         self.model_type = model_type
@@ -229,10 +272,12 @@ class SCMClassifier(_CoverClassifier):
         self.max_thresholds = max_thresholds
         self.feature_weights = feature_weights
         self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from X (rows x numeric features) and y (two classes).
+        """Learn from X (rows x features) and y (two classes).
 
         `environments`, if given, only break down the counts in the trace: this learner does not
         test them. `sample_weight` says how many samples each row stands for: whole numbers, which
@@ -259,7 +304,8 @@ class ICSCMClassifier(_CoverClassifier):
 
     Parameters
     ----------
-    p, model_type, max_rules, max_thresholds, feature_weights, n_jobs : as in `SCMClassifier`.
+    p, model_type, max_rules, max_thresholds, feature_weights, n_jobs, missing, keep_columns : as
+        in `SCMClassifier`.
     alpha : level of the tests. Larger refuses more rules and stops later. `"auto"` is
         min(0.05, 200 / samples).
     test : `"chi2"` (Pearson, with Yates' correction for one degree of freedom), `"g"`,
@@ -346,6 +392,8 @@ class ICSCMClassifier(_CoverClassifier):
         margin: float = DEFAULT_MARGIN,
         margin_on: str = "rate",
         correction: str | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
     ) -> None:
         self.p = p
         self.model_type = model_type
@@ -366,10 +414,12 @@ class ICSCMClassifier(_CoverClassifier):
         self.margin = margin
         self.margin_on = margin_on
         self.correction = correction
+        self.missing = missing
+        self.keep_columns = keep_columns
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from X (rows x numeric features), y (two classes) and each row's environment.
+        """Learn from X (rows x features), y (two classes) and each row's environment.
 
         `environments` holds one hashable label per row, of at least two distinct ones. Without
         it nothing can be tested: `fit` warns and learns the plain set covering machine.

@@ -20,7 +20,7 @@ import numpy as np
 
 from icscm.engine.counts import CountArray, CountSource, Cut, PatternTable
 from icscm.models import MODEL_KINDS, RuleSet, freeze_counts
-from icscm.search import ConjunctionView, Settings, compute_leaves
+from icscm.search import ConjunctionView, Settings, compute_leaves, make_view
 from icscm.stats.independence import (
     ChiSquaredTest,
     FloatArray,
@@ -52,7 +52,7 @@ def choose_alpha(n_samples: int) -> float:
 
 def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
     """Learn from counts the rules that all accepted subsets of the screened rules share."""
-    view = ConjunctionView(source, inverted=settings.model_type == "disjunction")
+    view = make_view(source, settings)
     screened, n_tried = _screen(view, settings)
     cuts = [each.cut for each in screened]
     rules = [view.make_rule(cut) for cut in cuts]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
 from icscm.rules import BoolArray, Rule, make_rule
+from icscm.table import count_rows
 
 # Samples of one leaf, by label and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
@@ -51,19 +52,19 @@ class RuleSet:
                 f"got counts for {len(self.leaves)}"
             )
 
-    def find_leaves(self, X: NDArray[Any]) -> NDArray[np.intp]:
+    def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row of `X` falls in."""
-        leaf = np.full(len(X), len(self.rules), dtype=np.intp)
+        leaf = np.full(count_rows(X), len(self.rules), dtype=np.intp)
         for number in reversed(range(len(self.rules))):
             leaf[self.rules[number].mask(X) == self.settles_when] = number
         return leaf
 
-    def predict(self, X: NDArray[Any]) -> BoolArray:
+    def predict(self, X: Any) -> BoolArray:
         """The rule set's own verdict for each row of `X`."""
         settled: BoolArray = self.find_leaves(X) < len(self.rules)
         return settled if self.settles_when else ~settled
 
-    def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Chance of the positive label for each row of `X`, from its leaf's training samples."""
         return self.leaf_probabilities()[self.find_leaves(X)]
 

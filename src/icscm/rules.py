@@ -259,7 +259,7 @@ def format_name(name: str | int) -> str:
     >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb")
     ('age', 'x3', 'a\\x1b[2J\\nb')
     """
-    return f"x{name}" if isinstance(name, int) else escape_controls(name)
+    return escape_controls(name) if isinstance(name, str) else f"x{name}"
 
 
 def escape_controls(text: str) -> str:

@@ -22,7 +22,7 @@ from icscm.rules import Rule
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion, make_criterion
 from icscm.stats.independence import IndependenceTest
-from icscm.stats.tables import LeafTables, compute_leaf_tables
+from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables
 from icscm.stats.verdicts import Verdict, make_verdicts
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
@@ -53,6 +53,7 @@ class Settings:
     margin: float = DEFAULT_MARGIN
     margin_on: str = "rate"
     correction: str | None = None
+    missing: str = "candidate"
 
     def make_criterion(self) -> Criterion | None:
         """What criteria (i) and (ii) take for invariant."""
@@ -76,7 +77,7 @@ class Settings:
 
 def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
     """Learn a model from counts; the trace tells how it came about."""
-    view = ConjunctionView(source, inverted=settings.model_type == "disjunction")
+    view = make_view(source, settings)
     cuts, trace = _grow(view, settings)
     rules = [view.make_rule(cut) for cut in cuts]
     kept = list(range(len(rules)))
@@ -164,18 +165,25 @@ def _find_reason_to_stop(
 
 
 class ConjunctionView:
-    """The source as one who learns a conjunction sees it: for a disjunction, labels inverted."""
+    """The source as one who learns a conjunction sees it: for a disjunction, labels inverted.
 
-    def __init__(self, source: CountSource, inverted: bool) -> None:
+    `sides` are the truths for a missing value that rules may have, as the learner sees them.
+    """
+
+    def __init__(self, source: CountSource, inverted: bool, sides: Sequence[bool]) -> None:
         self.source = source
         self._inverted = inverted
+        self._sides = sides
 
     def count_totals(self) -> CountArray:
         return self._flip(self.source.count_totals())
 
     def leaf_tables(self) -> Iterator[LeafTables]:
         for cube in self.source.counts():
-            yield compute_leaf_tables(replace(cube, counts=self._flip(cube.counts)))
+            flipped = replace(cube, counts=self._flip(cube.counts))
+            yield compute_leaf_tables(
+                flipped, self.source.candidates, self._sides, inverted=self._inverted
+            )
 
     def as_given(self, counts: CountArray) -> LeafCounts:
         """Counts by the labels as the user knows them, in plain values."""
@@ -192,6 +200,17 @@ class ConjunctionView:
 
     def _flip(self, counts: CountArray) -> CountArray:
         return counts[..., ::-1, :] if self._inverted else counts
+
+
+def make_view(source: CountSource, settings: Settings) -> ConjunctionView:
+    """The source for a search with these settings.
+
+    With `missing="separate"` no printed rule is true for a missing value; where the printed
+    rules are the negations of those searched, these are all true for it.
+    """
+    inverted = settings.model_type == "disjunction"
+    sides = (inverted,) if settings.missing == "separate" else EITHER_SIDE
+    return ConjunctionView(source, inverted, sides)
 
 
 @dataclass

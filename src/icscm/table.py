@@ -69,21 +69,33 @@ def is_frame(X: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
+def open_frame(X: Any) -> nw.DataFrame[Any]:
+    """A frame of any kind behind one interface."""
+    try:
+        return nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        names = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
+        raise IcscmError(
+            f"the table has more than one column of the same name ({names}); names must differ, "
+            "since rules go by them"
+        ) from None
+
+
 def count_rows(X: Any) -> int:
     """Number of rows of any kind of table."""
-    return len(nw.from_native(X, eager_only=True)) if is_frame(X) else len(X)
+    return len(open_frame(X)) if is_frame(X) else len(X)
 
 
 def list_names(X: Any) -> list[str]:
     """Names of a frame's columns, as text."""
-    return [str(name) for name in nw.from_native(X, eager_only=True).columns]
+    return [str(name) for name in open_frame(X).columns]
 
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
     """One column: by name where the table has names and one is given, else by position."""
     if not is_frame(X):
         return read_array(np.asarray(X)[:, position], f"column {position}")
-    frame = nw.from_native(X, eager_only=True)
+    frame = open_frame(X)
     if name is None:
         return read_series(frame[:, position])
     if name not in frame.columns:
@@ -142,8 +154,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return _read_numbers(array)
     if types.is_dictionary(kind):
-        array = array.dictionary_decode()
-        kind = array.type
+        kind = kind.value_type
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         return _read_levels(array)
@@ -166,14 +177,19 @@ def _read_numbers(array: pyarrow.Array) -> Numbers:
 
 
 def _read_levels(array: pyarrow.Array) -> Levels:
-    encoded = array.dictionary_encode()
+    encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
     found = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    kept = [i for i, level in enumerate(found) if level is not None and level == level]
-    kept.sort(key=lambda i: sort_key(found[i]))
+    indices = encoded.indices.cast("int32")  # they may be unsigned
+    codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    occurs = np.bincount(codes + 1, minlength=len(found) + 1)[1:] > 0
+    groups: dict[tuple[str, Level], list[int]] = {}  # a dictionary may hold a value twice
+    for i in np.flatnonzero(occurs).tolist():
+        if found[i] is not None and found[i] == found[i]:
+            groups.setdefault(sort_key(found[i]), []).append(i)
     rank = np.full(len(found) + 1, -1, dtype=np.int32)  # the last entry stands for missing
-    rank[kept] = np.arange(len(kept), dtype=np.int32)
-    return Levels(rank[codes], tuple(found[i] for i in kept))
+    for number, key in enumerate(sorted(groups)):
+        rank[groups[key]] = number
+    return Levels(rank[codes], tuple(key[1] for key in sorted(groups)))
 
 
 def sort_key(level: Level) -> tuple[str, Level]:

@@ -57,7 +57,8 @@ class LiteralSource:
         for feature in range(self._codes.shape[1]):
             bins = range(int(self._codes[:, feature].max()) + 1)
             tables = [self._count(self._in_play & (self._codes[:, feature] == b)) for b in bins]
-            yield CountCube(np.array([feature]), np.array(tables)[np.newaxis])
+            layout = self.candidates.find_layout(feature)
+            yield CountCube(np.array([feature]), np.array(tables)[np.newaxis], layout)
 
     def keep(self, rule: BinnedRule) -> None:
         self._in_play &= self._find_satisfied(rule)
@@ -154,5 +155,7 @@ def _cubes_by_feature(source: CountSource) -> dict[int, CountArray]:
         assert block.counts.dtype == np.int64, f"counts must be int64, got {block.counts.dtype}"
         for feature, counts in zip(block.features.tolist(), block.counts, strict=True):
             assert feature not in cubes, f"feature {feature} came twice"
+            wanted = source.candidates.find_layout(feature)
+            assert block.layout == wanted, f"feature {feature} came as {block.layout}"
             cubes[feature] = np.array(counts)
     return cubes

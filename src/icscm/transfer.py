@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -13,7 +12,9 @@ from sklearn.base import clone
 from icscm.environments import encode_environments
 from icscm.estimators import ICSCMClassifier, Learner, check_learner
 from icscm.exceptions import IcscmError
-from icscm.validation import check_labels, check_matplotlib, check_table
+from icscm.intake import read_table
+from icscm.table import count_rows, open_frame
+from icscm.validation import check_labels, check_matplotlib
 
 if TYPE_CHECKING:
     import pandas
@@ -102,11 +103,11 @@ def leave_one_environment_out(estimator: Learner, X: Any, y: Any, environments: 
     ['A2 > 0 and A1 > 0', 'A1 > 0 and A2 > 0', 'A1 > 0 and A2 > 0']
     """
     check_learner(estimator)
-    table = check_table(clone(estimator), X, reset=True)
-    codes, classes = check_labels(y, len(table))
-    numbers, labels = encode_environments(environments, len(table))
+    rows = read_table(clone(estimator), X).rows
+    n_rows = count_rows(rows)
+    codes, classes = check_labels(y, n_rows)
+    numbers, labels = encode_environments(environments, n_rows)
     _check_enough(estimator, labels)
-    rows = X if nw.dependencies.is_into_dataframe(X) else table
     samples = _Samples(rows, classes[codes], numbers)
     return Transfer(
         tuple(_hold_out(clone(estimator), samples, labels, number) for number in range(len(labels)))
@@ -127,7 +128,7 @@ class _Samples(NamedTuple):
 
 def _select_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
     """Rows of a frame of any kind, which keeps its names and types."""
-    return nw.from_native(frame, eager_only=True)[rows].to_native()
+    return open_frame(frame)[rows].to_native()
 
 
 def _check_enough(estimator: Learner, labels: tuple[Any, ...]) -> None:

@@ -42,8 +42,21 @@ def whole_or_nothing(fit: Fit) -> Fit:
     return cast(Fit, fit_whole)
 
 
-def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
-    """X as a finite numeric array; sets or checks the number and names of its columns."""
+class HoldsTextError(IcscmError):
+    """Text where numbers were expected."""
+
+
+class RoundedError(IcscmError):
+    """Whole numbers that would not survive beside floats."""
+
+
+def check_table(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Array:
+    """X as a finite numeric array; sets or checks the number and names of its columns.
+
+    With `allow_missing` values may be missing, and are NaN.
+    """
     _check_column_types(X)
     try:
         table: Array = validate_data(
@@ -53,11 +66,12 @@ def check_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
         if "string" not in str(error):
             raise
         columns = _find_text_columns(np.asarray(X, dtype=object))
-        raise IcscmError(
+        raise HoldsTextError(
             f"X holds text in {columns}; encode it as numbers or leave it out"
         ) from None
     table = _to_supported_dtype(table, X)
-    _check_finite(table, getattr(estimator, "feature_names_in_", None))
+    names = getattr(estimator, "feature_names_in_", None)
+    _check_finite(table, names, allow_missing=allow_missing)
     return table
 
 
@@ -230,6 +244,14 @@ MAJORITY: Allowed = (
     "a number above 0.5 and at most 1",
     lambda value: _is_real(value) and 0.5 < value <= 1,
 )
+NAMES_OR_ALL: Allowed = (
+    "None, 'all' or a list of columns",
+    lambda value: (
+        value is None
+        or value == "all"
+        or (isinstance(value, Sequence) and not isinstance(value, str))
+    ),
+)
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 N_JOBS: Allowed = (
     "None, or a whole number other than 0",
@@ -279,7 +301,7 @@ def _check_column_types(X: Any) -> None:
         if not (dtype.is_numeric() or dtype == nw.Boolean)
     ]
     if wrong:
-        raise IcscmError(
+        raise HoldsTextError(
             f"X has columns that are neither numbers nor booleans: {_list(wrong, quote=False)}; "
             "encode them as numbers or leave them out"
         )
@@ -332,21 +354,22 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
     large = [j for j in positions if np.abs(table[:, j]).max(initial=0) > 2**53]
     if large:
-        raise IcscmError(
+        raise RoundedError(
             f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "
             f"{_list([frame.columns[j] for j in large])}, which would be rounded beside columns of "
             "floats; rescale them, or give all columns as integers"
         )
 
 
-def _check_finite(table: Array, names: Sequence[str] | None) -> None:
+def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:
     # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
     with np.errstate(over="ignore", invalid="ignore"):
         if table.dtype.kind != "f" or np.isfinite(np.sum(table)):
             return
-    bad = np.flatnonzero([not np.isfinite(table[:, j]).all() for j in range(table.shape[1])])
+    is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
+    bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
     if len(bad):
-        has_nan = bool(np.isnan(table[:, bad]).any())
+        has_nan = not allow_missing and bool(np.isnan(table[:, bad]).any())
         columns = [j if names is None else names[j] for j in bad.tolist()]
         raise IcscmError(
             f"X contains {'NaN' if has_nan else 'infinity'} in {_plural(len(bad), 'column')} "

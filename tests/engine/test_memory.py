@@ -1,15 +1,18 @@
 """The source over an array counts what is there, whatever store a column lands in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import _constants
+from icscm.columns import LevelBins, code_array
 from icscm.engine import binning as binning_module
 from icscm.engine import encoding, stores
 from icscm.engine.binning import choose_edges
-from icscm.engine.counts import Cut
+from icscm.engine.counts import MISSINGNESS, Cut
 from icscm.engine.memory import make_memory_source
 from icscm.testing import LiteralSource, check_count_source
 
@@ -17,11 +20,14 @@ from icscm.testing import LiteralSource, check_count_source
 def make_literal(source, X, labels, environments):
     """The slow source with the same thresholds."""
     binning = source.candidates
-    codes = np.column_stack(
-        [np.searchsorted(binning.find_edges(j), X[:, j]) for j in range(X.shape[1])]
-    )
+    columns = []
+    for j in range(X.shape[1]):
+        codes = np.searchsorted(binning.find_edges(j), X[:, j])
+        if binning.has_missing[j]:
+            codes = np.where(np.isnan(X[:, j]), 0, codes + 1)
+        columns.append(codes)
     return LiteralSource(
-        codes,
+        np.column_stack(columns),
         labels,
         environments,
         binning,
@@ -38,17 +44,27 @@ def countable(draw):
     widths = draw(st.lists(st.sampled_from([1, 2, 5, 400]), min_size=1, max_size=6))
     X = np.column_stack([rng.integers(0, width, n_rows) for width in widths])
     X = X.astype(draw(st.sampled_from([np.float64, np.int64])))
+    levels = {}
+    if draw(st.booleans()):
+        X = X.astype(np.float64)
+        for j in range(len(widths)):
+            if rng.random() < 0.5:  # a category: all numbers up to its greatest are levels
+                _, X[:, j] = np.unique(X[:, j], return_inverse=True)
+                levels[j] = LevelBins(tuple(f"v{k}" for k in range(int(X[:, j].max()) + 1)))
+            X[rng.random(n_rows) < rng.choice([0, 0.3, 0.95]), j] = np.nan
     labels = rng.integers(0, 2, n_rows)
     environments = rng.integers(0, n_environments, n_rows)
-    return X, labels, environments, tuple(range(n_environments)), rng
+    table = replace(code_array(X), levels=levels)
+    return table, labels, environments, tuple(range(n_environments)), rng
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(countable(), st.sampled_from([1, 3, 50, None]))
 def test_counts_equal_literal_counts(table, max_thresholds):
-    X, labels, environments, environment_labels, rng = table
+    coded, labels, environments, environment_labels, rng = table
+    X = coded.values
     source = make_memory_source(
-        X,
+        coded,
         labels,
         environments,
         environment_labels=environment_labels,
@@ -63,10 +79,11 @@ def test_counts_equal_literal_counts(table, max_thresholds):
 def draw_cuts(source, rng):
     binning = source.candidates
     cuts = [
-        Cut(j, int(rng.integers(len(binning.find_edges(j)))), bool(rng.integers(2)))
+        Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
         for j in range(binning.n_features)
         if len(binning.find_edges(j))
     ]
+    cuts += [Cut(j, MISSINGNESS, False, True) for j in np.flatnonzero(binning.has_missing)]
     return [cuts[i] for i in rng.permutation(len(cuts))[:4]]
 
 

@@ -35,13 +35,16 @@ def _popcount(typingctx, word):
 
 
 @njit(cache=True, nogil=True)
-def hash_rows(X, salt, start, stop, out):
+def hash_rows(X, columns, salt, start, stop, out):
     """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
     for i in range(start, stop):
         total = np.uint64(0)
-        for j in range(X.shape[1]):
-            # + 0.0 makes -0.0 and 0.0 the same bits
-            bits = np.float64(X[i, j] + 0.0).view(np.uint64)
+        for j in columns:
+            # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
+            value = X[i, j] + 0.0
+            if value != value:
+                value = np.inf
+            bits = np.float64(value).view(np.uint64)
             bits = (bits ^ salt[j]) * _MULTIPLIER
             total += bits ^ (bits >> _HALF)
         out[i] = total
@@ -113,11 +116,12 @@ def _search_edges(values, edges, n_edges, codes):
 
 @njit(cache=True, nogil=True)
 def _has_surprise(values, edges, n_edges, highest, codes):
-    """Whether any value is neither one of the edges nor the highest."""
+    """Whether any value is neither one of the edges nor the highest; missing ones are neither."""
     n_surprises = 0
     for i in range(values.shape[0]):
         is_edge = (codes[i] < n_edges) & (values[i] == edges[codes[i]])
-        n_surprises += (not is_edge) & (values[i] != highest)
+        is_value = values[i] == values[i]
+        n_surprises += (not is_edge) & (values[i] != highest) & is_value
     return n_surprises > 0
 
 
@@ -173,7 +177,7 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
             n_surprises = 0
             for i in range(start, stop):
                 value = X[i, column]
-                n_surprises += (value != edge[k]) & (value != highest[k])
+                n_surprises += (value != edge[k]) & (value != highest[k]) & (value == value)
                 bit = bit_position[i]
                 is_above = np.uint64(value > edge[k])
                 out[bit >> _WORD_SHIFT] |= is_above << np.uint64(bit & _BIT_MASK)

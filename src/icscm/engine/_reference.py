@@ -14,9 +14,10 @@ Array = NDArray[Any]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def hash_rows(X: Array, salt: Array, start: int, stop: int, out: Array) -> None:
-    bits = (X[start:stop].astype(np.float64) + 0.0).view(np.uint64)
-    bits = (bits ^ salt) * _MULTIPLIER
+def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out: Array) -> None:
+    values = X[start:stop, columns].astype(np.float64) + 0.0
+    values[np.isnan(values)] = np.inf
+    bits = (values.view(np.uint64) ^ salt[columns]) * _MULTIPLIER
     out[start:stop] = (bits ^ (bits >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
 
 
@@ -39,8 +40,10 @@ def code_columns(
     for k, column in enumerate(columns):
         values = X[:, column]
         own_edges = table.edges[k, : table.n_edges[k]]
-        codes[k, position] = np.searchsorted(own_edges, values, side="left")
-        if known[k] and not np.isin(values, np.append(own_edges, highest[k])).all():
+        is_missing = np.isnan(values)
+        codes[k, position] = np.where(is_missing, 0, np.searchsorted(own_edges, values, "left"))
+        expected = is_missing | np.isin(values, np.append(own_edges, highest[k]))
+        if known[k] and not expected.all():
             surprised[k] = True
 
 
@@ -59,7 +62,7 @@ def pack_columns(
         bits = np.zeros(words.shape[1] * 64, dtype=np.uint8)
         bits[bit_position] = values > edge[k]
         words[k] = np.packbits(bits, bitorder="little").view(np.uint64)
-        if known[k] and not np.isin(values, [edge[k], highest[k]]).all():
+        if known[k] and not (np.isnan(values) | np.isin(values, [edge[k], highest[k]])).all():
             surprised[k] = True
 
 

@@ -4,11 +4,15 @@ A feature with few distinct values is cut at each of them; one with many at quan
 values, each an observed value. In a table of more than `QUANTILE_SAMPLE` rows the quantiles
 come from a sample of that size. Rows enter it by a hash of their content, so that the
 sample, and with it the model, depends neither on the order of the rows nor on how they are
-cut into pieces.
+cut into pieces. Only columns of numbers count for it.
+
+A category has a bin for each of its levels; rare ones share one. Where values are missing, they
+have the first bin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import QUANTILE_SAMPLE
+from icscm.columns import CodedTable, LevelBins
 from icscm.engine import _kernels
-from icscm.engine.counts import BinnedRule, Cut
+from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns, split_evenly
-from icscm.rules import ThresholdRule
+from icscm.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 
 Array = NDArray[Any]
 
@@ -41,12 +46,17 @@ class Binning:
         threshold      t0      t1      t2
         bin         0  |   1   |   2   |  3
                    x <= t0           x > t2
+
+    The thresholds of a category lie between the numbers of its levels. Where a feature
+    `has_missing`, the missing values are bin 0 and all others one further.
     """
 
     names: tuple[str, ...] | None
     edges: Array
     offsets: NDArray[np.int64]
     sampled: bool
+    has_missing: NDArray[np.bool_]
+    levels: Mapping[int, LevelBins]
 
     @property
     def n_features(self) -> int:
@@ -56,21 +66,55 @@ class Binning:
         """The thresholds of one feature, ascending."""
         return self.edges[self.offsets[feature] : self.offsets[feature + 1]]
 
-    def make_rule(self, cut: Cut) -> ThresholdRule:
-        threshold = self.edges[self.offsets[cut.feature] + cut.cut].item()
+    def find_layout(self, feature: int) -> Layout:
+        return find_layout(feature, self.levels, self.has_missing)
+
+    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        n_edges = self.offsets[features + 1] - self.offsets[features]
+        counts: NDArray[np.int64] = n_edges + 1 + self.has_missing[features]
+        return counts
+
+    def make_rule(self, cut: Cut) -> Rule:
         name = None if self.names is None else self.names[cut.feature]
-        return ThresholdRule(cut.feature, name, threshold, above=not cut.below)
+        if cut.cut == MISSINGNESS:
+            return MissingRule(cut.feature, name, is_missing=not cut.negated)
+        missing = cut.missing if self.has_missing[cut.feature] else None
+        bins = self.levels.get(cut.feature)
+        if bins is not None:
+            levels, is_pool = bins.find_levels(cut.cut), cut.cut == len(bins.levels)
+            return CategoryRule(cut.feature, name, levels, not cut.negated, is_pool, missing)
+        threshold = self.find_edges(cut.feature)[cut.cut].item()
+        return ThresholdRule(cut.feature, name, threshold, not cut.negated, missing)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
-        n_bins = len(self.find_edges(cut.feature)) + 1
-        return BinnedRule(cut.feature, (np.arange(n_bins) <= cut.cut) == cut.below)
+        values = np.arange(len(self.find_edges(cut.feature)) + 1)
+        if cut.cut == MISSINGNESS:
+            satisfied = np.full(len(values), cut.negated)
+        elif cut.feature in self.levels:
+            satisfied = (values == cut.cut) != cut.negated
+        else:
+            satisfied = (values > cut.cut) != cut.negated
+        if self.has_missing[cut.feature]:
+            satisfied = np.append(cut.missing, satisfied)
+        return BinnedRule(cut.feature, satisfied)
+
+
+def find_layout(
+    feature: int, levels: Mapping[int, LevelBins], has_missing: NDArray[np.bool_]
+) -> Layout:
+    """How the bins of one feature are to be read."""
+    bins = levels.get(feature)
+    is_pair = bins is not None and bins.n_bins == 2
+    return Layout(bins is not None, is_pair, bool(has_missing[feature]))
 
 
 @dataclass(frozen=True)
 class ColumnPlan:
     """Thresholds for some columns from a look at some rows, to be confirmed while coding.
 
-    `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`.
+    `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`. In a
+    column with missing values a threshold of minus infinity comes first, which all values but the
+    missing ones exceed.
     """
 
     columns: NDArray[np.int64]
@@ -84,16 +128,22 @@ class ColumnPlan:
         return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
 
 
-def make_binning(edges: list[Array], names: tuple[str, ...] | None, sampled: bool) -> Binning:
-    """All thresholds in one array."""
+def make_binning(edges: list[Array], table: CodedTable, sampled: bool) -> Binning:
+    """All thresholds in one array, without those below which values are missing."""
+    has_missing = table.find_missing()
+    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in edges], out=offsets[1:])
-    return Binning(names, np.concatenate(edges), offsets, sampled)
+    return Binning(table.names, np.concatenate(edges), offsets, sampled, has_missing, table.levels)
 
 
-def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp]:
-    """The `QUANTILE_SAMPLE` rows whose values place the quantiles."""
-    hashes = _hash_rows(X, n_threads)
+def sample_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.intp]:
+    """The `QUANTILE_SAMPLE` rows whose values place the quantiles; only `columns` matter."""
+    return choose_sample(hash_rows(X, columns, n_threads))
+
+
+def choose_sample(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The rows of the sample, from a hash of each row's content."""
     ordered = np.sort(hashes)
     if (ordered[1:] == ordered[:-1]).any():
         hashes = _tell_copies_apart(hashes)
@@ -101,21 +151,23 @@ def sample_rows(X: Array, n_threads: int) -> NDArray[np.intp]:
     return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
 
 
-def _hash_rows(X: Array, n_threads: int) -> NDArray[np.uint64]:
+def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.uint64]:
     """A hash of each row's values, the same for integers and for floats of equal value."""
     hashes = np.zeros(len(X), dtype=np.uint64)
     for number, values in enumerate(_split_exactly(X)):
         rng = np.random.default_rng((_SAMPLE_SEED, number))
         salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
-        hashes += _hash_floats(values, salt, n_threads)
+        hashes += _hash_floats(values, columns, salt, n_threads)
     return hashes
 
 
-def _hash_floats(X: Array, salt: NDArray[np.uint64], n_threads: int) -> NDArray[np.uint64]:
+def _hash_floats(
+    X: Array, columns: NDArray[np.int64], salt: NDArray[np.uint64], n_threads: int
+) -> NDArray[np.uint64]:
     hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
-        _kernels.hash_rows(X, salt, rows.start, rows.stop, hashes)
+        _kernels.hash_rows(X, columns, salt, rows.start, rows.stop, hashes)
 
     run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
     return hashes
@@ -152,16 +204,18 @@ def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def plan_columns(
     X: Array,
     columns: NDArray[np.int64],
+    has_missing: NDArray[np.bool_],
     rows: NDArray[np.intp] | slice,
     max_thresholds: int | None,
     n_threads: int,
 ) -> ColumnPlan:
-    """Choose the thresholds of some columns from some rows."""
+    """Choose the thresholds of some columns from some rows; `has_missing` is of all columns."""
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
     def plan_group(part: slice) -> list[tuple[Array, bool, Any]]:
-        return _plan_group(_read_columns(X, rows, columns[part]), max_thresholds)
+        values = _read_columns(X, rows, columns[part])
+        return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
     planned = [column for group in groups for column in group]
@@ -183,8 +237,50 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.
     return np.ascontiguousarray(X[np.ix_(rows, columns)].T)
 
 
-def _plan_group(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:
+def plan_levels(table: CodedTable, columns: NDArray[np.int64]) -> ColumnPlan:
+    """Categories: a bin for each level, whatever the rows hold."""
+    has_missing = table.find_missing()
+    counts = [table.levels[int(j)].n_bins for j in columns]
+    edges = [np.arange(n - 1, dtype=table.values.dtype) for n in counts]
+    return ColumnPlan(
+        columns,
+        [
+            _put_missing_first(each) if has_missing[j] else each
+            for j, each in zip(columns, edges, strict=True)
+        ],
+        known=np.zeros(len(columns), dtype=np.bool_),
+        highest=np.array(counts, dtype=table.values.dtype) - 1,
+    )
+
+
+def _put_missing_first(edges: Array) -> Array:
+    return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
+
+
+def _plan_group(
+    columns: Array, has_missing: NDArray[np.bool_], max_thresholds: int | None
+) -> list[tuple[Array, bool, Any]]:
     """(edges, known, highest) of each row of `columns`."""
+    planned = iter(_plan_whole(columns[~has_missing], max_thresholds))
+    return [
+        _plan_missing(column, max_thresholds) if is_missing else next(planned)
+        for column, is_missing in zip(columns, has_missing, strict=True)
+    ]
+
+
+def _plan_missing(column: Array, max_thresholds: int | None) -> tuple[Array, bool, Any]:
+    """(edges, known, highest) of a column with missing values."""
+    values = np.sort(column[~np.isnan(column)])
+    if len(values) == 0:
+        return _put_missing_first(values), True, np.nan
+    edges, known = choose_edges(values, max_thresholds)
+    return _put_missing_first(edges), known, values[-1]
+
+
+def _plan_whole(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:
+    """(edges, known, highest) of each row of `columns`, none of them with missing values."""
+    if len(columns) == 0:
+        return []
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
     two_valued = np.empty(len(columns), dtype=np.bool_)
     _kernels.find_extremes(columns, lowest, highest, two_valued)

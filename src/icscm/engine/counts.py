@@ -17,26 +17,55 @@ from icscm.rules import Rule
 CountArray = NDArray[np.int64]
 
 
+class Layout(NamedTuple):
+    """How the bins of a feature are to be read.
+
+    layout                     bins                                  rules
+    Layout()                   values up to t0 | up to t1 | above    x > t0, x <= t0, ...
+    Layout(nominal=True)       level a | level b | level c           x == a, x != a, ...
+    Layout(is_pair=True, ..)   level a | level b                     x == a, x == b
+    Layout(has_missing=True)   missing | the bins as above           with missing on either side
+    """
+
+    nominal: bool = False
+    is_pair: bool = False
+    has_missing: bool = False
+
+
+ORDERED = Layout()
+
+
 @dataclass(frozen=True)
 class CountCube:
     """Samples still in play for a block of features, by (feature, bin, label, environment).
 
-    Features with fewer bins than the block's widest have zeros in their last bins.
+    All features of a block have the same layout. Those with fewer bins than the block's widest
+    have zeros in their last bins.
     """
 
     features: NDArray[np.int64]
     counts: CountArray
+    layout: Layout = ORDERED
+
+
+# The `cut` of the rules `x is missing` and, negated, `x is present`.
+MISSINGNESS = -1
 
 
 class Cut(NamedTuple):
-    """A candidate rule by its place: after bin `cut` of `feature`, true above it or up to it.
+    """A candidate rule by its place in the cube.
 
-    Cuts compare in the order that breaks ties: feature, threshold, `>` before `<=`.
+    `cut` numbers the thresholds or the levels of the feature: `x > t`, negated `x <= t`, or
+    `x == v`, negated `x != v`. `missing` is the rule's truth for a missing value.
+
+    Cuts compare in the order that breaks ties: feature, threshold, `>` before `<=`, missing
+    values false before true.
     """
 
     feature: int
     cut: int
-    below: bool
+    negated: bool
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +99,14 @@ class CandidateMap(Protocol):
     def make_rule(self, cut: Cut) -> Rule: ...
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule: ...
+
+    def find_layout(self, feature: int) -> Layout:
+        """How the bins of one feature are to be read."""
+        ...
+
+    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of bins of each of some features, that of missing values included."""
+        ...
 
 
 class CountSource(Protocol):

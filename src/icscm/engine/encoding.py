@@ -16,9 +16,19 @@ from icscm._constants import (
     MIN_THREADED_CELLS,
     QUANTILE_SAMPLE,
 )
+from icscm.columns import CodedTable
 from icscm.engine import _kernels
 from icscm.engine._kernels import SearchTable
-from icscm.engine.binning import Binning, ColumnPlan, make_binning, plan_columns, sample_rows
+from icscm.engine.binning import (
+    Binning,
+    ColumnPlan,
+    find_layout,
+    make_binning,
+    plan_columns,
+    plan_levels,
+    sample_rows,
+)
+from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_tasks, split_columns
@@ -31,37 +41,43 @@ _CONSTANT_CELLS = 2**20
 
 
 def encode(
-    X: Array,
+    table: CodedTable,
     position: NDArray[np.uint32],
     rows: Rows,
     *,
-    names: tuple[str, ...] | None,
     max_thresholds: int | None,
     n_threads: int,
 ) -> tuple[Binning, list[Store]]:
-    """Choose thresholds for the columns of X and store each in the fewest bits that hold it.
+    """Choose thresholds for the columns and store each in the fewest bits that hold it.
 
-    Each look settles some columns and leaves the others to the next, which sees more rows. A
-    column of few values is settled when all rows confirm, while they are coded, that it has no
-    others; one of many values when the look's quantiles are those we want. Which rows the
-    first look sees makes no difference to the outcome.
+    Categories come as they are. For the others, each look settles some columns and leaves the
+    rest to the next, which sees more rows. A column of few values is settled when all rows
+    confirm, while they are coded, that it has no others; one of many values when the look's
+    quantiles are those we want. Which rows the first look sees makes no difference to the
+    outcome.
     """
+    X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    coder = _Coder(X, position, rows, n_threads)
-    edges: list[Array] = [X[:0, 0]] * X.shape[1]
-    is_sampled = False
-    left = np.arange(X.shape[1])
-    for look in _list_looks(X, max_thresholds, n_threads):
-        plan = plan_columns(X, left, look.find_rows(), look.max_thresholds, n_threads)
-        ready = plan if look.settles_many else plan.select(plan.known)
-        surprises = coder.code(ready)
-        for column, column_edges in zip(ready.columns, ready.edges, strict=True):
+    coder = _Coder(table, position, rows, n_threads)
+    edges: list[Array] = [np.empty(0, X.dtype)] * X.shape[1]
+
+    def code(plan: ColumnPlan) -> Columns:
+        for column, column_edges in zip(plan.columns, plan.edges, strict=True):
             edges[column] = column_edges
-        is_sampled |= look.is_sample and not plan.known.all()
-        left = np.union1d(np.setdiff1d(left, ready.columns), surprises)
+        return coder.code(plan)
+
+    code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
+    is_sampled = False
+    left = numbers = table.find_numbers()
+    has_missing = table.find_missing()
+    for look in _list_looks(X, numbers, max_thresholds, n_threads):
         if len(left) == 0:
             break
-    return make_binning(edges, names, is_sampled), coder.stores
+        plan = plan_columns(X, left, has_missing, look.find_rows(), look.max_thresholds, n_threads)
+        ready = plan if look.settles_many else plan.select(plan.known)
+        is_sampled |= look.is_sample and not plan.known.all()
+        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
+    return make_binning(edges, table, is_sampled), coder.stores
 
 
 class _Look(NamedTuple):
@@ -73,22 +89,30 @@ class _Look(NamedTuple):
     is_sample: bool
 
 
-def _list_looks(X: Array, max_thresholds: int | None, n_threads: int) -> Iterator[_Look]:
+def _list_looks(
+    X: Array, numbers: Columns, max_thresholds: int | None, n_threads: int
+) -> Iterator[_Look]:
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to look at
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
         yield _Look(lambda: slice(None, None, step), few, settles_many=False, is_sample=False)
     # more thresholds than a byte can tell apart want more than a sample
     if len(X) > QUANTILE_SAMPLE and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
-        yield _Look(lambda: sample_rows(X, n_threads), max_thresholds, True, is_sample=True)
+        yield _Look(
+            lambda: sample_rows(X, numbers, n_threads), max_thresholds, True, is_sample=True
+        )
     yield _Look(lambda: slice(None), max_thresholds, settles_many=True, is_sample=False)
 
 
 class _Coder:
     """Turns planned columns into stores; tells which were not as planned."""
 
-    def __init__(self, X: Array, position: NDArray[np.uint32], rows: Rows, n_threads: int) -> None:
-        self._X = X
+    def __init__(
+        self, table: CodedTable, position: NDArray[np.uint32], rows: Rows, n_threads: int
+    ) -> None:
+        self._X = table.values
+        self._has_missing = table.find_missing()
+        self._levels = table.levels
         self._position = position
         self._rows = rows
         self._n_threads = n_threads
@@ -96,16 +120,25 @@ class _Coder:
 
     def code(self, plan: ColumnPlan) -> Columns:
         """Store the columns; return those that hold values which the plan did not know of."""
+        if not self._levels and not self._has_missing.any():
+            return np.concatenate(self._code_alike(plan, ORDERED))
+        layouts = [find_layout(j, self._levels, self._has_missing) for j in plan.columns.tolist()]
+        surprises = [plan.columns[:0]]
+        for layout in sorted(set(layouts)):
+            alike = plan.select(np.array([each == layout for each in layouts], dtype=np.bool_))
+            surprises += self._code_alike(alike, layout)
+        return np.concatenate(surprises)
+
+    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> list[Columns]:
+        """Columns of one layout, each in the narrowest kind of store."""
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
         is_narrow = (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)
-        return np.concatenate(
-            (
-                self._code_singly(plan.select(n_bins > MAX_NARROW_BINS)),
-                self._check_constant(plan.select(n_bins == 1)),
-                self._pack(plan.select(n_bins == 2)),
-                self._code(plan.select(is_narrow)),
-            )
-        )
+        return [
+            self._code_singly(plan.select(n_bins > MAX_NARROW_BINS), layout),
+            self._check_constant(plan.select(n_bins == 1)),
+            self._pack(plan.select(n_bins == 2), layout),
+            self._code(plan.select(is_narrow), layout),
+        ]
 
     def _check_constant(self, plan: ColumnPlan) -> Columns:
         """Constant columns are not stored, but are they constant?"""
@@ -116,11 +149,11 @@ class _Coder:
             surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
         return plan.columns[surprised]
 
-    def _pack(self, plan: ColumnPlan) -> Columns:
+    def _pack(self, plan: ColumnPlan, layout: Layout) -> Columns:
         """Columns of two bins, a bit a cell."""
         if len(plan.columns) == 0:
             return plan.columns
-        store = BitStore(plan.columns, self._rows, self._n_threads)
+        store = BitStore(plan.columns, self._rows, self._n_threads, layout)
         bit_position = store.bits[self._position]
         edge = np.concatenate(plan.edges)
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
@@ -141,7 +174,7 @@ class _Coder:
         self._keep(store.select(~surprised))
         return plan.columns[surprised]
 
-    def _code(self, plan: ColumnPlan) -> Columns:
+    def _code(self, plan: ColumnPlan, layout: Layout) -> Columns:
         """Columns of up to 256 bins, a byte a cell."""
         if len(plan.columns) == 0:
             return plan.columns
@@ -166,24 +199,23 @@ class _Coder:
             codes = codes[~surprised]
         n_bins = int(table.n_edges.max()) + 1
         columns = plan.columns[~surprised]
-        self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads))
+        self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads, layout))
         return plan.columns[surprised]
 
-    def _code_singly(self, plan: ColumnPlan) -> Columns:
+    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> Columns:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
             values = self._X[:, column]
-            codes = np.searchsorted(edges, values, side="left").astype(
-                np.min_scalar_type(len(edges))
-            )
+            is_missing = values != values
+            codes = np.where(is_missing, 0, np.searchsorted(edges, values, side="left"))
             levels = np.append(edges, plan.highest[k])
-            surprised[k] = plan.known[k] and (levels[codes] != values).any()
+            surprised[k] = plan.known[k] and ((levels[codes] != values) & ~is_missing).any()
             if not surprised[k]:
-                ordered = np.empty((1, len(codes)), dtype=codes.dtype)
+                ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
                 ordered[0, self._position] = codes
-                one = np.array([column])
-                self._keep(CodeStore(one, ordered, len(edges) + 1, self._rows, self._n_threads))
+                one, n_bins = np.array([column]), len(edges) + 1
+                self._keep(CodeStore(one, ordered, n_bins, self._rows, self._n_threads, layout))
         return plan.columns[surprised]
 
     def _run(self, function: Callable[[slice], None], n_columns: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import CODE_DTYPE, QUANTILE_SAMPLE
+from icscm.columns import CodedTable, code_array
 from icscm.engine.binning import Binning
 from icscm.engine.counts import BinnedRule, CountArray, CountCube, PatternTable
 from icscm.engine.encoding import encode
@@ -99,27 +100,26 @@ class MemorySource:
 
 
 def make_memory_source(
-    X: Array,
+    X: Array | CodedTable,
     labels: Array,
     environments: Array,
     *,
     classes: Sequence[Any] = (0, 1),
     environment_labels: Sequence[Any],
-    names: tuple[str, ...] | None = None,
     max_thresholds: int | None = 50,
     n_jobs: int | None = None,
 ) -> MemorySource:
-    """Bin a finite numeric array and make it countable.
+    """Bin a table and make it countable.
 
-    For each row of X, `labels` holds 0 or 1 and `environments` a position in
-    `environment_labels`.
+    An array holds finite numbers, and NaN where one is missing. For each row of X, `labels` holds
+    0 or 1 and `environments` a position in `environment_labels`.
     """
+    table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))
     binning, stores = encode(
-        X,
+        table,
         position,
         rows,
-        names=names,
         max_thresholds=max_thresholds,
         n_threads=count_threads(n_jobs),
     )

@@ -22,7 +22,7 @@ from icscm._constants import (
     WORD_DTYPE,
 )
 from icscm.engine import _kernels
-from icscm.engine.counts import CountArray, CountCube
+from icscm.engine.counts import CountArray, CountCube, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.threads import run_tasks, split_evenly
 
@@ -55,9 +55,16 @@ class CodeStore:
     """Columns as bin numbers: one row of `codes` per feature, `n_bins` bins at the most."""
 
     def __init__(
-        self, features: NDArray[np.int64], codes: Array, n_bins: int, rows: Rows, n_threads: int
+        self,
+        features: NDArray[np.int64],
+        codes: Array,
+        n_bins: int,
+        rows: Rows,
+        n_threads: int,
+        layout: Layout,
     ) -> None:
         self.features = features
+        self._layout = layout
         self._codes = codes
         self._n_bins = n_bins
         self._n_threads = n_threads
@@ -74,7 +81,9 @@ class CodeStore:
         self._in_play = in_play
 
     def restrict(self, rows: Rows) -> CodeStore:
-        return CodeStore(self.features, self._codes, self._n_bins, rows, self._n_threads)
+        return CodeStore(
+            self.features, self._codes, self._n_bins, rows, self._n_threads, self._layout
+        )
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
@@ -84,7 +93,8 @@ class CodeStore:
             len(self.features), -(-len(self.features) * n_cells // BLOCK_CELLS)
         ):
             segments = self._count(block) if kept is None else kept[block]
-            yield CountCube(self.features[block], _by_label_and_environment(segments))
+            counts = _by_label_and_environment(segments)
+            yield CountCube(self.features[block], counts, self._layout)
 
     def _update_cube(self) -> CountArray:
         """The cube of all features: subtract those that left, or count those that stay.
@@ -128,8 +138,11 @@ class BitStore:
     word_bounds    0                           2               3
     """
 
-    def __init__(self, features: NDArray[np.int64], rows: Rows, n_threads: int) -> None:
+    def __init__(
+        self, features: NDArray[np.int64], rows: Rows, n_threads: int, layout: Layout
+    ) -> None:
         self.features = features
+        self._layout = layout
         self._n_threads = n_threads
         sizes = np.diff(rows.bounds)
         self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
@@ -170,7 +183,8 @@ class BitStore:
         for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
             ones = self._count_ones(block)
             segments = np.stack((self._n_in_play - ones, ones), axis=1)
-            yield CountCube(self.features[block], _by_label_and_environment(segments))
+            counts = _by_label_and_environment(segments)
+            yield CountCube(self.features[block], counts, self._layout)
 
     def _count_ones(self, block: slice) -> CountArray:
         words = self.words[block]
