@@ -77,9 +77,8 @@ class CodedTable:
         return none if self.has_missing is None else self.has_missing
 
     def find_numbers(self) -> NDArray[np.int64]:
-        """The columns of numbers that are not left out."""
-        others = {*self.levels, *self.left_out}
-        return np.array([j for j in range(self.n_columns) if j not in others], dtype=np.int64)
+        """The columns of numbers, those left out included."""
+        return np.setdiff1d(np.arange(self.n_columns), np.array([*self.levels], dtype=np.int64))
 
     def list_types(self) -> tuple[str, ...]:
         """What each column is: "number", "category" or "left_out"."""

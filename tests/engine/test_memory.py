@@ -149,6 +149,19 @@ class TestSample:
             max_thresholds=max_thresholds,
         )
 
+    def test_rare_values_that_the_sample_missed(self):
+        """Few values are all cut at; of many the sample's, its greatest included."""
+        rng = np.random.default_rng(0)
+        few = (rng.random(5000) < 0.5).astype(float)
+        few[:3] = [5, 6, 7]
+        many = np.zeros(5000)
+        many[:60] = np.arange(60)
+        source = self.make(np.column_stack((few, many, rng.random(5000))))
+        assert source.candidates.find_edges(0).tolist() == [0, 1, 5, 6]
+        edges = source.candidates.find_edges(1).tolist()
+        assert edges[0] == 0
+        assert len(edges) < 20
+
     def test_order_of_rows_does_not_matter(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(5000, 6))

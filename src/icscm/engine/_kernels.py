@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 from numba.core import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload, register_jitable
 
 from icscm._constants import ROW_BLOCK, SHORT_SEGMENT
 
@@ -22,6 +22,9 @@ _HALF = np.uint64(32)
 _ONE = np.uint64(1)
 _WORD_SHIFT = np.uint32(6)
 _BIT_MASK = np.uint32(63)
+# Whole numbers beyond this are not all held by float64.
+_LARGEST_EXACT = 2**53
+_LOW_BITS = 0xFFFF
 
 
 @intrinsic
@@ -34,19 +37,49 @@ def _popcount(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
+@register_jitable
+def _mix(bits):
+    bits = bits * _MULTIPLIER
+    return bits ^ (bits >> _HALF)
+
+
+def _clear_low_bits(value):
+    """A large whole number without the bits that float64 may not hold; a float as it is."""
+
+
+def _hash_low_bits(value, salt):
+    """A hash of the bits that `_clear_low_bits` clears; 0 for a float."""
+
+
+@overload(_clear_low_bits)
+def _overload_clear_low_bits(value):
+    if isinstance(value, types.Integer):
+        return lambda value: value - (value & _LOW_BITS)
+    return lambda value: value
+
+
+@overload(_hash_low_bits)
+def _overload_hash_low_bits(value, salt):
+    if isinstance(value, types.Integer):
+        return lambda value, salt: _mix(np.uint64(value & _LOW_BITS) ^ ~salt)
+    return lambda value, salt: np.uint64(0)  # noqa: ARG005 (both must take the same)
+
+
 @njit(cache=True, nogil=True)
 def hash_rows(X, columns, salt, start, stop, out):
     """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
     for i in range(start, stop):
         total = np.uint64(0)
         for j in columns:
+            value = X[i, j]
+            if value > _LARGEST_EXACT or value < -_LARGEST_EXACT:
+                total += _hash_low_bits(value, salt[j])
+                value = _clear_low_bits(value)
             # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
-            value = X[i, j] + 0.0
-            if value != value:
-                value = np.inf
-            bits = np.float64(value).view(np.uint64)
-            bits = (bits ^ salt[j]) * _MULTIPLIER
-            total += bits ^ (bits >> _HALF)
+            number = value + 0.0
+            if number != number:
+                number = np.inf
+            total += _mix(np.float64(number).view(np.uint64) ^ salt[j])
         out[i] = total
 
 

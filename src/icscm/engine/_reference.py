@@ -15,10 +15,23 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out: Array) -> None:
-    values = X[start:stop, columns].astype(np.float64) + 0.0
-    values[np.isnan(values)] = np.inf
-    bits = (values.view(np.uint64) ^ salt[columns]) * _MULTIPLIER
-    out[start:stop] = (bits ^ (bits >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+    values = X[start:stop, columns]
+    hashes = np.zeros(values.shape, dtype=np.uint64)
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # narrower ones are exact
+        is_large = (values > 2**53) | (values < -(2**53))
+        low = np.where(is_large, values & values.dtype.type(0xFFFF), 0).astype(np.uint64)
+        hashes += np.where(is_large, _mix(low ^ ~salt[columns]), np.uint64(0))
+        values = values - low.astype(values.dtype)
+    numbers = values.astype(np.float64) + 0.0
+    numbers[np.isnan(numbers)] = np.inf
+    hashes += _mix(numbers.view(np.uint64) ^ salt[columns])
+    out[start:stop] = hashes.sum(axis=1, dtype=np.uint64)
+
+
+def _mix(bits: Array) -> Array:
+    bits = bits * _MULTIPLIER
+    mixed: Array = bits ^ (bits >> np.uint64(32))
+    return mixed
 
 
 def find_extremes(columns: Array, lowest: Array, highest: Array, two_valued: Array) -> None:

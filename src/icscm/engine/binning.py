@@ -13,7 +13,7 @@ have the first bin.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,16 @@ class ColumnPlan:
         edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
         return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
 
+    def cut_unknown_as(self, sample: ColumnPlan, max_thresholds: int | None) -> ColumnPlan:
+        """This plan, from all rows, with the sample's thresholds for columns of many values."""
+        at = {int(column): k for k, column in enumerate(sample.columns)}
+        edges = list(self.edges)
+        for k, column in enumerate(self.columns.tolist()):
+            if not self.known[k]:
+                found = sample.edges[at[column]], sample.highest[at[column]]
+                edges[k] = extend_edges(*found, self.highest[k], max_thresholds)
+        return replace(self, edges=edges)
+
 
 def make_binning(edges: list[Array], table: CodedTable, sampled: bool) -> Binning:
     """All thresholds in one array, without those below which values are missing."""
@@ -153,17 +163,8 @@ def choose_sample(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.uint64]:
     """A hash of each row's values, the same for integers and for floats of equal value."""
-    hashes = np.zeros(len(X), dtype=np.uint64)
-    for number, values in enumerate(_split_exactly(X)):
-        rng = np.random.default_rng((_SAMPLE_SEED, number))
-        salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
-        hashes += _hash_floats(values, columns, salt, n_threads)
-    return hashes
-
-
-def _hash_floats(
-    X: Array, columns: NDArray[np.int64], salt: NDArray[np.uint64], n_threads: int
-) -> NDArray[np.uint64]:
+    rng = np.random.default_rng((_SAMPLE_SEED, 0))
+    salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
     hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
@@ -171,17 +172,6 @@ def _hash_floats(
 
     run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
     return hashes
-
-
-def _split_exactly(X: Array) -> list[Array]:
-    """X, or two parts of integers that float64 cannot hold: what it rounds to, and the rest."""
-    if X.dtype.kind == "f" or X.dtype.itemsize < 8:
-        return [X]
-    limit = 2**53
-    if X.max(initial=0) <= limit and (X.dtype.kind == "u" or X.min(initial=0) >= -limit):
-        return [X]
-    low_bits = X & X.dtype.type(0xFFFF)
-    return [X - low_bits, low_bits]
 
 
 def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -309,3 +299,20 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, boo
     # the greatest value cuts nothing off; the one below it stands in where it was picked
     picks = np.minimum(ordered[ranks], distinct[-2])
     return np.unique(picks), False
+
+
+def extend_edges(
+    edges: Array, sample_highest: Any, highest: Any, max_thresholds: int | None
+) -> Array:
+    """A sample's thresholds where it held few values and the column holds many.
+
+    The sample's highest value is no longer the column's, so it cuts something off.
+
+    >>> extend_edges(np.array([0.0]), 2.0, 9.0, max_thresholds=50)
+    array([0., 2.])
+    """
+    if sample_highest != sample_highest or sample_highest >= highest:  # NaN: nothing but missing
+        return edges
+    n_missing = int(len(edges) > 0 and edges[0] == -np.inf)
+    most = None if max_thresholds is None else max_thresholds + n_missing
+    return np.append(edges, sample_highest).astype(edges.dtype)[:most]

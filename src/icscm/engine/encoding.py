@@ -54,7 +54,7 @@ def encode(
     rest to the next, which sees more rows. A column of few values is settled when all rows
     confirm, while they are coded, that it has no others; one of many values when the look's
     quantiles are those we want. Which rows the first look sees makes no difference to the
-    outcome.
+    outcome: columns of few values are cut at each of them, all others as the sample says.
     """
     X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
@@ -67,15 +67,20 @@ def encode(
         return coder.code(plan)
 
     code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
+    sample: ColumnPlan | None = None
     is_sampled = False
-    left = numbers = table.find_numbers()
-    has_missing = table.find_missing()
+    numbers, has_missing = table.find_numbers(), table.find_missing()
+    left = np.setdiff1d(numbers, np.array([*table.left_out], dtype=np.int64))
     for look in _list_looks(X, numbers, max_thresholds, n_threads):
         if len(left) == 0:
             break
         plan = plan_columns(X, left, has_missing, look.find_rows(), look.max_thresholds, n_threads)
+        if look.is_sample:
+            sample = plan
+        elif sample is not None:
+            plan = plan.cut_unknown_as(sample, max_thresholds)
         ready = plan if look.settles_many else plan.select(plan.known)
-        is_sampled |= look.is_sample and not plan.known.all()
+        is_sampled |= sample is not None and not plan.known.all()
         left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
     return make_binning(edges, table, is_sampled), coder.stores
 

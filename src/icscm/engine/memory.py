@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from icscm._constants import CODE_DTYPE, QUANTILE_SAMPLE
 from icscm.columns import CodedTable, code_array
-from icscm.engine.binning import Binning
-from icscm.engine.counts import BinnedRule, CountArray, CountCube, PatternTable
+from icscm.engine.counts import BinnedRule, CandidateMap, CountArray, CountCube, PatternTable
 from icscm.engine.encoding import encode
 from icscm.engine.patterns import count_patterns
 from icscm.engine.rows import Rows, sort_rows
@@ -20,7 +19,7 @@ from icscm.engine.threads import count_threads
 
 Array = NDArray[Any]
 
-_SAMPLED = (
+SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
     "rows, picked by a hash of their content."
 )
@@ -31,17 +30,18 @@ class MemorySource:
 
     def __init__(
         self,
-        binning: Binning,
+        candidates: CandidateMap,
         stores: Sequence[Store],
         rows: Rows,
         position: NDArray[np.uint32],
         classes: Sequence[Any],
         environments: Sequence[Any],
+        notes: Sequence[str] = (),
     ) -> None:
-        self.candidates = binning
+        self.candidates = candidates
         self.classes = classes
         self.environments = environments
-        self.notes = [_SAMPLED] if binning.sampled else []
+        self.notes = notes
         self._stores = stores
         self._position = position
         self._all_rows = rows
@@ -58,7 +58,13 @@ class MemorySource:
         taken, _ = self._all_rows.split(~self._all_rows.take(wanted))
         stores = [store.restrict(taken) for store in self._stores]
         return MemorySource(
-            self.candidates, stores, taken, self._position, self.classes, self.environments
+            self.candidates,
+            stores,
+            taken,
+            self._position,
+            self.classes,
+            self.environments,
+            self.notes,
         )
 
     def count_totals(self) -> CountArray:
@@ -123,4 +129,5 @@ def make_memory_source(
         max_thresholds=max_thresholds,
         n_threads=count_threads(n_jobs),
     )
-    return MemorySource(binning, stores, rows, position, classes, environment_labels)
+    notes = [SAMPLED] if binning.sampled else []
+    return MemorySource(binning, stores, rows, position, classes, environment_labels, notes)

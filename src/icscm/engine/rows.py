@@ -38,7 +38,9 @@ class Rows:
 
     def split(self, settled: NDArray[np.bool_]) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are settled."""
-        n_settled = np.concatenate(([0], np.cumsum(settled)))[self.bounds]
+        n_settled = np.zeros_like(self.bounds)
+        parts = zip(self.bounds[:-1], self.bounds[1:], strict=True)
+        np.cumsum([np.count_nonzero(settled[a:b]) for a, b in parts], out=n_settled[1:])
         index = np.arange(len(self), dtype=ROW_DTYPE) if self.index is None else self.index
         return Rows(index[~settled], self.bounds - n_settled), Rows(index[settled], n_settled)
 
