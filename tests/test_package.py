@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_the_second_process_does_not_compile(tmp_path):
 
 
 def test_demo():
-    done = CliRunner().invoke(main, ["demo"])
+    done = CliRunner().invoke(main, ["demo", "--no-report"])
     assert done.exit_code == 0, done.output
     assert "ICSCM A1 > 0 and A2 > 0" in done.output
     assert "A1 ✓ parent, A2 ✓ parent" in done.output
@@ -111,3 +112,20 @@ def test_the_readme_commands_exist():
     assert targets == ["demo", "test"]
     for target in targets:
         assert f"\n{target}:" in makefile
+
+
+def test_a_newcomers_walk_through_the_readme(tmp_path):
+    """Every command of the README, one after the other in an empty folder."""
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines()]
+    ours = [shlex.split(line, comments=True) for line in commands if not line.startswith("make ")]
+    assert len(ours) >= 8
+    for words in ours:
+        assert words[0] == "icscm"
+        done = subprocess.run(
+            [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (words, done.stderr)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"model.json", "model.sql", "report.html", "predictions.csv", "visits.csv"} <= made
+    assert b"A1" in (tmp_path / "model.sql").read_bytes()

@@ -15,6 +15,7 @@ from icscm.datasets import make_conjunction
 from icscm.engine import encoding, stores
 from icscm.environments import encode_environments
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.rules import ThresholdRule
 from icscm.stats.independence import ChiSquaredTest, exceeds
 from slow_learner import learn_slowly
 from test_search import assert_same, fit_quietly
@@ -248,3 +249,19 @@ def test_warnings_point_at_the_caller():
         SCMClassifier().fit(np.ones((40, 1)), data.y)
     assert {warning.filename for warning in caught} == {__file__}
     assert len({warning.category for warning in caught}) >= 3
+
+
+def test_missing_whole_numbers_are_not_huge():
+    """Whole numbers with one missing, beside text, were refused as beyond 2**53."""
+    table = pd.DataFrame(
+        {"a": pd.array([1, None, 3] * 20, dtype="Int64"), "b": ["x", "y", "x"] * 20}
+    )
+    fitted = SCMClassifier().fit(table, [0, 1, 0] * 19 + [1, 1, 0])
+    assert fitted.feature_types_ == ("number", "category")
+
+
+def test_thresholds_are_not_rounded_to_the_type_of_the_values():
+    """`0.1 > t` on float32 values compared with t rounded to float32, and was false for 0.1."""
+    rule = ThresholdRule(0, None, 0.1, above=True)
+    values = np.array([[0.1]], dtype=np.float32)
+    assert rule.mask(values).tolist() == rule.mask(values.astype(np.float64)).tolist() == [True]

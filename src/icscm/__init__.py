@@ -13,6 +13,8 @@ _HOMES = {
     "InvariantCausalPrediction": "icscm.icp",
     "Conjunction": "icscm.models",
     "Disjunction": "icscm.models",
+    "load": "icscm.saved",
+    "SavedModel": "icscm.saved",
     "stability_selection": "icscm.stability",
     "leave_one_environment_out": "icscm.transfer",
     "datasets": "icscm.datasets",
@@ -24,8 +26,10 @@ __all__ = [
     "ICSCMClassifier",
     "InvariantCausalPrediction",
     "SCMClassifier",
+    "SavedModel",
     "datasets",
     "leave_one_environment_out",
+    "load",
     "stability_selection",
 ]
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from icscm.estimators import ICSCMClassifier, SCMClassifier
     from icscm.icp import InvariantCausalPrediction
     from icscm.models import Conjunction, Disjunction
+    from icscm.saved import SavedModel, load
     from icscm.stability import stability_selection
     from icscm.transfer import leave_one_environment_out
 

@@ -77,7 +77,8 @@ def warn_of_sparse(source: CountSource) -> None:
     totals = source.count_totals().T.tolist()
     for environment, (negatives, positives) in zip(source.environments, totals, strict=True):
         if negatives + positives < SPARSE_ENVIRONMENT:
-            complaints.append(f"{environment!r} holds only {negatives + positives} samples")
+            n = negatives + positives
+            complaints.append(f"{environment!r} holds only {n} sample{'s' * (n != 1)}")
         elif 0 in (negatives, positives):
             absent = source.classes[0 if negatives == 0 else 1]
             complaints.append(f"{environment!r} holds no sample of class {absent!r}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from icscm.engine.memory import MemorySource, make_memory_source
 from icscm.environments import check_several, encode_environments, warn_of_sparse
 from icscm.exceptions import (
     IcscmError,
+    LeftOutWarning,
     NoEnvironmentsWarning,
     NothingFoundWarning,
     TooLittleDataWarning,
@@ -53,6 +55,11 @@ from icscm.validation import (
     whole_number,
     whole_or_nothing,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from icscm.report.render import Report
 
 Array = NDArray[Any]
 
@@ -140,6 +147,47 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the model as a JSON file that `icscm.load` reads; over another with `force`."""
+        from icscm.saved import make_saved_model
+
+        make_saved_model(self).save(path, force=force)
+
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        environments: Any = None,
+        *,
+        data_name: str | None = None,
+        alphas: Iterable[float] | None = (),
+    ) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        With the data it was fitted on, and environments, it also shows how the model depends on
+        alpha, at one more search for each level: some 20 unless `alphas` names others. None turns
+        this off.
+        """
+        from icscm.report.render import make_report
+        from icscm.sensitivity import DEFAULT_ALPHAS, compute_alpha_path
+
+        check_is_fitted(self, "model_")
+        path = None
+        if X is not None and environments is not None and isinstance(self, ICSCMClassifier):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LeftOutWarning)  # `fit` has said it
+                source = clone(self)._make_source(X, y, environments)
+            levels = DEFAULT_ALPHAS if alphas is not None and not tuple(alphas) else alphas
+            path = compute_alpha_path(self, source, levels)
+        return make_report(self, data_name=data_name, left_out=self.left_out_, alpha_path=path)
+
+    def plot(self) -> Figure:
+        """The tree of the rules and the label's rate in each leaf, by environment."""
+        from icscm.report.figures import draw_model
+
+        check_is_fitted(self, "model_")
+        return draw_model(self)
 
     def _make_source(
         self, X: Any, y: Any, environments: Any, sample_weight: Any = None

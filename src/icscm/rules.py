@@ -69,7 +69,9 @@ class ThresholdRule:
 
     def mask(self, X: Any) -> BoolArray:
         values, missing = _read_numbers(read_column(X, self.column, self.name), self)
-        above: BoolArray = values > self.threshold
+        # as float64: else NumPy rounds the threshold to the narrower type of the values
+        narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
+        above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
         return _settle_missing(above if self.above else ~above, missing, self)
 
     def negate(self) -> ThresholdRule:

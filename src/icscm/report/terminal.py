@@ -5,22 +5,29 @@ Names come from users, so every cell is `Text`: nothing in it is read as markup.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
+from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.models import LeafCounts, RuleSet
-from icscm.rules import format_number
+from icscm.rules import escape_controls, format_name, format_number
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict
-from icscm.trace import Look, Refusal, Trace
+from icscm.trace import REFUSALS, Look, Refusal, Trace
 
 if TYPE_CHECKING:
+    from icscm.checkup import CheckUp, Giveaway
     from icscm.datasets import DatasetInfo
+    from icscm.workflow import PChoice
 
 # `trace.REFUSALS` in few words.
 _WHY = {"dependent": "label shifts between environments", "small": "too few samples"}
+
+# Headings of columns that hold words, not numbers.
+_PROSE = ("why", "accepted")
 
 # Conclusions under the heading "invariant?".
 _BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell"}
@@ -72,29 +79,237 @@ def make_rate_table(
     With verdicts also whether that is invariant.
     """
     table = _make_table(
-        "leaf", "predicts", *(f"environment {environment}" for environment in environments)
+        "leaf", "predicts", *(f"environment {as_text(environment)}" for environment in environments)
     )
     if verdicts:
         table.add_column("invariant?")
-    settled = [rule if model.settles_when else rule.negate() for rule in model.rules]
-    leaves = [("else " if i else "") + str(rule) for i, rule in enumerate(settled)]
-    for number, (text, counts) in enumerate(zip([*leaves, "else"], model.leaves, strict=True)):
-        is_positive = model.settles_when == (number < len(model.rules))
+    for number, (text, counts) in enumerate(zip(list_leaves(model), model.leaves, strict=True)):
         conclusion = [_BRIEFLY[verdict.conclusion] for verdict in verdicts[number : number + 1]]
-        predicts = "positive" if is_positive else "negative"
+        predicts = "positive" if is_positive(model, number) else "negative"
         _add_row(table, text, predicts, *format_rates(counts), *conclusion)
     return table
+
+
+def list_leaves(model: RuleSet) -> list[str]:
+    """Each leaf by the rule that settles it; the last is what none settles."""
+    if not model.rules:
+        return ["all samples"]
+    settled = [rule if model.settles_when else rule.negate() for rule in model.rules]
+    return [*(("else " if i else "") + str(rule) for i, rule in enumerate(settled)), "else"]
+
+
+def is_positive(model: RuleSet, leaf: int) -> bool:
+    """Whether the model predicts the positive class in a leaf."""
+    return model.settles_when == (leaf < len(model.rules))
+
+
+def make_range_table(
+    model: RuleSet, environments: Sequence[object], verdicts: Sequence[Verdict] = ()
+) -> Table:
+    """As `make_rate_table` for many environments: those of lowest and highest rate.
+
+    An environment with hardly a sample in a leaf has a rate of 0 or 1 by chance, and is passed
+    over where there are others.
+    """
+    table = _make_table("leaf", "predicts", "samples", "lowest rate", "highest rate")
+    if verdicts:
+        table.add_column("invariant?")
+    for number, (text, counts) in enumerate(zip(list_leaves(model), model.leaves, strict=True)):
+        rates = format_rates(counts)
+        order = _sort_by_rate(counts)
+        ends = [f"{rates[k]}\n{as_text(environments[k])}" for k in (order[0], order[-1])]
+        conclusion = [_BRIEFLY[verdict.conclusion] for verdict in verdicts[number : number + 1]]
+        predicts = "positive" if is_positive(model, number) else "negative"
+        _add_row(table, text, predicts, f"{count_samples(counts):,}", *ends, *conclusion)
+    return table
+
+
+def _sort_by_rate(counts: LeafCounts) -> list[int]:
+    """Environments by the share of positive labels, those with few samples left out."""
+    sizes = [negatives + positives for negatives, positives in zip(*counts, strict=True)]
+    enough = [k for k, n in enumerate(sizes) if n >= SPARSE_ENVIRONMENT]
+    if len(enough) < 2:
+        enough = [k for k, n in enumerate(sizes) if n] or [0]
+    return sorted(enough, key=lambda k: counts[1][k] / max(sizes[k], 1))
+
+
+def make_leaf_detail(
+    counts: LeafCounts, environments: Sequence[object], most: int | None = None
+) -> Table:
+    """One leaf, an environment a line, the largest first; `most` limits the lines."""
+    table = _make_number_table("environment", "samples", "positive", "rate")
+    sizes = [negatives + positives for negatives, positives in zip(*counts, strict=True)]
+    for k in sorted(range(len(sizes)), key=lambda k: -sizes[k])[:most]:
+        rate = f"{counts[1][k] / sizes[k]:.1%}" if sizes[k] else "-"
+        _add_row(table, as_text(environments[k]), f"{sizes[k]:,}", f"{counts[1][k]:,}", rate)
+    return table
+
+
+def describe_errors(model: RuleSet, environments: Sequence[object]) -> str:
+    """Share of training samples predicted wrongly: of all, and where it is worst and best."""
+    wrong, total = count_errors(model)
+    text = f"{sum(wrong) / max(sum(total), 1):.1%} of {sum(total):,} training samples"
+    if len(environments) < 2:
+        return text
+    least = min(SPARSE_ENVIRONMENT, max(total))
+    enough = [k for k in range(len(total)) if total[k] >= least]
+    worst = max(enough, key=lambda k: wrong[k] / total[k])
+    best = min(enough, key=lambda k: wrong[k] / total[k])
+    return (
+        f"{text}; worst in environment {as_text(environments[worst])}, "
+        f"{wrong[worst] / total[worst]:.1%} of {total[worst]:,}, best in "
+        f"{as_text(environments[best])}, {wrong[best] / total[best]:.1%} of {total[best]:,}"
+    )
+
+
+def count_errors(model: RuleSet) -> tuple[list[int], list[int]]:
+    """Training samples predicted wrongly, and all, in each environment."""
+    n_environments = len(model.leaves[0][0])
+    wrong, total = [0] * n_environments, [0] * n_environments
+    for number, (negatives, positives) in enumerate(model.leaves):
+        mistaken = negatives if is_positive(model, number) else positives
+        for k in range(n_environments):
+            wrong[k] += mistaken[k]
+            total[k] += negatives[k] + positives[k]
+    return wrong, total
+
+
+def describe_guess(model: RuleSet) -> str:
+    """What the error is to be held against: that of always guessing the more frequent label."""
+    negatives = sum(sum(leaf[0]) for leaf in model.leaves)
+    positives = sum(sum(leaf[1]) for leaf in model.leaves)
+    label = "positive" if positives > negatives else "negative"
+    n_wrong = min(negatives, positives)
+    text = f"always guessing {label} would be wrong for {n_wrong / (negatives + positives):.1%}"
+    return text if n_wrong >= sum(count_errors(model)[0]) else f"{text}, less than the rule"
+
+
+def make_nearest_table(trace: Trace) -> Table:
+    """Refused candidates that came nearest to being allowed."""
+    table = _make_number_table("nearest candidate", "settles", "p leaf", "why")
+    for refusal in trace.nearest:
+        candidate = refusal.candidate
+        _add_row(
+            table,
+            str(candidate.rule),
+            f"{count_samples(candidate.leaf):,}",
+            format_p(candidate.p_value),
+            _explain(refusal),
+        )
+    return table
+
+
+def make_set_table(trace: Trace, most: int = 5) -> Table:
+    """The sets of the exhaustive search that came nearest to being accepted, or were."""
+    table = _make_table("p", "set of features", "accepted")
+    for test in sorted(trace.sets, key=lambda test: -test.p_value)[:most]:
+        names = ", ".join(format_name(feature) for feature in test.features) or "(none)"
+        _add_row(table, format_p(test.p_value), names, "yes" if test.accepted else "no")
+    return table
+
+
+def describe_refusals(trace: Trace) -> str:
+    """How many candidates the last look refused, and why, as a sentence; empty without one."""
+    look = trace.last_look
+    if look is None or not look.n_candidates:
+        return ""
+    reasons = [f"{n:,} because {REFUSALS[reason]}" for reason, n in look.n_refused.items() if n]
+    n_refused = sum(look.n_refused.values())
+    if not reasons:
+        return ""
+    return f"Of {look.n_candidates:,} candidates it refused {n_refused:,}: {'; '.join(reasons)}."
+
+
+def make_p_table(choice: PChoice) -> Table:
+    """What cross-validation found for each p."""
+    table = _make_table("p", "error in cross-validation")
+    for p, error in zip(choice.p_values, choice.errors, strict=True):
+        mark = "  <- chosen" if p == choice.best else ""
+        _add_row(table, format_number(p), f"{error:.2%}{mark}")
+    return table
+
+
+def make_fact_table(facts: Sequence[tuple[str, str]]) -> Table:
+    """What is what: a word and its explanation a line."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in facts:
+        _add_row(table, name, text)
+    return table
+
+
+def make_environment_table(found: CheckUp, most: int | None = None) -> Table:
+    """The environments before fitting, the largest first; `most` limits the lines."""
+    table = _make_number_table(
+        "environment", "rows", "positive", "95 % interval", "missing", "would see"
+    )
+    ranked = sorted(found.environments, key=lambda each: -each.n_rows)
+    for each in ranked[:most]:
+        low, high = each.rate_interval
+        _add_row(
+            table,
+            as_text(each.label),
+            f"{each.n_rows:,}",
+            f"{each.rate:.1%}",
+            f"{low:.1%} - {high:.1%}",
+            f"{each.missing:.1%}",
+            format_difference(each.detectable),
+        )
+    return table
+
+
+def make_giveaway_table(giveaways: Sequence[Giveaway]) -> Table:
+    """Columns by what they tell of the environment."""
+    table = _make_number_table("column", "by its values", "by being missing")
+    for each in giveaways:
+        by_missing = "-" if each.missingness is None else f"{each.missingness:.2f}"
+        values = "copy of it" if each.is_copy else f"{each.values:.2f}"
+        _add_row(table, format_name(each.column), values, by_missing)
+    return table
+
+
+def format_difference(difference: float | None) -> str:
+    """A difference of rates, in points.
+
+    >>> format_difference(0.0312), format_difference(None)
+    ('3.1 points', 'none')
+    """
+    return "none" if difference is None else f"{difference * 100:.1f} points"
+
+
+def count(n: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def as_text(value: object) -> str:
+    """Something a user named, as text that can do nothing to a terminal."""
+    return escape_controls(str(value))
 
 
 def describe_verdicts(verdicts: Sequence[Verdict], margin: float) -> str:
     """How far apart the rates may still be, and what would have been seen, as sentences."""
     highest = max((v.difference_interval[1] for v in verdicts if v.difference_interval), default=1)
-    seen = [1.0 if v.detectable is None else v.detectable for v in verdicts]
+    meaning = f"Invariant: shown to differ by at most {margin:.1%} between environments."
+    if any(v.detectable is None for v in verdicts):
+        return f"{meaning} In some leaf no difference, however large, would have been seen."
+    seen = max((v.detectable or 0.0 for v in verdicts), default=1.0)
     return (
-        f"Invariant: shown to differ by at most {margin:.1%} between environments. In no leaf "
-        f"do the data allow more than {highest:.1%}; in each the test would likely have seen "
-        f"{max(seen, default=1.0):.1%}."
+        f"{meaning} In no leaf do the data allow more than {highest:.1%}; in each the test would "
+        f"likely have seen {seen:.1%}."
     )
+
+
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
+    """How many leaves are invariant, are not, or cannot be told."""
+    counted = Counter(verdict.conclusion for verdict in verdicts)
+    order = (INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA)
+    return ", ".join(f"{counted[each]} {each}" for each in order if counted[each])
 
 
 def make_dataset_table(infos: Sequence[DatasetInfo]) -> Table:
@@ -110,7 +325,9 @@ def make_dataset_table(infos: Sequence[DatasetInfo]) -> Table:
 def describe_pruning(trace: Trace) -> str:
     """What pruning removed, as a sentence."""
     removed = [
-        f"{test.feature} (p {format_p(test.p_value)})" for test in trace.pruning if test.removed
+        f"{format_name(test.feature)} (p {format_p(test.p_value)})"
+        for test in trace.pruning
+        if test.removed
     ]
     if not removed:
         return "Pruning removed nothing."
@@ -163,10 +380,19 @@ def _list_looks(trace: Trace) -> Iterator[tuple[int, Look]]:
 
 def _make_table(first: str, second: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(Text(first))
+    table.add_column(Text(first), overflow="fold")
     table.add_column(Text(second), overflow="fold")
     for name in others:
-        table.add_column(Text(name), justify="left" if name == "why" else "right")
+        table.add_column(Text(name), justify="left" if name in _PROSE else "right")
+    return table
+
+
+def _make_number_table(first: str, *others: str) -> Table:
+    """A name in the first column, numbers in the others."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(Text(first), overflow="fold")
+    for name in others:
+        table.add_column(Text(name), justify="left" if name in _PROSE else "right")
     return table
 
 

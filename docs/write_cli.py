@@ -1,0 +1,49 @@
+"""Write docs/cli.md from the commands' own --help.
+
+    python docs/write_cli.py
+
+A test fails when the page is out of date.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icscm.cli import main
+
+PAGE = Path(__file__).parent / "cli.md"
+WIDTH = 80
+INTRODUCTION = """# The command line
+
+What `icscm --help` and `icscm COMMAND --help` say. This page is written by `docs/write_cli.py`.
+
+Results go to standard output, messages to standard error. An error is one line, with exit status
+2. Files are written whole or not at all, and never over an existing one without `--force`. In text
+files spaces around names and values are no part of them; a column is read as numbers, booleans
+(`true`, `false`) or dates (`2020-01-31`) where all its values are, and as text otherwise. Whole
+numbers with a leading 0 are text: the 0 is part of the code. Dates are left out of rules.
+"""
+
+
+def make_help(command: click.Command, name: str, parent: click.Context | None = None) -> str:
+    """A command's help as the terminal shows it, at a fixed width."""
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    settings.setdefault("help_option_names", ["-h", "--help"])
+    with click.Context(command, info_name=name, parent=parent, **settings) as context:
+        return command.get_help(context)
+
+
+def make_page() -> str:
+    """The whole page."""
+    context = click.Context(main, info_name="icscm")
+    sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n"]
+    for name in main.list_commands(context):
+        text = make_help(main.commands[name], name, context)
+        sections.append(f"## icscm {name}\n\n```text\n{text}\n```\n")
+    return "\n".join(sections)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_page(), encoding="utf-8")

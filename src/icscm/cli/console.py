@@ -1,0 +1,100 @@
+"""What commands print: results on standard output, messages on standard error."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from icscm.rules import escape_controls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console, RenderableType
+
+
+def print_line(text: str) -> None:
+    """One message on standard error: a single line, folded at words on a terminal only."""
+    import click
+
+    line = escape_controls(" ".join(text.split()))
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
+    click.echo(line, err=True)
+
+
+def make_console() -> Console:
+    """Standard output. Text is never read as markup unless it is ours."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def print_heading(console: Console, text: str) -> None:
+    """A heading with an empty line before it."""
+    console.print()
+    console.print(text, style="bold underline")
+
+
+def print_note(console: Console, text: str) -> None:
+    """What explains a table."""
+    console.print(text, style="dim")
+
+
+def print_written(console: Console, path: Path, more: str = "") -> None:
+    """Which file was written; its name stays on one line, to be copied."""
+    console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
+
+
+def print_all(console: Console, *parts: RenderableType) -> None:
+    """Several things, one below the other."""
+    for part in parts:
+        console.print(part)
+
+
+class Progress:
+    """Tells on standard error what is being done.
+
+    On a terminal a line that moves while it lasts; otherwise one plain line each, or nothing
+    when told to be quiet.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+
+    @contextmanager
+    def stage(self, text: str) -> Iterator[None]:
+        """While something without countable parts is done."""
+        if self.quiet or not sys.stderr.isatty():
+            self._say(text)
+            yield
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(stderr=True).status(Text(f"{escape_controls(text)} ...")):
+            yield
+
+    @contextmanager
+    def count(self, text: str, total: int) -> Iterator[Callable[[], None]]:
+        """While `total` things are done; what it gives is to be called after each."""
+        if self.quiet or not sys.stderr.isatty():
+            self._say(text)
+            yield lambda: None
+            return
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress as Bar
+
+        with Bar(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(escape(escape_controls(text)), total=total)
+            yield lambda: bar.advance(task)
+
+    def _say(self, text: str) -> None:
+        if not self.quiet:
+            print_line(f"{text} ...")

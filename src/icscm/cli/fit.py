@@ -1,0 +1,367 @@
+"""`icscm fit`: from a file to a rule, a model file and a report."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from icscm.cli.console import Progress, make_console, print_note, print_written
+from icscm.cli.findings import print_fit
+from icscm.cli.group import main
+from icscm.cli.options import (
+    FILE,
+    NumberOr,
+    Numbers,
+    apply,
+    check_outputs,
+    column_options,
+    force_option,
+    quiet_option,
+    read_data,
+    reading_options,
+    take_apart,
+)
+from icscm.exceptions import (
+    IcscmError,
+    LeftOutWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+)
+
+if TYPE_CHECKING:
+    from icscm.engine.memory import MemorySource
+    from icscm.estimators import Learner
+    from icscm.report.render import Report
+    from icscm.workflow import PChoice, Samples
+
+REPORT_ENDINGS = (".html", ".md", ".json")
+
+# Options that only the invariant learner has.
+_INVARIANT_ONLY = ("alpha", "test", "stop", "no_pruning", "search", "min_samples_leaf")
+
+model_options = apply(
+    click.option(
+        "--model",
+        type=click.Choice(["icscm", "scm"]),
+        default="icscm",
+        show_default=True,
+        help="icscm: rules that hold in every environment. scm: the plain learner, untested.",
+    ),
+    click.option(
+        "--type",
+        "model_type",
+        type=click.Choice(["conjunction", "disjunction"]),
+        default="conjunction",
+        show_default=True,
+        help="Positive where all rules are true, or where any is.",
+    ),
+    click.option(
+        "--p",
+        type=click.FloatRange(0, min_open=True),
+        metavar="NUMBER",
+        default=1.0,
+        show_default=True,
+        help="Cost of a positive row that a rule wrongly settles as negative; larger is warier.",
+    ),
+    click.option(
+        "--cv",
+        type=Numbers(),
+        metavar="P1,P2,..",
+        help="Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
+    ),
+    click.option(
+        "--alpha",
+        type=NumberOr("auto", float, value="auto"),
+        metavar="NUMBER|auto",
+        default=0.05,
+        show_default=True,
+        help="Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
+    ),
+    click.option(
+        "--max-rules",
+        type=click.IntRange(1),
+        metavar="NUMBER",
+        default=10,
+        show_default=True,
+        help="Largest number of rules.",
+    ),
+    click.option(
+        "--max-thresholds",
+        type=NumberOr("none", int),
+        metavar="NUMBER|none",
+        default=50,
+        show_default=True,
+        help="Thresholds or levels tried per column; rarer levels are pooled. none: all.",
+    ),
+    click.option(
+        "--test",
+        type=click.Choice(["chi2", "g", "fisher"]),
+        default="chi2",
+        show_default=True,
+        help="Of independence of label and environment; fisher where counts are small.",
+    ),
+    click.option(
+        "--stop",
+        type=click.Choice(["independence", "coverage"]),
+        default="independence",
+        show_default=True,
+        help="End when the rest no longer depends on the environment, or only when covered.",
+    ),
+    click.option("--no-pruning", is_flag=True, help="Keep rules that invariance could do without."),
+    click.option(
+        "--search",
+        type=click.Choice(["greedy", "exhaustive"]),
+        default="greedy",
+        show_default=True,
+        help="exhaustive tests sets of rules: for few rows, best with --alpha auto.",
+    ),
+    click.option(
+        "--min-samples-leaf",
+        type=click.IntRange(1),
+        metavar="NUMBER",
+        default=1,
+        show_default=True,
+        help="Fewest rows that a rule must settle, and leave.",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["candidate", "separate", "error"]),
+        default="candidate",
+        show_default=True,
+        help="Missing values: tried on either side of each rule; only in rules 'is missing' and "
+        "'is present'; or refused.",
+    ),
+    click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMNS",
+        help="Columns to use although they look like identifiers, constants or copies: A,B, or "
+        "all. Repeatable.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        metavar="NUMBER",
+        default=0,
+        show_default=True,
+        help="Of the folds of --cv; nothing else is random.",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        metavar="NUMBER",
+        help="Threads; no effect on the result.  [default: all cores]",
+    ),
+)
+
+output_options = apply(
+    click.option(
+        "--out",
+        type=FILE,
+        metavar="FILE",
+        help="Write the model here, as JSON, for icscm predict, show and export.",
+    ),
+    click.option(
+        "--report",
+        type=FILE,
+        metavar="FILE",
+        help="Write a report here: .html (a page to read), .md or .json.",
+    ),
+    click.option(
+        "--no-alpha-path",
+        is_flag=True,
+        help="Leave the models at other alphas out of the report; saves a search for each.",
+    ),
+    force_option,
+)
+
+
+@main.command()
+@click.argument("data", type=FILE)
+@column_options(needs_environment=False)
+@output_options
+@model_options
+@reading_options
+@quiet_option
+@click.pass_context
+def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
+    """Learn a rule from a table.
+
+    Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
+    handled by the rule itself. The rule, how it was found and how it fares in each environment
+    are printed; --out keeps the model, --report a page to read and to hand on.
+
+    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file.
+
+    \b
+    Examples:
+      icscm fit heart.csv --target ill --environment hospital \\
+          --out model.json --report report.html
+      icscm fit visits.csv --target readmitted --positive '<30' \\
+          --positive '>30' --environment source --na '?' --drop id,ssn
+    """
+    _check_options(ctx, options)
+    progress, console = Progress(quiet=quiet), make_console()
+    with progress.stage(f"Reading {data}"):
+        samples = take_apart(read_data(data, options), data, options)
+    learner = make_learner(samples, options)
+    choice = _choose_p(learner, samples, options, progress)
+    with progress.stage(f"Learning from {samples.X.num_rows:,} rows"):
+        source = _fit_quietly(learner, samples)
+    print_fit(console, learner, samples, data.name, choice)
+    written = _write(learner, samples, source, data, options, progress)
+    for path in written:
+        print_written(console, path)
+    if not written:
+        print_note(console, "Nothing was written; --out keeps the model, --report the evidence.")
+
+
+def _check_options(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Raise for what cannot work, before anything is read."""
+    if options["model"] == "scm":
+        for name in _INVARIANT_ONLY:
+            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                option = f"--{name.replace('_', '-')}"
+                raise IcscmError(f"{option} is for --model icscm; the plain learner tests nothing")
+    elif options["environment"] is None:
+        raise IcscmError(
+            "name the column of the environments with --environment, or learn without them "
+            "with --model scm"
+        )
+    if options["cv"] and ctx.get_parameter_source("p") is not ParameterSource.DEFAULT:
+        raise IcscmError("--p sets p and --cv chooses it; give one of the two")
+    report = options["report"]
+    if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
+        raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
+    check_outputs([options["out"], report], force=options["force"])
+
+
+def make_learner(samples: Samples, options: dict[str, Any]) -> Learner:
+    """The learner that the options describe."""
+    from icscm.estimators import ICSCMClassifier, SCMClassifier
+
+    shared = {
+        "p": options["p"],
+        "model_type": options["model_type"],
+        "max_rules": options["max_rules"],
+        "max_thresholds": options["max_thresholds"],
+        "n_jobs": options["jobs"],
+        "missing": options["missing"],
+        "keep_columns": _find_kept(samples, options["keep"]),
+    }
+    if options["model"] == "scm":
+        return SCMClassifier(**shared)
+    return ICSCMClassifier(
+        **shared,
+        alpha=options["alpha"],
+        test=options["test"],
+        stop=options["stop"],
+        pruning=not options["no_pruning"],
+        search=options["search"],
+        min_samples_leaf=options["min_samples_leaf"],
+    )
+
+
+def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
+    from icscm.workflow import split_names
+
+    names = samples.X.column_names
+    if "all" in keep and "all" not in names:
+        return "all"
+    return [*samples.asked_for, *split_names(keep, names, "the table")] or None
+
+
+def _choose_p(
+    learner: Learner, samples: Samples, options: dict[str, Any], progress: Progress
+) -> PChoice | None:
+    """Set the learner's p by cross-validation if that is asked for."""
+    from icscm.workflow import N_FOLDS, choose_p
+
+    if not options["cv"]:
+        return None
+    with progress.count("Cross-validating p", N_FOLDS) as advance:
+        choice = choose_p(
+            learner,
+            samples.X,
+            samples.y,
+            samples.environments,
+            options["cv"],
+            seed=options["seed"],
+            on_fold=advance,
+        )
+    learner.p = choice.best
+    return choice
+
+
+def _fit_quietly(learner: Learner, samples: Samples) -> MemorySource:
+    """Fit without the warnings that are said in other words below; what was counted."""
+    from icscm.workflow import fit_source
+
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
+            warnings.simplefilter("ignore", category)
+        return fit_source(learner, samples)
+
+
+def _write(
+    learner: Learner,
+    samples: Samples,
+    source: MemorySource,
+    data: Path,
+    options: dict[str, Any],
+    progress: Progress,
+) -> list[Path]:
+    """Make all outputs, then write them."""
+    from icscm.saved import make_saved_model
+
+    out, path, force = options["out"], options["report"], options["force"]
+    report = None
+    if path is not None:
+        with progress.stage("Making the report"):
+            path_source = None if options["no_alpha_path"] else source
+            report = make_fit_report(learner, samples, data.name, path_source)
+    saved = make_saved_model(learner)
+    if report is not None:  # first, as it has more that could go wrong
+        report.save(path, force=force)
+    if out is not None:
+        settings = {**saved.settings, "table": _describe_table(samples, options)}
+        replace(saved, settings=settings).save(out, force=force)
+    return [each for each in (out, path) if each is not None]
+
+
+def _describe_table(samples: Samples, options: dict[str, Any]) -> dict[str, Any]:
+    """How the file was read, so that `icscm predict` reads others alike."""
+    return {
+        "target": samples.target,
+        "positive": [str(value) for value in samples.positive],
+        "environment": samples.environment,
+        "na": list(options["na"]),
+        "default_na": not options["no_default_na"],
+    }
+
+
+def make_fit_report(
+    learner: Learner, samples: Samples, name: str, source: MemorySource | None
+) -> Report:
+    """The report on a fitted learner, with the models along alpha if there is a source for them."""
+    from icscm.estimators import ICSCMClassifier
+    from icscm.report.render import make_report
+    from icscm.sensitivity import compute_alpha_path
+
+    path = None
+    if source is not None and isinstance(learner, ICSCMClassifier):
+        path = compute_alpha_path(learner, source)
+    return make_report(
+        learner,
+        data_name=name,
+        # the classes are True and False where values were named positive
+        target=samples.positive_text if samples.positive else samples.target,
+        environment=samples.environment,
+        left_out=learner.left_out_,
+        alpha_path=path,
+    )

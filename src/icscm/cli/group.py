@@ -1,0 +1,149 @@
+"""The command `icscm`, and how all its commands end when something is wrong."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from icscm import __version__
+from icscm.cli.console import print_line
+from icscm.exceptions import IcscmError, IcscmWarning
+
+# As shells count: 128 + SIGINT.
+_INTERRUPTED = 130
+
+
+def _debug_option() -> click.Option:
+    """A new one each time: click keeps state in options."""
+    return click.Option(
+        ["--debug"], is_flag=True, expose_value=False, help="On an error, show where it arose."
+    )
+
+
+class _Command(click.Command):
+    """A command that takes --debug after its name as well as before it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(_debug_option())
+
+
+class _OneLineErrors(click.Group):
+    """A group whose commands end in one line on standard error, never in a traceback."""
+
+    command_class = _Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are used."""
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with warnings.catch_warnings():
+            # those of this package are part of the answer, whatever Python was told about others
+            warnings.simplefilter("always", IcscmWarning)
+            warnings.showwarning = _make_printer()
+            return super().invoke(ctx)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        is_debug = "--debug" in (sys.argv[1:] if args is None else args)
+        try:
+            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except Exception as error:
+            _end(error, is_debug=is_debug)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _end(error: Exception, *, is_debug: bool) -> NoReturn:
+    if is_debug:
+        traceback.print_exception(error)
+    if isinstance(error, click.Abort):
+        print_line("Stopped.")
+        sys.exit(_INTERRUPTED)
+    print_line(f"Error: {_describe(error)}")
+    sys.exit(2)
+
+
+def _describe(error: Exception) -> str:
+    """What was wrong and what to do, on one line."""
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "icscm"
+        return f"{_end_sentence(error.format_message())} See '{command} --help'."
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, IcscmError | OSError | ValueError):
+        return str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return "out of memory; use fewer rows or columns (--only, --drop)"
+    return (
+        f"something unforeseen happened ({type(error).__name__}: {error}); run it again with "
+        "--debug and report what that shows"
+    )
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.rstrip().endswith((".", "?", "!")) else f"{text}."
+
+
+def _make_printer() -> Callable[..., None]:
+    """What shows a warning: one line, and each once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = f"Warning: {message}"
+        if text not in shown:
+            shown.add(text)
+            print_line(text)
+
+    return show
+
+
+# Of the commands in the help: as one gets to know them.
+_ORDER = (
+    "demo", "check", "fit", "show", "predict", "export", "simulate", "reproduce", "datasets",
+)  # fmt: skip
+
+
+@click.group(
+    cls=_OneLineErrors,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every command explains itself: icscm fit --help.",
+)
+@click.version_option(
+    __version__, "-V", "--version", prog_name="icscm", help="Show the version and exit."
+)
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Learn short rules that hold in every environment.
+
+    From a table collected in several environments (hospitals, countries, years), learn a rule
+    such as "age > 63 and smoker == yes" that predicts an outcome of two kinds. Rules under which
+    the outcome's rate shifts between the environments are refused.
+
+    \b
+    A first session:
+      icscm demo
+      icscm check data.csv --target ill --environment hospital
+      icscm fit data.csv --target ill --environment hospital \\
+          --out model.json --report report.html
+      icscm predict model.json new.csv --out predictions.csv
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+main.params.append(_debug_option())

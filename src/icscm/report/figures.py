@@ -1,0 +1,196 @@
+"""The model as a figure: the tree of a single branch, and beside each leaf its rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from icscm.estimators import Learner
+from icscm.report.render import clip, wrap
+from icscm.report.summary import Plain, format_share, make_summary
+from icscm.report.terminal import format_p
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+from icscm.validation import check_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_INK, _SOFT, _LINE, _ACCENT = "#1d1c1a", "#5b5852", "#d9d5cc", "#0b6170"
+
+# Environments up to this number are named beside their dots.
+_N_NAMED = 12
+# Everything is placed in inches, so that text fits its boxes whatever else is drawn.
+_TREE_WIDTH, _PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 4.6, 3.8, 1.7, 0.25, 0.6
+# Of a row: with up to three environments, more for each further one, at most.
+_ROW_HEIGHT, _PER_ENVIRONMENT, _MAX_ROW_HEIGHT = 1.0, 0.16, 2.4
+_SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
+
+
+class _Row(NamedTuple):
+    """A leaf and where it stands, in inches from the top."""
+
+    leaf: Plain
+    middle: float
+    height: float
+
+
+def draw_model(learner: Learner) -> Figure:
+    """The tree of a fitted learner, and beside each leaf the rate in every environment.
+
+    Dots are rates, lines their 95 % intervals, the upright line is the rate of all together.
+    """
+    check_matplotlib()
+    from matplotlib.figure import Figure as NewFigure
+
+    summary = make_summary(learner)
+    rows = _place_rows(summary["leaves"])
+    names = _NAMES_WIDTH if 1 < summary["asked"]["n_environments"] <= _N_NAMED else _EDGE
+    height = sum(row.height for row in rows)
+    width = _TREE_WIDTH + names + _PLOT_WIDTH + _EDGE
+    figure = NewFigure(figsize=(width, height + _FOOT + _EDGE))
+    bottom, tall = _FOOT / (height + _FOOT + _EDGE), height / (height + _FOOT + _EDGE)
+    left = (_TREE_WIDTH + names) / width
+    tree = figure.add_axes((0, bottom, _TREE_WIDTH / width, tall))
+    plot = figure.add_axes((left, bottom, _PLOT_WIDTH / width, tall))
+    _draw_tree(tree, summary, rows)
+    _draw_rates(plot, summary, rows)
+    for axes in (tree, plot):
+        axes.set_ylim(height, 0)
+    return figure
+
+
+def _place_rows(leaves: list[Plain]) -> list[_Row]:
+    n_environments = len(leaves[0]["environments"])
+    height = min(_ROW_HEIGHT + _PER_ENVIRONMENT * max(n_environments - 3, 0), _MAX_ROW_HEIGHT)
+    return [_Row(leaf, (i + 0.5) * height, height) for i, leaf in enumerate(leaves)]
+
+
+def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Any:
+    """Text as it is: a dollar in a user's name starts no formula."""
+    return axes.text(x, y, text, parse_math=False, **options)
+
+
+# --- the tree ---------------------------------------------------------------
+
+# In inches from the left: the boxes of rules, and those of leaves.
+_NODE, _NODE_WIDTH, _LEAF, _LEAF_WIDTH = 0.1, 2.3, 2.95, 1.6
+# Of a letter in a leaf's title.
+_LETTER_WIDTH = 0.087
+
+
+def _draw_tree(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
+    tree = summary["tree"]
+    axes.set_xlim(0, _TREE_WIDTH)
+    axes.axis("off")
+    trunk = _NODE + _NODE_WIDTH / 2
+    for node, row, below in zip(tree["nodes"], rows, rows[1:], strict=False):
+        half = _draw_box(axes, _NODE, row.middle, _NODE_WIDTH, wrap(f"{node['rule']}?", 190, 4))
+        _draw_arrow(axes, (_NODE + _NODE_WIDTH, row.middle), (_LEAF, row.middle))
+        middle = (_NODE + _NODE_WIDTH + _LEAF) / 2
+        _write(axes, middle, row.middle - 0.07, tree["exit"], ha="center", **_EDGE_TEXT)
+        _draw_leaf(axes, _LEAF, row, _LEAF_WIDTH)
+        _draw_arrow(axes, (trunk, row.middle + half), (trunk, below.middle - _LEAF_HALF))
+        y = (row.middle + half + below.middle - _LEAF_HALF) / 2
+        _write(axes, trunk + 0.1, y, tree["onward"], va="center", **_EDGE_TEXT)
+    _draw_leaf(axes, _NODE, rows[-1], _NODE_WIDTH)
+
+
+_EDGE_TEXT = {"color": _SOFT, "style": "italic", "fontsize": 8.5}
+_LEAF_HALF = 0.36
+
+
+def _draw_box(axes: Axes, x: float, y: float, width: float, lines: list[str]) -> float:
+    """A rule; gives half its height."""
+    from matplotlib.patches import FancyBboxPatch
+
+    half = max(_LEAF_HALF, 0.085 * len(lines) + 0.1)
+    box = FancyBboxPatch(
+        (x + 0.05, y - half + 0.05),
+        width - 0.1,
+        2 * half - 0.1,
+        boxstyle="round,pad=0.05,rounding_size=0.06",
+        facecolor="white",
+        edgecolor=_INK,
+    )
+    axes.add_patch(box)
+    _write(axes, x + 0.12, y, "\n".join(lines), va="center", color=_INK, fontsize=9)
+    return half
+
+
+def _draw_leaf(axes: Axes, x: float, row: _Row, width: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    leaf, y = row.leaf, row.middle
+    box = FancyBboxPatch(
+        (x + 0.16, y - _LEAF_HALF + 0.16),
+        width - 0.32,
+        2 * _LEAF_HALF - 0.32,
+        boxstyle="round,pad=0.16,rounding_size=0.16",
+        facecolor=_ACCENT if leaf["is_positive"] else "white",
+        edgecolor=_ACCENT,
+    )
+    axes.add_patch(box)
+    color = "white" if leaf["is_positive"] else _INK
+    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
+    title = clip(f"{sign} {leaf['predicts']}", int((width - 0.25) / _LETTER_WIDTH))
+    _write(axes, x + 0.14, y - 0.15, title, va="center", color=color, fontsize=9, weight="bold")
+    counts = f"n = {leaf['n']:,}\nrate {format_share(leaf['rate'])}"
+    _write(axes, x + 0.14, y + 0.1, counts, va="center", color=color, fontsize=8.5)
+
+
+def _draw_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    style = {"arrowstyle": "->", "color": _SOFT, "shrinkA": 0, "shrinkB": 1, "linewidth": 1}
+    axes.annotate("", xy=end, xytext=start, arrowprops=style)
+
+
+# --- the rates --------------------------------------------------------------
+
+
+def _draw_rates(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
+    asked = summary["asked"]
+    axes.set_xlim(-0.02, 1.02)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.set_yticks([])
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_SOFT)
+    axes.grid(axis="x", color=_LINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    label = axes.set_xlabel(
+        f"rate of {clip(asked['positive'], 30)} and its 95% interval",
+        color=_SOFT,
+        fontsize=8.5,
+    )
+    label.set_parse_math(False)
+    names_shown = 1 < asked["n_environments"] <= _N_NAMED
+    for row in rows:
+        _draw_leaf_rates(axes, row, names_shown=names_shown)
+    for row in rows[:-1]:
+        axes.axhline(row.middle + row.height / 2, color=_LINE, linewidth=0.8)
+    axes.tick_params(left=False, colors=_SOFT, labelsize=8.5)
+
+
+def _draw_leaf_rates(axes: Axes, row: _Row, *, names_shown: bool) -> None:
+    """Dots from top to bottom in the order of the environments, below the leaf's verdict."""
+    leaf, top = row.leaf, row.middle - row.height / 2
+    environments = leaf["environments"]
+    _write(axes, 0.0, top + 0.15, _describe_leaf(leaf), va="center", fontsize=8.5, color=_INK)
+    first, last = top + 0.3, top + row.height - 0.1
+    if leaf["rate"] is not None:
+        axes.plot([leaf["rate"]] * 2, [first, last], color=_ACCENT, linewidth=1.2, zorder=2)
+    size, line = (4.5, 1.2) if names_shown else (3.0, 0.7)
+    for i, each in enumerate(environments):
+        y = first + (last - first) * (i + 0.5) / len(environments)
+        if each["rate"] is not None:
+            axes.plot(each["rate_interval"], [y, y], color=_SOFT, linewidth=line, zorder=2)
+            axes.plot([each["rate"]], [y], "o", color=_INK, markersize=size, zorder=3)
+        if names_shown:
+            name = clip(each["environment"], 20)
+            _write(axes, -0.06, y, name, ha="right", va="center", fontsize=8, color=_SOFT)
+
+
+def _describe_leaf(leaf: Plain) -> str:
+    if leaf["conclusion"] is None:
+        return f"leaf {leaf['number']}"
+    mark = _SYMBOLS[leaf["conclusion"]]
+    return f"leaf {leaf['number']}: {mark} {leaf['conclusion']}, p {format_p(leaf['p_value'])}"

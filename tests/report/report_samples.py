@@ -1,0 +1,64 @@
+"""Names, data and learners that the tests of reports share."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmWarning
+from icscm.sensitivity import compute_alpha_path
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"; DROP TABLE x; --',
+    "a | b `c` *d* <b> $x^2$ _e_ [l](http://x) http://evil.example www.evil.example",
+    "</script><!-- <img src=x onerror=alert(2)>",
+    "{{ 7 * 7 }} {% raw %} &lt;",
+    "W" * 300,
+    "ünï 日本語 🎉 \x1b[31m\u202eabc\nnew line",
+    "</title></style><svg onload=alert(3)>",
+]
+
+
+def fit(learner, X, y, environments=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        return learner.fit(X, y, environments=environments)
+
+
+def find_path(learner, X, y, environments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        source = type(learner)(**learner.get_params())._make_source(X, y, environments)
+    return compute_alpha_path(learner, source, **options)
+
+
+def make_noise(n_samples, n_environments, n_columns=12, seed=2):
+    """A conjunction of ten columns that no environment touches, with noise."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.random((n_samples, n_columns)).round(2))
+    X.columns = [f"column {i}" for i in range(n_columns)]
+    holds = (X.to_numpy()[:, :10] > 0.08).all(axis=1)
+    y = (holds ^ (rng.random(n_samples) < 0.05)).astype(int)
+    return X, y, rng.integers(0, n_environments, n_samples)
+
+
+def make_shifted(n_samples=3_000):
+    """Nothing is invariant: the environment acts on the label itself."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"mark": rng.integers(0, 4, n_samples), "x": rng.random(n_samples).round(1)})
+    environments = rng.integers(0, 3, n_samples)
+    return X, (rng.random(n_samples) < 0.2 + 0.25 * environments).astype(int), environments
+
+
+ZOO = {
+    "greedy": ICSCMClassifier(),
+    "coverage": ICSCMClassifier(stop="coverage", pruning=False),
+    "exhaustive": ICSCMClassifier(search="exhaustive", alpha="auto"),
+    "disjunction": ICSCMClassifier(model_type="disjunction", stop="coverage"),
+    "equivalence": ICSCMClassifier(criterion="equivalence", margin=1.5, margin_on="odds_ratio"),
+    "corrected": ICSCMClassifier(correction="holm", evidence="cumulative", test="g"),
+    "plain": SCMClassifier(),
+    "plain disjunction": SCMClassifier(model_type="disjunction", p=2.0),
+}

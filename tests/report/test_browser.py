@@ -1,0 +1,221 @@
+"""The page in a real browser."""
+
+import io
+from contextlib import contextmanager
+
+import pytest
+from PIL import Image
+from report_samples import find_path, fit, make_noise
+
+from icscm import ICSCMClassifier
+from icscm.report.render import make_report
+
+
+@pytest.fixture(scope="module")
+def hostile_file(hostile_report, tmp_path_factory):
+    return hostile_report.save(tmp_path_factory.mktemp("report") / "hostile.html")
+
+
+@contextmanager
+def open_page(browser, path, width=1280, **options):
+    """A page with a record of all that it did besides showing itself."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, **options)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.record = []
+    page.on("console", lambda message: page.record.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: page.record.append(f"error: {error}"))
+    page.on("request", lambda request: page.record.append(f"request: {request.url}"))
+    page.on("dialog", lambda dialog: (page.record.append("dialog"), dialog.dismiss()))
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+
+
+def list_shown(page):
+    return page.eval_on_selector_all(
+        "#views > .view", "views => views.filter(v => v.offsetHeight > 0).map(v => v.id)"
+    )
+
+
+def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        page.wait_for_timeout(300)
+        page.focus("#alpha")
+        for _ in range(20):
+            page.keyboard.press("ArrowLeft")
+        assert page.record == [f"request: {hostile_file.as_uri()}"]
+        assert page.locator("h1").inner_text() == "A rule that was tested in every <u>site"
+        assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
+        assert page.locator("main script:not([type='application/json'])").count() == 0
+        assert page.locator("img").count() == 0
+
+
+def test_the_keyboard_moves_the_slider_and_the_model_follows(browser, hostile_file, hostile_report):
+    path = hostile_report.to_dict()["alpha_path"]
+    model_of = [i for i, model in enumerate(path["models"]) for _ in model["levels"]]
+    alphas = [level["alpha"] for model in path["models"] for level in model["levels"]]
+    assert len(set(model_of)) > 2
+    with open_page(browser, hostile_file) as page:
+        slider = page.locator("#alpha")
+        start = alphas.index(path["own_alpha"])
+        assert slider.input_value() == str(start)
+        assert list_shown(page) == [f"view-{model_of[start]}"]
+        slider.focus()
+        page.keyboard.press("Home")
+        seen = []
+        for place, alpha in enumerate(alphas):
+            assert list_shown(page) == [f"view-{model_of[place]}"]
+            assert slider.get_attribute("aria-valuetext") == f"alpha {alpha:g}"
+            assert page.locator("#alpha-output").inner_text().startswith(f"alpha = {alpha:g}")
+            seen.append(page.locator(f"#view-{model_of[place]} h3").inner_text())
+            page.keyboard.press("ArrowRight")
+        assert len(set(seen)) == len(path["models"])
+
+
+def test_the_mouse_moves_it_as_well(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        page.locator("#alpha").click(position={"x": 4, "y": 16})
+        assert list_shown(page) == ["view-0"]
+
+
+def test_without_script_every_model_is_shown(browser, hostile_file, hostile_report):
+    with open_page(browser, hostile_file, java_script_enabled=False) as page:
+        views = page.locator("#views > .view")
+        assert views.count() == len(hostile_report.to_dict()["alpha_path"]["models"])
+        assert all(each.is_visible() for each in views.all())
+        assert not page.locator("#alpha").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_it_fits_the_screen_and_is_not_blank(width, browser, hostile_file):
+    with open_page(browser, hostile_file, width=width) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        colours = picture.convert("RGB").getcolors(maxcolors=1 << 20)
+        assert len(colours) > 50
+        assert max(n for n, _ in colours) < 0.97 * picture.width * picture.height
+
+
+def test_wide_tables_scroll_by_themselves_and_take_the_focus(browser, hostile_file):
+    with open_page(browser, hostile_file, width=320) as page:
+        regions = page.eval_on_selector_all(
+            ".scroll", "all => all.map(r => [r.tabIndex, r.scrollWidth > r.clientWidth])"
+        )
+        assert len(regions) > 4
+        assert all(index == 0 for index, _ in regions)
+        assert any(is_wide for _, is_wide in regions)
+
+
+def test_the_skip_link_comes_first_and_focus_is_seen(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        page.keyboard.press("Tab")
+        link = page.locator(".skip")
+        assert link.evaluate("each => each === document.activeElement")
+        assert link.bounding_box()["x"] >= 0
+        assert link.evaluate("each => getComputedStyle(each).outlineStyle") == "solid"
+
+
+# Contrast as WCAG defines it, of every element that holds text itself, against the nearest
+# background that is not transparent. Drawings are asked for their fill.
+FIND_CONTRASTS = """() => {
+  const power = c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const channel = c => power(c / 255);
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const ground = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const element of document.querySelectorAll("body *:not(script):not(svg *)")) {
+    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.getClientRects().length) continue;
+    const [a, b] = [light(parse(getComputedStyle(element).color)), light(ground(element))];
+    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), element.outerHTML.slice(0, 80)]);
+  }
+  const paper = light(ground(document.body));
+  for (const text of document.querySelectorAll("svg.axis text, svg.tree text:not(.positive)")) {
+    if (!text.getClientRects().length) continue;
+    const a = light(parse(getComputedStyle(text).fill));
+    found.push([(Math.max(a, paper) + 0.05) / (Math.min(a, paper) + 0.05), "svg text"]);
+  }
+  for (const text of document.querySelectorAll("svg.tree text.positive")) {
+    if (!text.getClientRects().length) continue;
+    const box = text.previousElementSibling;
+    const [a, b] = [text, box].map(e => light(parse(getComputedStyle(e).fill)));
+    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), "positive leaf"]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_enough_contrast(scheme, browser, hostile_file):
+    with open_page(browser, hostile_file, color_scheme=scheme) as page:
+        contrasts = page.evaluate(FIND_CONTRASTS)
+    assert len(contrasts) > 200
+    assert min(contrasts)[0] >= 4.5, min(contrasts)
+
+
+def test_dark_is_dark(browser, hostile_file):
+    grounds = {}
+    for scheme in ("light", "dark"):
+        with open_page(browser, hostile_file, color_scheme=scheme) as page:
+            picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
+            grounds[scheme] = picture.getpixel((5, 400))
+    assert grounds["light"] > 240
+    assert grounds["dark"] < 40
+
+
+def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostile_report):
+    with open_page(browser, hostile_file, color_scheme="dark") as page:
+        page.emulate_media(media="print")
+        n_models = len(hostile_report.to_dict()["alpha_path"]["models"])
+        assert len(list_shown(page)) == n_models
+        assert not page.locator("#alpha").is_visible()
+        assert not page.locator("nav").is_visible()
+        assert page.locator("main > section").count() == 8
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(255, 255, 255)"
+        assert len(page.pdf()) > 20_000
+
+
+def test_screen_readers_find_names_and_roles(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        assert page.get_by_role("slider", name="Level alpha").count() == 1
+        assert page.get_by_role("status").count() == 1
+        assert page.get_by_role("navigation", name="Contents").count() == 1
+        assert page.get_by_role("main").count() == 1
+        assert page.get_by_role("img", name="The rule as a tree of a single branch").count() >= 1
+        leaf = page.get_by_role("table", name="in leaf 1")
+        assert leaf.get_by_role("rowheader").count() == 6
+
+
+def test_in_a_notebook_the_frame_works_and_nothing_leaks(browser, hostile_report, tmp_path):
+    path = tmp_path / "notebook.html"
+    own = "<!DOCTYPE html><meta charset='utf-8'><link rel='icon' href='data:,'><p id='own'>own</p>"
+    path.write_text(own + hostile_report._repr_html_(), encoding="utf-8")
+    with open_page(browser, path) as page:
+        frame = page.frame_locator("iframe")
+        slider = frame.locator("#alpha")
+        slider.focus()
+        page.keyboard.press("Home")
+        assert frame.locator("#alpha-output").inner_text().startswith("alpha = 1e-06")
+        font = page.evaluate("getComputedStyle(document.getElementById('own')).fontFamily")
+        assert "system-ui" not in font
+        own_requests = [f"request: {path.as_uri()}", "request: about:srcdoc"]
+        assert [each for each in page.record if each not in own_requests] == []
+
+
+def test_many_environments_fit_as_well(browser, tmp_path):
+    X, y, environments = make_noise(4_000, 60)
+    learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10), X, y, environments)
+    report = make_report(learner, alpha_path=find_path(learner, X, y, environments, alphas=[0.01]))
+    path = report.save(tmp_path / "many.html")
+    with open_page(browser, path, width=320) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 320
+        assert page.record == [f"request: {path.as_uri()}"]

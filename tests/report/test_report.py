@@ -1,0 +1,251 @@
+"""One report as a page, as Markdown and as JSON."""
+
+import json
+import re
+from collections import Counter
+from html import unescape
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+from report_samples import HOSTILE, ZOO, find_path, fit, make_noise, make_shifted
+from sklearn.base import clone
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError
+from icscm.report.render import MAX_HTML_BYTES, escape_markdown, make_report
+from icscm.rules import escape_controls
+
+
+class Page(HTMLParser):
+    """Every tag, attribute and text of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.texts = Counter(), set(), []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes |= set(attrs)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def reports(simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learners = {name: fit(clone(each), *samples) for name, each in ZOO.items()}
+    learners["without environments"] = fit(SCMClassifier(), simulation.X, simulation.y)
+    learners["nothing found"] = fit(ICSCMClassifier(), *make_shifted())
+    return {name: make_report(learner) for name, learner in learners.items()}
+
+
+@pytest.mark.parametrize("name", [*ZOO, "without environments", "nothing found"])
+def test_every_kind_of_learner_has_a_page(name, reports):
+    report = reports[name]
+    page = report.to_html()
+    text = " ".join("".join(Page(page).texts).split())
+    summary = report.to_dict()
+    assert summary["answers"]["error"]["answer"] in text
+    assert summary["search"]["stop_text"] in text
+    for leaf in summary["leaves"]:
+        assert leaf["condition"] in text
+    for line in summary["meaning"]["does_not_say"]:
+        assert line in text
+        assert escape_markdown(line) in report.to_markdown()
+    assert json.loads(report.to_json()) == summary
+
+
+def test_the_page_is_whole_in_itself(hostile_report):
+    page = Page(hostile_report.to_html())
+    assert not page.tags.keys() & {
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "audio",
+        "video",
+        "base",
+        "form",
+    }
+    loading = {value for name, value in page.attributes if name in ("src", "href", "action")}
+    assert {value for value in loading if not value.startswith("#")} == {"data:,"}
+    assert not {name for name, _ in page.attributes if name.startswith("on") or name == "style"}
+    (policy,) = (value for _, value in page.attributes if value and "default-src" in value)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_the_style_and_script_load_nothing():
+    page = make_report(fit(SCMClassifier(), [[0], [1]] * 9, [0, 1] * 9)).to_html()
+    style, script = (
+        re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1] for tag in ("style", "script")
+    )
+    assert not re.search(r"url\(|@import|@font-face", style)
+    assert not re.search(r"fetch|XMLHttp|import|innerHTML|eval|document\.write", script)
+
+
+def test_hostile_names_are_text(hostile, hostile_report):
+    html = hostile_report.to_html()
+    page = Page(html)
+    text = "".join(page.texts)
+    assert "<script>alert(1)</script> > 0" in text
+    assert "<script>alert('data')</script>.csv" in text
+    assert "{{ 7 * 7 }} {% raw %} &lt; > 0" in text
+    assert len(re.findall("<script", html)) == len(re.findall("</script", html)) == 2
+
+
+def test_hostile_names_change_no_markup(hostile, hostile_report):
+    """The same data under harmless names that sort alike have the same elements."""
+    X, y, environments = hostile
+    tame = X.set_axis([f"column {i}" for i in range(X.shape[1])], axis="columns")
+    _, sites = np.unique(environments, return_inverse=True)
+    samples = tame, y != "<i>no</i>", sites
+    learner = fit(ICSCMClassifier(stop="coverage", pruning=False), *samples)
+    report = make_report(
+        learner, data_name="a", left_out={"b": "c"}, alpha_path=find_path(learner, *samples)
+    )
+    wanted, found = Page(report.to_html()).tags, Page(hostile_report.to_html()).tags
+    lines = "tspan"  # longer names take more lines in the drawing
+    assert {tag: n for tag, n in found.items() if tag != lines} == {
+        tag: n for tag, n in wanted.items() if tag != lines
+    }
+
+
+def test_embedded_json_is_what_the_slider_needs(hostile_report):
+    html = hostile_report.to_html()
+    (raw,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.S)
+    assert "<" not in raw
+    places = json.loads(raw)
+    path = hostile_report.to_dict()["alpha_path"]
+    assert len(places) == path["n_searches"]
+    assert {each["model"] for each in places} == set(range(len(path["models"])))
+
+
+@pytest.mark.parametrize("kind", ["commonmark", "gfm-like"])
+def test_markdown_shows_names_as_text(kind, hostile_report):
+    parser = MarkdownIt(kind, {"linkify": False}).enable("table")
+    html = parser.render(hostile_report.to_markdown())
+    allowed = {"h1", "h2", "h3", "p", "ul", "li", "strong", "blockquote"}
+    allowed |= {"table", "thead", "tbody", "tr", "th", "td"}
+    page = Page(html)
+    assert page.tags.keys() <= allowed
+    text = "".join(page.texts)
+    for name in HOSTILE[:5]:
+        assert f"{escape_controls(name)} " in text
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.S)
+    assert len(rows) > 50
+    assert not any("<td></td>" * 2 in row for row in rows)
+
+
+def test_markdown_tables_keep_their_columns(hostile_report):
+    tables = re.split(r"\n\n", hostile_report.to_markdown())
+    n_tables = 0
+    for table in tables:
+        lines = table.splitlines()
+        if len(lines) > 2 and lines[1].startswith("|-"):
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+            assert len(widths) == 1, table
+            n_tables += 1
+    assert n_tables > 10
+
+
+def test_sixty_environments_and_ten_rules_stay_small():
+    X, y, environments = make_noise(6_000, 60)
+    learner = fit(
+        ICSCMClassifier(stop="coverage", pruning=False, max_thresholds=10), X, y, environments
+    )
+    assert len(learner.model_) == 10
+    report = make_report(learner, alpha_path=find_path(learner, X, y, environments))
+    size = len(report.to_html().encode())
+    assert size < MAX_HTML_BYTES / 3
+    assert "with the most samples" not in report.to_html()
+
+
+def test_thousands_of_environments_are_cut_short_and_said_to_be():
+    X, y, environments = make_noise(9_000, 3_000)
+    report = make_report(fit(SCMClassifier(max_rules=4, max_thresholds=5), X, y, environments))
+    page = report.to_html()
+    assert len(page.encode()) < MAX_HTML_BYTES
+    n_all = report.to_dict()["asked"]["n_environments"]
+    assert n_all > 2_500
+    assert f"Shown are the 200 with the most samples of {n_all:,}" in " ".join(page.split())
+    assert len(report.to_dict()["leaves"][0]["environments"]) == n_all
+
+
+def test_absurd_names_and_numbers_of_rules_stay_below_the_limit():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (1_500, 80)))
+    X.columns = [f"{i} " + "<x&" * 3_000 for i in range(80)]
+    y, environments = rng.integers(0, 2, 1_500), rng.integers(0, 300, 1_500)
+    learner = fit(SCMClassifier(max_rules=80), X, y, [f"{k} " + "&" * 2_000 for k in environments])
+    assert len(learner.model_) > 6
+    assert len(make_report(learner).to_html().encode()) < MAX_HTML_BYTES
+
+
+@pytest.mark.parametrize("ending", [".html", ".md", ".json", ".HTML"])
+def test_save_writes_by_the_ending(ending, reports, tmp_path):
+    path = tmp_path / f"report{ending}"
+    report = reports["greedy"]
+    assert report.save(path) == path
+    texts = {".html": report.to_html(), ".md": report.to_markdown(), ".json": report.to_json()}
+    assert path.read_text(encoding="utf-8") == texts[ending.lower()]
+    with pytest.raises(IcscmError, match="exists"):
+        report.save(path)
+    report.save(str(path), force=True)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_save_refuses_other_endings_before_writing(reports, tmp_path):
+    with pytest.raises(IcscmError, match=r"as \.html, \.md or \.json; 'report\.pdf'"):
+        reports["greedy"].save(tmp_path / "report.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_same_learner_gives_the_same_page(reports):
+    assert reports["greedy"].to_html() == reports["greedy"].to_html()
+
+
+def test_to_dict_is_a_copy(reports):
+    report = reports["greedy"]
+    report.to_dict()["model"]["text"] = "changed"
+    assert report.to_dict()["model"]["text"] != "changed"
+
+
+def test_in_a_notebook_it_is_a_frame_around_the_page(hostile_report):
+    inline = hostile_report._repr_html_()
+    page = Page(inline)
+    assert page.tags == {"div": 1, "p": 1, "iframe": 1}
+    attributes = dict(page.attributes)
+    assert attributes["sandbox"] == "allow-scripts"
+    assert attributes["srcdoc"] == hostile_report.to_html()
+    assert "Trust this notebook" in unescape(inline)
+    assert repr(hostile_report).startswith("<icscm report: ")
+
+
+def test_headings_descend_one_at_a_time(reports):
+    for report in reports.values():
+        levels = [int(each) for each in re.findall(r"<h([1-6])", report.to_html())]
+        assert levels.count(1) == 1
+        assert all(b - a <= 1 for a, b in pairwise(levels))
+
+
+def test_ids_are_unique_and_references_resolve(hostile_report):
+    html = hostile_report.to_html()
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    for attribute in ("aria-labelledby", "aria-describedby", "aria-controls", "for"):
+        for value in re.findall(rf'\b{attribute}="([^"]+)"', html):
+            assert set(value.split()) <= set(ids)
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(ids)
+
+
+def test_every_table_has_a_caption_and_headers_with_scope(hostile_report):
+    html = hostile_report.to_html()
+    assert html.count("<caption") == html.count("<table") > 8
+    assert not re.findall(r"<th(?![^>]*scope=)[ >]", html)

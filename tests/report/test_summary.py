@@ -1,0 +1,255 @@
+"""The summary says what the data say: its numbers are recomputed here from the rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_samples import ZOO, find_path, fit, make_shifted
+from scipy import stats
+from sklearn.base import clone
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError
+from icscm.report.summary import make_summary
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+
+
+@pytest.fixture(params=ZOO)
+def fitted(request, simulation):
+    return fit(clone(ZOO[request.param]), simulation.X, simulation.y, simulation.environments)
+
+
+def test_it_is_plain_values_throughout(fitted):
+    summary = make_summary(fitted, data_name="a", left_out=[("id", "different in every row")])
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert summary["asked"]["left_out"] == [{"column": "id", "reason": "different in every row"}]
+
+
+def test_errors_are_those_of_predicting_the_rows(fitted, simulation):
+    errors = make_summary(fitted)["errors"]
+    is_wrong = fitted.predict(simulation.X) != simulation.y
+    assert errors["n"] == len(is_wrong)
+    assert errors["n_errors"] == is_wrong.sum()
+    assert errors["error"] == pytest.approx(is_wrong.mean())
+    assert errors["majority_error"] == pytest.approx(simulation.y.mean())  # 0 is more frequent
+    predicted = fitted.predict(simulation.X)
+    assert errors["sensitivity"] == pytest.approx(predicted[simulation.y == 1].mean())
+    assert errors["specificity"] == pytest.approx(1 - predicted[simulation.y == 0].mean())
+    assert len(errors["environments"]) == 5
+    for number, each in enumerate(errors["environments"]):
+        here = simulation.environments == number
+        assert each["environment"] == str(number)
+        assert each["n"] == here.sum()
+        assert each["error"] == pytest.approx(is_wrong[here].mean())
+        assert each["majority_error"] == pytest.approx(simulation.y[here].mean())
+    worst = max(is_wrong[simulation.environments == k].mean() for k in range(5))
+    assert errors["worst"]["error"] == pytest.approx(worst)
+
+
+def test_rates_and_intervals_are_those_of_the_rows(fitted, simulation):
+    summary = make_summary(fitted)
+    leaf_of_row = fitted.model_.find_leaves(simulation.X)
+    predicted = fitted.predict(simulation.X)
+    assert len(summary["leaves"]) == len(fitted.model_) + 1
+    n_checked = 0
+    for number, leaf in enumerate(summary["leaves"]):
+        inside = leaf_of_row == number
+        assert leaf["n"] == inside.sum()
+        assert set(predicted[inside]) <= {int(leaf["is_positive"])}
+        for k, each in enumerate(leaf["environments"]):
+            labels = simulation.y[inside & (simulation.environments == k)]
+            assert each["n"] == len(labels)
+            assert each["n_positive"] == labels.sum()
+            if len(labels):
+                assert each["rate"] == pytest.approx(labels.mean())
+                wilson = stats.binomtest(int(labels.sum()), len(labels)).proportion_ci(
+                    method="wilson"
+                )
+                assert each["rate_interval"] == pytest.approx([wilson.low, wilson.high])
+                n_checked += 1
+    assert n_checked > 0
+
+
+def test_leaves_carry_the_learners_verdicts(simulation):
+    learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
+    leaves = make_summary(learner)["leaves"]
+    for leaf, verdict in zip(leaves, learner.verdicts_, strict=True):
+        assert leaf["conclusion"] == verdict.conclusion
+        assert leaf["p_value"] == verdict.p_value
+        assert leaf["detectable"] == verdict.detectable
+        rates = [each["rate"] for each in leaf["environments"]]
+        assert rates == pytest.approx(list(verdict.rates))
+        intervals = [each["rate_interval"] for each in leaf["environments"]]
+        assert np.allclose(intervals, verdict.rate_intervals)
+
+
+def test_the_plain_learner_is_judged_afterwards_and_says_so(simulation):
+    learner = fit(SCMClassifier(), simulation.X, simulation.y, simulation.environments)
+    summary = make_summary(learner)
+    assert summary["invariance"]["afterwards"]
+    assert NOT_INVARIANT in {leaf["conclusion"] for leaf in summary["leaves"]}
+    assert "judged afterwards" in " ".join(summary["meaning"]["here"])
+    assert summary["answers"]["refused"]["answer"] == "Nothing"
+
+
+@pytest.mark.parametrize("learner", [SCMClassifier(), ICSCMClassifier()])
+def test_without_environments_nothing_is_judged(learner, simulation):
+    summary = make_summary(fit(clone(learner), simulation.X, simulation.y))
+    assert not summary["asked"]["has_environments"]
+    assert {leaf["conclusion"] for leaf in summary["leaves"]} == {None}
+    assert summary["answers"]["invariance"]["answer"] == "Not tested"
+    assert summary["errors"]["worst"] is None
+
+
+def test_nothing_found_says_why_and_what_to_try():
+    learner = fit(ICSCMClassifier(), *make_shifted())
+    summary = make_summary(learner)
+    assert summary["model"]["sentence"] == "Always predict label = 1: no rule was found."
+    assert summary["title"] == "No rule was found that holds in every environment"
+    assert len(summary["search"]["nearest"]) > 0
+    nearest = summary["search"]["nearest"][0]
+    assert nearest["p_value"] == learner.trace_.nearest[0].candidate.p_value
+    assert nearest["why"].startswith("the rate of label = 1 shifts, from ")
+    advice = " ".join(summary["search"]["suggestions"])
+    assert "nearest miss" in advice
+    assert "criterion='equivalence'" in advice
+    assert summary["answers"]["invariance"]["answer"] == "There is no rule to judge"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"criterion": "equivalence"}, "Equivalence must be shown"),
+        ({"min_samples_leaf": 1_400}, "min_samples_leaf"),
+        ({"search": "exhaustive"}, "No column goes with the label"),
+    ],
+)
+def test_advice_fits_the_settings(options, word):
+    learner = fit(ICSCMClassifier(**options), *make_shifted())
+    assert word in " ".join(make_summary(learner)["search"]["suggestions"])
+
+
+def test_refused_candidates_are_told_with_the_reason(simulation):
+    learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
+    search = make_summary(learner)["search"]
+    for step, traced in zip(search["steps"], learner.trace_.steps, strict=True):
+        assert step["n_right"] - step["n_wrong"] == step["utility"]  # p is 1
+        assert step["n"] == step["n_right"] + step["n_wrong"]
+        refused = [each["rule"] for each in step["look"]["refused"]]
+        assert refused == [str(each.candidate.rule) for each in traced.look.best_refused]
+        for each in step["look"]["refused"]:
+            table = np.array(each["counts"])
+            rates = table[1] / table.sum(axis=0)
+            assert each["lowest"]["rate"] == pytest.approx(rates.min())
+            assert each["highest"]["environment"] == str(rates.argmax())
+
+
+def test_pruned_rules_are_marked():
+    rng = np.random.default_rng(0)
+    environments = rng.integers(0, 2, 4_000)
+    cause = rng.random(4_000) < np.where(environments, 0.7, 0.3)
+    noise = rng.random(4_000) < 0.5
+    y = cause & (rng.random(4_000) < 0.9)
+    X = pd.DataFrame({"cause": cause, "noise": noise})
+    learner = fit(ICSCMClassifier(stop="coverage"), X, y, environments)
+    summary = make_summary(learner)
+    assert summary["pruning"]["removed"] == ["noise"]
+    marks = {step["rule"]: step["in_model"] for step in summary["search"]["steps"]}
+    assert sorted(marks.values()) == [False, True]
+    assert summary["model"]["features"] == ["cause"]
+
+
+def test_equivalent_rules_are_listed():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 500)
+    X = pd.DataFrame({"one": x, "two": x, "three": 1 - x})
+    learner = fit(SCMClassifier(), X, x ^ (rng.random(500) < 0.1))
+    (rule,) = make_summary(learner)["model"]["rules"]
+    assert rule["text"] == "one > 0"
+    assert rule["equivalent"] == ["two > 0", "three <= 0"]
+
+
+def test_labels_that_read_alike_stay_apart():
+    environments = np.array([1, "1"] * 300, dtype=object)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 600)
+    learner = fit(ICSCMClassifier(), x[:, np.newaxis], x ^ (rng.random(600) < 0.1), environments)
+    names = [each["environment"] for each in make_summary(learner)["asked"]["environments"]]
+    assert sorted(names) == ["'1'", "1"]
+
+
+def test_names_lose_what_does_not_print(hostile_report):
+    text = json.dumps(hostile_report.to_dict(), ensure_ascii=False)
+    assert all(character.isprintable() for character in text)
+    assert "\\\\x1b[31m\\\\u202eabc\\\\nnew line" in text
+
+
+def test_models_along_alpha_carry_their_own_errors(simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(ICSCMClassifier(), *samples)
+    path = find_path(learner, *samples)
+    described = make_summary(learner, alpha_path=path)["alpha_path"]
+    assert described["n_searches"] == 18
+    assert sum(each["is_own"] for each in described["models"]) == 1
+    for each, model in zip(described["models"], path.models, strict=True):
+        is_wrong = model.model.predict(simulation.X) != simulation.y
+        assert each["errors"]["error"] == pytest.approx(is_wrong.mean())
+        assert [level["alpha"] for level in each["levels"]] == list(model.alphas)
+        for level in each["levels"]:
+            assert sum(level["conclusions"].values()) == len(model.model) + 1
+
+
+def test_settings_tell_what_was_chosen(simulation):
+    learner = fit(
+        ICSCMClassifier(alpha="auto", feature_weights={"A1": 2.0}),
+        simulation.X,
+        simulation.y,
+        simulation.environments,
+    )
+    settings = {each["name"]: each for each in make_summary(learner)["asked"]["settings"]}
+    assert set(settings) == set(learner.get_params())
+    assert settings["alpha"]["value"] == f"auto ({learner.alpha_:.4g})"
+    assert settings["feature_weights"]["value"] == "given for 1 columns"
+    chosen = {name for name, each in settings.items() if not each["is_default"]}
+    assert chosen == {"alpha", "feature_weights"}
+    assert all(each["meaning"] for each in settings.values())
+
+
+def test_few_samples_are_said_to_be_too_few(simulation):
+    rows = np.arange(0, len(simulation.y), 40)
+    learner = fit(
+        ICSCMClassifier(),
+        simulation.X.iloc[rows],
+        simulation.y[rows],
+        simulation.environments[rows],
+    )
+    summary = make_summary(learner)
+    assert summary["answers"]["invariance"]["conclusion"] == TOO_LITTLE_DATA
+    assert "too little data" in " ".join(summary["meaning"]["here"])
+    assert INVARIANT not in {leaf["conclusion"] for leaf in summary["leaves"]}
+
+
+def test_only_fitted_learners_of_ours():
+    with pytest.raises(IcscmError, match="must be an SCMClassifier"):
+        make_summary(object())
+    with pytest.raises(Exception, match="not fitted"):
+        make_summary(SCMClassifier())
+
+
+def test_categories_and_missing_values_read_as_their_rules_do():
+    rng = np.random.default_rng(0)
+    smoker = rng.choice(["yes", "no", "used | to"], 3_000)
+    glucose = rng.normal(100, 20, 3_000).round()
+    glucose[rng.random(3_000) < 0.2] = np.nan
+    y = (smoker == "yes") & ~(glucose < 90) ^ (rng.random(3_000) < 0.05)
+    X = pd.DataFrame({"smoker": smoker, "glucose": glucose})
+    environments = rng.integers(0, 3, 3_000)
+    learner = fit(ICSCMClassifier(stop="coverage", pruning=False), X, y, environments)
+    summary = make_summary(learner, alpha_path=find_path(learner, X, y, environments))
+    assert [each["text"] for each in summary["model"]["rules"]] == list(map(str, learner.rules_))
+    assert "smoker == yes" in summary["model"]["text"]
+    assert "(missing: " in summary["model"]["text"]
+    assert summary["model"]["missing"].startswith('"missing: true" means')
+    is_wrong = learner.predict(X) != y
+    assert summary["errors"]["n_errors"] == is_wrong.sum()

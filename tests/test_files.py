@@ -1,0 +1,304 @@
+"""Files are read as what they are, and what cannot be read gets one clear sentence."""
+
+import bz2
+import gzip
+import zipfile
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from icscm.exceptions import IcscmError
+from icscm.files import (
+    MISSING_TEXTS,
+    check_columns,
+    make_table_writer,
+    read_table,
+    suggest,
+)
+
+PLAIN = "age,site\n63,north\n41,south\n"
+EXPECTED = {"age": [63, 41], "site": ["north", "south"]}
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def zip_one(text):
+    import io
+
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("folder/inside.csv", text)
+    return stream.getvalue()
+
+
+SAME = {
+    "plain.csv": PLAIN,
+    "UPPER.CSV": PLAIN,
+    "spaces.data": "age, site\n63, north\n 41 ,south \n",
+    "quoted.csv": '"age","site"\n"63","north"\n"41","south"\n',
+    "windows.csv": PLAIN.replace("\n", "\r\n"),
+    "blank_lines.csv": "\n\n" + PLAIN + "\n",
+    "no_last_newline.csv": PLAIN.rstrip(),
+    "tab.tsv": PLAIN.replace(",", "\t"),
+    "tab.tab": PLAIN.replace(",", "\t"),
+    "tab.txt": PLAIN.replace(",", "\t"),
+    "semicolon.csv": PLAIN.replace(",", ";"),
+    "bar.txt": PLAIN.replace(",", "|"),
+    "mark.csv": b"\xef\xbb\xbf" + PLAIN.encode(),
+    "packed.csv.gz": gzip.compress(PLAIN.encode()),
+    "packed.tsv.gz": gzip.compress(PLAIN.replace(",", "\t").encode()),
+    "packed.csv.bz2": bz2.compress(PLAIN.encode()),
+    "packed.zip": zip_one(PLAIN),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_table_in_many_clothes(tmp_path, name):
+    assert read_table(write(tmp_path, name, SAME[name])).to_pydict() == EXPECTED
+
+
+@pytest.mark.parametrize("ending", ["parquet", "pq", "feather", "arrow"])
+def test_binary_files_keep_their_types(tmp_path, ending):
+    table = pa.table(
+        {
+            "code": pa.array(["7", "NA", None]),
+            "level": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "n": pa.array([1, None, 3], type=pa.int8()),
+        }
+    )
+    path = tmp_path / f"table.{ending}"
+    if ending in ("parquet", "pq"):
+        pq.write_table(table, path)
+    else:
+        pa.feather.write_feather(table, path)
+    assert read_table(path).equals(table)
+    assert read_table(path, columns=["n", "code"]).column_names == ["n", "code"]
+    # texts that mean missing are looked for only if named: "NA" may be Namibia
+    assert read_table(path, na=["NA"]).column("code").to_pylist() == ["7", None, None]
+
+
+def test_a_parquet_file_in_a_partition_folder_gains_no_column(tmp_path):
+    folder = tmp_path / "year=2020"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [1]}), folder / "part.parquet")
+    assert read_table(folder / "part.parquet").column_names == ["a"]
+
+
+KINDS = [
+    (["1", "2"], [1, 2]),
+    (["1", "2.5"], [1.0, 2.5]),
+    (["1e3", "-.5"], [1000.0, -0.5]),
+    (["+1", "2"], [1.0, 2.0]),
+    (["1", "x"], ["1", "x"]),
+    (["0", "1"], [0, 1]),
+    (["0.5", "01"], [0.5, 1.0]),
+    (["007", "11"], ["007", "11"]),
+    (["0x10", "1"], ["0x10", "1"]),
+    (["1_000", "1"], ["1_000", "1"]),
+    (["TRUE", "false"], [True, False]),
+    (["true", "yes"], ["true", "yes"]),
+    (["2020-01-31", "2020-13-31"], ["2020-01-31", "2020-13-31"]),
+    (["99999999999999999999", "1"], [1e20, 1.0]),
+    (["a\nb", 'say "a, b"'], ["a\nb", 'say "a, b"']),
+]
+
+
+@pytest.mark.parametrize(("cells", "values"), KINDS, ids=str)
+def test_a_column_is_what_all_its_values_are(tmp_path, cells, values):
+    quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
+    path = write(tmp_path, "t.csv", "a,b\n" + "".join(f"{cell},1\n" for cell in quoted))
+    found = read_table(path).column("a").to_pylist()
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-01-31", "2020-01-31 10:30", "2020-01-31T10:30:00", "2020-01-31T10:30:00Z"]
+)
+def test_dates_are_dates(tmp_path, text):
+    path = write(tmp_path, "t.csv", f"a,b\n{text},1\n,2\n")
+    assert pa.types.is_timestamp(read_table(path).column("a").type)
+
+
+def test_types_are_told_by_the_whole_column(tmp_path):
+    """A column whose first megabytes are numbers may hold text further down."""
+    lines = "".join(f"{i},{i}\n" for i in range(200_000))
+    path = write(tmp_path, "t.csv", f"a,b\n{lines}V27,1\n")
+    table = read_table(path)
+    assert table.column("a").type == pa.string()
+    assert table.column("b").type == pa.int64()
+    assert table.num_rows == 200_001
+
+
+@pytest.mark.parametrize("text", ["", *MISSING_TEXTS, '""', " NA "])
+def test_missing_texts(tmp_path, text):
+    path = write(tmp_path, "t.csv", f"number,text\n1,a\n{text},{text}\n")
+    table = read_table(path)
+    assert table.to_pydict() == {"number": [1, None], "text": ["a", None]}
+
+
+def test_missing_texts_of_the_user(tmp_path):
+    path = write(tmp_path, "t.csv", "number,text\n1,a\n?,?\n-9,none\n")
+    table = read_table(path, na=["?", "-9"])
+    assert table.to_pydict() == {"number": [1, None, None], "text": ["a", None, "none"]}
+    path = write(tmp_path, "t.csv", "country,b\nNA,1\n,2\nDE,3\n")
+    assert read_table(path, default_na=False).column("country").to_pylist() == ["NA", None, "DE"]
+
+
+def test_a_single_column_keeps_its_empty_lines(tmp_path):
+    path = write(tmp_path, "t.csv", "a\n1\n\n3\n")
+    assert read_table(path).to_pydict() == {"a": [1, None, 3]}
+
+
+def test_a_column_without_a_name_gets_one(tmp_path):
+    path = write(tmp_path, "t.csv", ",a\n0,5\n1,6\n")
+    assert read_table(path).column_names == ["column 1", "a"]
+
+
+def test_types_that_a_model_asks_for(tmp_path):
+    path = write(tmp_path, "t.csv", "code,flag,dose,other\n7,true,01,1\n8,FALSE,2,2\n")
+    types = {"code": "category", "flag": "boolean", "dose": "number", "absent": "number"}
+    table = read_table(path, types=types)
+    assert table.to_pydict() == {
+        "code": ["7", "8"],
+        "flag": [True, False],
+        "dose": [1, 2],
+        "other": [1, 2],
+    }
+    assert read_table(path, types={"flag": "category"}).column("flag").to_pylist() == [
+        "true",
+        "FALSE",
+    ]
+
+
+def test_columns_are_chosen_and_ordered(tmp_path):
+    path = write(tmp_path, "t.csv", "a,b,c\n1,2,3\n")
+    assert read_table(path, columns=["c", "a"]).to_pydict() == {"c": [3], "a": [1]}
+
+
+BAD = {
+    "empty": ("t.csv", b"", "t.csv is empty"),
+    "blank": ("t.csv", b"\n \n", "t.csv is empty"),
+    "no_rows": ("t.csv", b"a,b\n", "t.csv has a header but no rows"),
+    "twice": ("t.csv", b"a,b,a\n1,2,3\n", "t.csv has several columns called 'a'; rename them"),
+    "no_header": ("t.csv", b"1,2\n3,4\n", "holds numbers, not names; add a header line"),
+    "short_row": ("t.csv", b"a,b\n1,2\n3\n", "row 2 below the header of"),
+    "long_row": ("t.csv", b"a,b\n1,2,3\n", "has 3 fields where the header has 2 (delimiter ',')"),
+    "encoding": ("t.csv", b"a,b\n\xff\xfe,2\n", "is not utf-8 text; save it as UTF-8, or name"),
+    "encoded_header": ("t.csv", b"\xff,b\n1,2\n", "is not utf-8 text"),
+    "utf_16": ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not utf-8 text"),
+    "ending": ("t.xlsx", b"PK", "has ending '.xlsx', which tells no format; known are .csv"),
+    "no_ending": ("table", b"a", "has no ending, which tells no format"),
+    "bad_gz": ("t.csv.gz", b"garbage", "t.csv.gz cannot be read"),
+    "bad_zip": ("t.zip", b"garbage", "is no zip archive"),
+    "cut_gz": ("t.csv.gz", gzip.compress(PLAIN.encode() * 99)[:40], "t.csv.gz cannot be read"),
+    "bad_parquet": ("t.parquet", b"garbage", "t.parquet cannot be read as Parquet"),
+    "bad_arrow": ("t.feather", b"garbage", "t.feather cannot be read as Arrow"),
+    "packed_parquet": ("t.parquet.gz", b"x", "is a packed .parquet file; unpack it"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files(tmp_path, case):
+    name, content, message = BAD[case]
+    with pytest.raises(IcscmError) as caught:
+        read_table(write(tmp_path, name, content))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_zip_of_two_files(tmp_path):
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", PLAIN)
+        archive.writestr("b.csv", PLAIN)
+    with pytest.raises(IcscmError, match=r"holds 2 files \(a.csv, b.csv\); unpack the one to read"):
+        read_table(path)
+
+
+def test_files_that_are_not_there(tmp_path):
+    write(tmp_path, "patients.csv", PLAIN)
+    with pytest.raises(IcscmError, match=r"there is no file .*; did you mean 'patients.csv'"):
+        read_table(tmp_path / "patient.csv")
+    with pytest.raises(IcscmError, match="there is no file"):
+        read_table(tmp_path / "nowhere" / "patients.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IcscmError, match="is a folder; name a file in it"):
+        read_table(tmp_path / "folder.csv")
+
+
+def test_a_late_ragged_row_is_named(tmp_path):
+    lines = "".join(f"{i},{i}\n" for i in range(100_000))
+    path = write(tmp_path, "t.csv", f"a,b\n{lines}7\n")
+    with pytest.raises(IcscmError, match="row 100,001 below the header"):
+        read_table(path)
+
+
+def test_a_type_that_is_not_there(tmp_path):
+    path = write(tmp_path, "t.csv", "age,b\n63,1\nold,2\n")
+    with pytest.raises(
+        IcscmError, match=r"column 'age' .* held numbers at fitting and holds 'old'"
+    ):
+        read_table(path, types={"age": "number"})
+    with pytest.raises(IcscmError, match=r"'b' .* held booleans at fitting and holds '1'"):
+        read_table(path, types={"b": "boolean"})
+
+
+def test_bad_ways_of_reading(tmp_path):
+    path = write(tmp_path, "t.csv", PLAIN)
+    with pytest.raises(IcscmError, match="delimiter must be one character; got ',,'"):
+        read_table(path, delimiter=",,")
+    with pytest.raises(IcscmError, match="there is no encoding 'utf-9'"):
+        read_table(path, encoding="utf-9")
+    with pytest.raises(IcscmError, match="has no column 'Age'; did you mean 'age'"):
+        read_table(path, columns=["Age"])
+    with pytest.raises(IcscmError, match="lacks 2 columns: 'x', 'y'"):
+        read_table(path, columns=["x", "age", "y"])
+    latin = write(tmp_path, "latin.csv", "a,b\nMüller,1\n".encode("cp1252"))
+    assert read_table(latin, encoding="cp1252").column("a").to_pylist() == ["Müller"]
+
+
+def test_suggestions():
+    assert suggest("hospitl", ["hospital", "age"]) == "; did you mean 'hospital'?"
+    assert suggest("q", []) == ""
+    assert "and 3 more" in suggest("q", list("abcdefgh"))
+    check_columns(["a", "a"], ["a"], "it")
+
+
+def test_no_table_is_written_to_an_unknown_ending(tmp_path):
+    with pytest.raises(IcscmError, match=r"must end in .csv, .tsv or .parquet"):
+        make_table_writer(pa.table({"a": [1]}), tmp_path / "t.xlsx")
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=5).map(str.strip)
+
+
+@given(
+    names=st.lists(CELLS.filter(bool), min_size=2, max_size=3, unique=True),
+    rows=st.lists(st.tuples(CELLS, st.integers(-5, 5)), min_size=1, max_size=5),
+    ending=st.sampled_from([".csv", ".tsv", ".parquet"]),
+)
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
+    """Any text, quotes, delimiters and newlines included; only missing texts turn to missing."""
+    texts = [text for text, _ in rows]
+    table = pa.table({names[0]: pa.array(texts), names[1]: [number for _, number in rows]})
+    path = tmp_path / f"t{ending}"
+    make_table_writer(table, path)(path)
+    if all(name.lstrip("+-").replace(".", "").isdigit() for name in names[:2]):
+        return
+    back = read_table(path, types={names[0]: "category", names[1]: "number"})
+    missing = {"", *MISSING_TEXTS} if ending != ".parquet" else set()
+    assert back.column_names == names[:2]
+    assert back.column(0).to_pylist() == [None if each in missing else each for each in texts]
+    assert back.column(1).to_pylist() == [number for _, number in rows]

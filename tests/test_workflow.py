@@ -1,0 +1,170 @@
+"""A table is taken apart as asked, and p is chosen by honest cross-validation."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.workflow import _make_folds, choose_p, fit_source, read_samples, split_names
+
+
+def make_table(**columns):
+    base = {
+        "age": [63, 41, 50, 70],
+        "sex": ["f", "m", "f", None],
+        "ill": [1, 0, 1, 0],
+        "site": ["a", "b", "a", "b"],
+    }
+    return pa.table(base | columns)
+
+
+def test_taking_a_table_apart():
+    samples = read_samples(make_table(), "ill", "site")
+    assert samples.X.column_names == ["age", "sex"]
+    assert samples.y.tolist() == [1, 0, 1, 0]
+    assert samples.environments.tolist() == ["a", "b", "a", "b"]
+    assert (samples.positive_text, samples.n_dropped, samples.asked_for) == ("ill is 1", 0, ())
+    assert read_samples(make_table(), "ill").environments is None
+    assert read_samples(make_table(), "ill").X.column_names == ["age", "sex", "site"]
+
+
+def test_choosing_columns():
+    table = make_table(**{"a,b": [1, 2, 3, 4]})
+    assert read_samples(table, "ill", "site", drop=["sex,age"]).X.column_names == ["a,b"]
+    chosen = read_samples(table, "ill", "site", only=["sex", "a,b"])
+    assert chosen.X.column_names == ["sex", "a,b"]
+    assert chosen.asked_for == ("sex", "a,b")
+    assert split_names(["age, sex,"], table.column_names, "it") == ["age", "sex"]
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "expected"),
+    [
+        (["<30", ">30", "NO", "NO"], ["<30", ">30"], [True, True, False, False]),
+        (["well", "ill", "well", "ill"], ["ill"], [False, True, False, True]),
+        ([0, 1, 2, 1], ["1", "2"], [False, True, True, True]),
+        ([0.0, 1.5, 0.0, 1.5], ["1.5"], [False, True, False, True]),
+        ([0.0, 1.0, 0.0, 1.0], ["1"], [False, True, False, True]),
+        ([True, False, True, False], ["False"], [False, True, False, True]),
+        ([True, False, True, False], ["true"], [True, False, True, False]),
+    ],
+)
+def test_positive_values(values, positive, expected):
+    samples = read_samples(make_table(ill=values), "ill", "site", positive=positive)
+    assert samples.y.tolist() == expected
+    assert samples.positive_text.startswith("ill is ")
+
+
+def test_rows_without_label_or_environment():
+    table = make_table(ill=[1, 0, None, 0], site=["a", None, "b", "b"])
+    with pytest.raises(IcscmError, match=r"target 'ill' is missing in 1 of 4 rows; .*--drop-miss"):
+        read_samples(table, "ill", "site")
+    samples = read_samples(table, "ill", "site", drop_missing=True)
+    assert (samples.n_dropped, samples.y.tolist()) == (2, [1, 0])
+    assert samples.X.column("age").to_pylist() == [63, 70]
+
+
+def test_an_identifier_is_no_environment():
+    table = pa.table({"id": range(40), "x": range(40), "y": [0, 1] * 20})
+    with pytest.raises(IcscmError, match="the environment 'id' has 40 values in 40 rows; name a"):
+        read_samples(table, "y", "id")
+
+
+def test_environments_of_any_kind_become_plain_values():
+    dates = pa.array(["2020-01-01", "2021-01-01"] * 2).cast(pa.date32())
+    samples = read_samples(make_table(site=dates), "ill", "site")
+    assert samples.environments.tolist() == ["2020-01-01", "2021-01-01"] * 2
+    levels = pa.array(["a", "b"] * 2).dictionary_encode()
+    assert read_samples(make_table(site=levels), "ill", "site").environments.tolist() == list(
+        "abab"
+    )
+
+
+BAD = [
+    ({"target": "Ill"}, {}, "has no column 'Ill'; did you mean 'ill'?"),
+    ({"environment": "hospital"}, {}, "has no column 'hospital'; there are 'age', 'sex'"),
+    ({"environment": "ill"}, {}, "target and environment are both 'ill'"),
+    ({"drop": ["agee"]}, {}, "has no column 'agee'; did you mean 'age'?"),
+    ({"only": ["ill"]}, {}, "'ill' is the target and cannot be a feature, too"),
+    ({"only": ["site"]}, {}, "'site' is the environment and cannot"),
+    ({"only": ["age"], "drop": ["age"]}, {}, "'age' is to be used and to be left out"),
+    ({"drop": ["age", "sex"]}, {}, "has no column left to learn from"),
+    ({}, {"ill": [None] * 4}, "the target 'ill' is missing in every row"),
+    ({}, {"ill": [1, 1, 1, 1]}, "the target 'ill' has one value only (1); learning needs two"),
+    (
+        {},
+        {"ill": ["a", "b", "c", "c"]},
+        "has 3 values (a, b, c); name those that count as positive",
+    ),
+    ({"positive": ["2"]}, {}, "the target 'ill' is never '2'; there are '0', '1'"),
+    ({"positive": ["0", "1"]}, {}, "every value of the target 'ill' is named positive"),
+    (
+        {"drop_missing": True},
+        {"ill": [1, None, 0, None], "site": [None, "a", None, "b"]},
+        "no row has both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "columns", "message"), BAD, ids=lambda each: str(each)[:40])
+def test_bad_choices(options, columns, message):
+    arguments = {"target": "ill", "environment": "site"} | options
+    with pytest.raises(IcscmError, match=re.escape(message)):
+        read_samples(make_table(**columns), where="it", **arguments)
+
+
+def test_fitting_keeps_the_source():
+    data = make_conjunction(500, 1, random_state=1)
+    table = pa.table({name: data.X[name].to_numpy() for name in data.X.columns})
+    table = table.append_column("y", pa.array(data.y)).append_column("e", [data.environments])
+    samples = read_samples(table, "y", "e")
+    learner = ICSCMClassifier()
+    source = fit_source(learner, samples)
+    expected = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    assert (learner.model_, learner.trace_) == (expected.model_, expected.trace_)
+    assert source.count_totals().sum() == 1000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_share_out_every_cell(seed):
+    rng = np.random.default_rng(seed)
+    y, environments = rng.integers(0, 2, 203), rng.integers(0, 4, 203)
+    folds = _make_folds(y, environments, 5, seed)
+    for label in (0, 1):
+        for environment in range(4):
+            sizes = np.bincount(folds[(y == label) & (environments == environment)], minlength=5)
+            assert sizes.max() - sizes.min() <= 1
+    assert np.ptp(np.bincount(folds)) <= 1
+
+
+def test_p_is_chosen_by_the_error():
+    """A small p takes the rule that finds all negatives, at the price of most positives."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    greedy = (y == 1) & (rng.random(400) < 0.2)
+    wary = (y == 1) | (rng.random(400) < 0.3)
+    X = pa.table({"greedy": greedy.astype(int), "wary": wary.astype(int)})
+    learner = SCMClassifier(max_rules=1)
+    calls = []
+    choice = choose_p(learner, X, y, y * 0, [0.01, 1.0, 5.0], on_fold=lambda: calls.append(1))
+    assert (choice.p_values, len(calls)) == ((0.01, 1.0, 5.0), 5)
+    assert choice.errors == ((y != greedy).mean(), (y != wary).mean(), (y != wary).mean())
+    assert choice.best == 1.0
+    assert not hasattr(learner, "model_")
+    assert choice == choose_p(learner, X, y, y * 0, [0.01, 1.0, 5.0])
+
+
+def test_of_equally_good_p_the_nearest_to_1_is_chosen():
+    y = np.arange(100) % 2
+    choice = choose_p(SCMClassifier(), np.column_stack((y, y)), y, None, [0.1, 3.0, 2.0, 9.0])
+    assert choice.errors == (0.0, 0.0, 0.0, 0.0)
+    assert choice.best == 2.0
+
+
+def test_too_few_rows_for_folds():
+    with pytest.raises(IcscmError, match="needs 5 rows of each class; one has 2"):
+        choose_p(SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, [1.0])
