@@ -5,13 +5,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test check bench clean
+.PHONY: demo test browser check bench clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(BIN)/python -m pytest -n auto
+
+# The report is tested in a real browser. Where none can be had these tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	} || echo "No Chromium here: the tests in a browser will be skipped."
 
 check: $(STAMP)
 	$(BIN)/ruff check .
