@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icscm.estimators import Learner
-from icscm.report.render import clip, wrap
-from icscm.report.summary import Plain, format_share, make_summary
+from icscm.report.drawing import clip, wrap
+from icscm.report.summary import make_summary
 from icscm.report.terminal import format_p
+from icscm.report.words import Plain, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.validation import check_matplotlib
 

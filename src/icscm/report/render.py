@@ -10,9 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -20,12 +18,14 @@ from functools import lru_cache
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from icscm.estimators import Learner
 from icscm.exceptions import IcscmError
-from icscm.report.summary import LeftOut, Plain, format_points, format_share, make_summary
+from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, format_tick, make_plot
+from icscm.report.summary import LeftOut, make_summary
 from icscm.report.terminal import format_p
+from icscm.report.words import Plain, format_points, format_share
 from icscm.rules import format_number
 from icscm.writing import check_free, write_text
 
@@ -36,28 +36,6 @@ if TYPE_CHECKING:
 
 # A page stays below this, whatever the data: mail and review systems refuse more.
 MAX_HTML_BYTES = 2_000_000
-
-
-class Limits(NamedTuple):
-    """How much of a summary is laid out; the summary itself holds everything.
-
-    `characters` is the longest name shown whole. The others count what is listed.
-    """
-
-    environments: int = 200
-    leaves: int = 60
-    equivalent: int = 12
-    sets: int = 64
-    characters: int = 160
-
-    def halve(self) -> Limits:
-        return Limits(
-            environments=max(self.environments // 2, 4),
-            leaves=max(self.leaves // 2, 4),
-            equivalent=max(self.equivalent // 2, 2),
-            sets=max(self.sets // 2, 4),
-            characters=max(self.characters // 2, 40),
-        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,9 +153,6 @@ def make_report(
     )
 
 
-# --- the page ---------------------------------------------------------------
-
-
 def _render_html(summary: Plain, limits: Limits) -> str:
     environment = _make_html_environment(limits)
     style, script = (_read_template(environment, name) for name in ("report.css", "report.js"))
@@ -239,7 +214,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "tree_drawing": draw_tree(summary["tree"], limits),
         "environment_plot": make_plot(asked["environments"], asked["overall"], "rate", limits),
         "error_plot": make_plot(errors["environments"], errors, "error", limits),
-        "error_rows": _choose_largest(errors["environments"], limits.environments),
+        "error_rows": choose_largest(errors["environments"], limits.environments),
         "shown_sets": _choose_sets(summary["search"]["sets"], limits.sets),
         "looks": _list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),
@@ -309,240 +284,6 @@ def _describe_place(model: Plain, level: Plain, limits: Limits) -> str:
     )
 
 
-# --- plots ------------------------------------------------------------------
-
-
-def make_plot(
-    rows: Sequence[Plain],
-    pooled: Plain,
-    key: str,
-    limits: Limits,
-    band: float | None = None,
-) -> Plain:
-    """Dots and intervals on one axis: places in percent of its width, and the words beside them.
-
-    `key` names the share, `<key>_interval` its interval. The band is as wide as the margin,
-    around the share of all together. Of very many rows those with the most samples are shown.
-    """
-    shown = _choose_largest(rows, limits.environments)
-    axis = _find_axis([*shown, pooled], key)
-    return {
-        "rows": [_place_row(each, key, axis, each["environment"]) for each in shown],
-        "pooled": _place_row(pooled, key, axis, "all together"),
-        "ticks": [{"x": _place(each, axis), "text": f"{each:.4%}"} for each in axis.ticks],
-        "band": None if band is None else _place_band(pooled[key], band, axis),
-        "n_rows": len(rows),
-        "n_left_out": len(rows) - len(shown),
-    }
-
-
-class Axis(NamedTuple):
-    """The shares between which a plot reaches, and where it is marked."""
-
-    low: float
-    high: float
-    ticks: tuple[float, ...]
-
-
-# Widths between marks; a plot has three to six of them.
-_TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
-# A plot that reached less far would make trifles look large.
-_LEAST_WIDTH = 0.1
-
-
-def _choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
-    """The rows with the most samples, in the order given."""
-    if len(rows) <= limit:
-        return list(rows)
-    order = sorted(range(len(rows)), key=lambda i: (-rows[i]["n"], i))
-    return [rows[i] for i in sorted(order[:limit])]
-
-
-def _find_axis(rows: Sequence[Plain], key: str) -> Axis:
-    ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-    step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
-    first = math.floor(round(low / step, 6))
-    last = max(math.ceil(round(high / step, 6)), first + math.ceil(_LEAST_WIDTH / step))
-    if last * step > 1.0:  # grow downwards where there is no room above
-        first, last = min(first, round(1 / step) - math.ceil(_LEAST_WIDTH / step)), round(1 / step)
-    ticks = tuple(round(i * step, 6) for i in range(first, last + 1))
-    return Axis(ticks[0], ticks[-1], ticks)
-
-
-def _place(share: float, axis: Axis) -> str:
-    """A share's place on the axis as SVG wants it."""
-    at = (share - axis.low) / (axis.high - axis.low)
-    return f"{100 * min(max(at, 0.0), 1.0):.2f}".rstrip("0").rstrip(".") + "%"
-
-
-def _place_row(row: Plain, key: str, axis: Axis, name: str) -> Plain:
-    share, interval = row[key], row[f"{key}_interval"]
-    placed = {"name": name, "n": row["n"], "share": share, "interval": interval}
-    if share is None:
-        return {**placed, "x": None}
-    return {
-        **placed,
-        "x": _place(share, axis),
-        "x1": _place(interval[0], axis),
-        "x2": _place(interval[1], axis),
-    }
-
-
-def _place_band(share: float | None, width: float, axis: Axis) -> Plain | None:
-    if share is None:
-        return None
-    ends = (_place(share - width / 2, axis), _place(share + width / 2, axis))
-    low, high = (float(each[:-1]) for each in ends)
-    return {"x": ends[0], "width": f"{high - low:.2f}%"}
-
-
-# --- the tree ---------------------------------------------------------------
-
-# Sizes in the drawing's own units, which are pixels on a phone.
-TREE_WIDTH = 360
-_NODE_WIDTH, _LEAF_X = 190, 224
-_FONT, _LINE, _PADDING, _GAP = 13, 17, 10, 30
-_MAX_LINES = 5
-# How much wider bold text runs.
-_BOLD = 1.12
-
-
-def draw_tree(tree: Plain, limits: Limits) -> Plain:
-    """Where the boxes of the single branch and their lines of text stand, from top to bottom.
-
-    rule 1 -- no --> leaf 1
-      | yes
-    rule 2 -- no --> leaf 2
-      | yes
-    leaf 3
-    """
-    nodes, leaves = tree["nodes"], tree["leaves"]
-    shown = nodes[: limits.leaves - 1]
-    y, rows = 1.0, []
-    for node in shown:
-        rows.append(_draw_row(node, leaves[node["leaf"] - 1], y))
-        y += rows[-1]["height"] + _GAP
-    last = _draw_leaf(leaves[-1], 1.0, y, _NODE_WIDTH)
-    return {
-        "width": TREE_WIDTH,
-        "node_width": _NODE_WIDTH,
-        "leaf_x": _LEAF_X,
-        "height": y + last["height"] + 1,
-        "rows": rows,
-        "last": last,
-        "exit": tree["exit"],
-        "onward": tree["onward"],
-        "n_left_out": len(nodes) - len(shown),
-        "description": _describe_tree(tree, shown),
-    }
-
-
-def _draw_row(node: Plain, leaf: Plain, y: float) -> Plain:
-    lines = wrap(f"{node['rule']}?", _NODE_WIDTH - 2 * _PADDING)
-    leaf_box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
-    height = max(len(lines) * _LINE + 2 * _PADDING, leaf_box["height"])
-    leaf_box["y"] = y + (height - leaf_box["height"]) / 2
-    return {
-        "y": y,
-        "height": height,
-        "lines": _place_lines(lines, y, height),
-        "leaf": _settle_lines(leaf_box),
-        "middle": y + height / 2,
-    }
-
-
-def _draw_leaf(leaf: Plain, x: float, y: float, width: float) -> Plain:
-    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
-    lines = [
-        *wrap(f"{sign} {leaf['predicts']}", (width - 2 * _PADDING - 4) / _BOLD, most=3),
-        f"n = {leaf['n']:,}",
-        f"rate {format_share(leaf['rate'])}",
-    ]
-    height = len(lines) * _LINE + 2 * _PADDING
-    box = {"x": x, "y": y, "width": width, "height": height, "texts": lines, **leaf}
-    return _settle_lines(box)
-
-
-def _settle_lines(box: Plain) -> Plain:
-    return {**box, "lines": _place_lines(box["texts"], box["y"], box["height"])}
-
-
-def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
-    """Lines of text in the middle of a box."""
-    top = y + (height - len(lines) * _LINE) / 2 + 0.76 * _LINE
-    return [{"text": line, "y": round(top + i * _LINE, 1)} for i, line in enumerate(lines)]
-
-
-def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
-    """The drawing in words, for those who do not see it."""
-    leaves = tree["leaves"]
-    parts = [
-        f"{node['rule']}? If {tree['exit']}, {_describe_leaf(leaves[node['leaf'] - 1])}. "
-        f"If {tree['onward']}, go on."
-        for node in shown
-    ]
-    return " ".join([*parts, f"At the end, {_describe_leaf(leaves[-1])}."])
-
-
-def _describe_leaf(leaf: Plain) -> str:
-    return (
-        f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
-        f"rate {format_share(leaf['rate'])}"
-    )
-
-
-def wrap(text: str, width: float, most: int = _MAX_LINES) -> list[str]:
-    """Lines that fit a box, broken at spaces where there are any; the rest is an ellipsis.
-
-    SVG does not wrap, and what the reader's font measures is not known here: widths are guessed,
-    on the large side.
-
-    >>> wrap("age > 63?", 60), wrap("a_name_without_any_space > 1?", 60, most=3)
-    (['age >', '63?'], ['a_name_', 'without_', 'any_sp…'])
-    """
-    lines = [""]
-    for word in re.findall(r"\s*\S+", text) or [text]:
-        if lines[-1] and _measure(lines[-1] + word) > width:
-            lines.append("")
-            word = word.lstrip()
-        for character in word:
-            if _measure(lines[-1] + character) > width:
-                lines.append("")
-            lines[-1] += character
-        if len(lines) > most:
-            return [*lines[: most - 1], lines[most - 1][:-1] + "…"]
-    return lines
-
-
-def _measure(text: str) -> float:
-    return _FONT * sum(map(_guess_width, text))
-
-
-def _guess_width(character: str) -> float:
-    """In parts of the font's size."""
-    if unicodedata.east_asian_width(character) in "WF":
-        return 1.05
-    if character in "mwMW@%":
-        return 0.95
-    return 0.36 if character in "iljtfI.,:;'|! ()[]" else 0.72 if character.isupper() else 0.6
-
-
-# --- words ------------------------------------------------------------------
-
-
-def clip(text: str, most: int) -> str:
-    """A long name with its middle left out.
-
-    >>> clip("abcdefghijkl", 7)
-    'abcd…kl'
-    """
-    if len(text) <= most:
-        return text
-    tail = most // 3
-    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
-
-
 def format_value(value: Any) -> str:
     """A setting's value as one would write it.
 
@@ -565,10 +306,6 @@ def format_interval(interval: Sequence[float] | None) -> str:
     return "" if interval is None else f"{format_share(interval[0])} to {format_share(interval[1])}"
 
 
-def _format_tick(text: str) -> str:
-    return text.rstrip("%").rstrip("0").rstrip(".") + "%"
-
-
 def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
     """What templates call to write numbers and names; `prose` is for sentences that hold names."""
     return {
@@ -577,7 +314,7 @@ def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
         "p": format_p,
         "value": format_value,
         "interval": format_interval,
-        "tick": _format_tick,
+        "tick": format_tick,
         "count": lambda n: f"{n:,}",
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
@@ -586,8 +323,6 @@ def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
         "prose": lambda text: clip(text, 8 * limits.characters),
     }
 
-
-# --- Markdown ---------------------------------------------------------------
 
 # what has a meaning within a line; a colon only in addresses and in :names: of pictures
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#]|:(?=//|\w+:)|(?<=www)\.)")

@@ -1,0 +1,214 @@
+"""For each leaf of a model, what is known of its invariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm.estimators import Learner, SCMClassifier
+from icscm.models import LeafCounts, RuleSet
+from icscm.report.terminal import count_samples, format_p
+from icscm.report.words import (
+    Names,
+    Plain,
+    can_compare,
+    count,
+    describe_counts,
+    describe_rate,
+    format_points,
+    format_share,
+    sum_labels,
+)
+from icscm.stats.independence import make_test
+from icscm.stats.verdicts import (
+    INVARIANT,
+    NOT_INVARIANT,
+    TOO_LITTLE_DATA,
+    Verdict,
+    make_verdicts,
+)
+from icscm.trace import Trace
+
+# The level at which the leaves of a learner that tests nothing are judged afterwards.
+AFTERWARDS_ALPHA = 0.05
+
+
+# What each conclusion means, in a word that can stand alone, a symbol, and a sentence.
+CONCLUSIONS = {
+    INVARIANT: "The test finds no shift, and the data rule out one beyond the margin.",
+    NOT_INVARIANT: "The rate shifts between environments more than chance explains.",
+    TOO_LITTLE_DATA: "No shift was found, but one beyond the margin is still possible.",
+}
+
+
+@dataclass(frozen=True)
+class Standard:
+    """By what leaves are judged; `alpha` is None where there is nothing to compare."""
+
+    alpha: float | None
+    margin: float
+    margin_on: str
+    afterwards: bool
+
+
+def find_standard(learner: Learner) -> Standard:
+    """The learner's own standard, or the usual one where it tests nothing itself."""
+    trace = learner.trace_
+    if not can_compare(trace):
+        return Standard(None, DEFAULT_MARGIN, "rate", afterwards=False)
+    if isinstance(learner, SCMClassifier) or trace.alpha is None:
+        return Standard(AFTERWARDS_ALPHA, DEFAULT_MARGIN, "rate", afterwards=True)
+    return Standard(trace.alpha, learner.margin, learner.margin_on, afterwards=False)
+
+
+def judge(model: RuleSet, trace: Trace, standard: Standard) -> Sequence[Verdict | None]:
+    """The search's own verdicts, or those of Pearson's test where it made none."""
+    if standard.alpha is None:
+        return [None] * len(model.leaves)
+    if trace.verdicts:
+        return trace.verdicts
+    return make_verdicts(model.leaves, make_test("chi2"), standard.alpha, standard.margin)
+
+
+def describe_leaves(
+    model: RuleSet, names: Names, verdicts: Sequence[Verdict | None], standard: Standard
+) -> list[Plain]:
+    """Every leaf with its counts, rates and verdict."""
+    return [
+        _describe_leaf(model, names, number, verdict, standard)
+        for number, verdict in enumerate(verdicts)
+    ]
+
+
+def _describe_leaf(
+    model: RuleSet, names: Names, number: int, verdict: Verdict | None, standard: Standard
+) -> Plain:
+    counts = model.leaves[number]
+    is_positive = model.settles_when == (number < len(model.rules))
+    leaf = {
+        "number": number + 1,
+        "condition": _describe_condition(model, number),
+        "is_rest": number == len(model.rules),
+        "predicts": names.predict(is_positive),
+        "is_positive": is_positive,
+        **describe_rate(sum(counts[1]), count_samples(counts)),
+        "environments": describe_counts(counts, names),
+        **find_extremes(counts, names),
+        **describe_verdict(verdict),
+    }
+    leaf["explanation"] = _explain_leaf(leaf, names, standard)
+    return leaf
+
+
+def _describe_condition(model: RuleSet, number: int) -> str:
+    """What brings a sample into this leaf, given that it came to its node."""
+    if not model.rules:
+        return "every sample"
+    if number == len(model.rules):
+        return "no rule is true" if model.settles_when else "every rule is true"
+    rule = model.rules[number]
+    return str(rule if model.settles_when else rule.negate())
+
+
+def find_extremes(counts: LeafCounts, names: Names) -> Plain:
+    """The environments of lowest and highest rate, None without samples."""
+    seen = [
+        {"environment": name, "n": n, "rate": positive / n}
+        for name, n, positive in zip(names.environments, sum_labels(counts), counts[1], strict=True)
+        if n
+    ]
+    return {
+        "n_seen": len(seen),
+        "lowest": min(seen, key=_get_rate, default=None),
+        "highest": max(seen, key=_get_rate, default=None),
+    }
+
+
+def _get_rate(each: Plain) -> float:
+    rate: float = each["rate"]
+    return rate
+
+
+def describe_verdict(verdict: Verdict | None) -> Plain:
+    """The verdict's fields that are not rates; all None where nothing was judged."""
+    keys = "conclusion", "p_value", "difference", "difference_interval", "detectable"
+    fields = {} if verdict is None else verdict.to_dict()
+    return {key: fields.get(key) for key in keys}
+
+
+def _explain_leaf(leaf: Plain, names: Names, standard: Standard) -> str:
+    """What the numbers of a leaf say, in sentences."""
+    if leaf["conclusion"] is None:
+        return "Nothing to compare: the data name no environments."
+    if leaf["difference"] is None:
+        return (
+            f"Only {count(leaf['n_seen'], names.environment)} has samples here, so that there is "
+            "nothing to compare."
+        )
+    lowest, highest = leaf["lowest"], leaf["highest"]
+    spread = (
+        f"The rate of {names.positive} lies between {format_share(lowest['rate'])} "
+        f"({names.place(lowest)}) and {format_share(highest['rate'])} "
+        f"({names.place(highest)})."
+    )
+    return f"{spread} {_explain_conclusion(leaf, standard)}"
+
+
+def _explain_conclusion(leaf: Plain, standard: Standard) -> str:
+    possible = format_points(leaf["difference_interval"][1])
+    margin = format_margin(standard)
+    if leaf["conclusion"] == INVARIANT:
+        if standard.margin_on == "odds_ratio":
+            return f"The data rule out a shift beyond the margin, {margin}."
+        return (
+            f"The data rule out a difference of more than {possible}, which is inside the "
+            f"margin of {margin}."
+        )
+    if leaf["conclusion"] == NOT_INVARIANT:
+        return (
+            f"If the label did not depend on the environment here, a shift this large would "
+            f"come about by chance with probability {format_p(leaf['p_value'])}."
+        )
+    seen = (
+        "the test could not have seen any"
+        if leaf["detectable"] is None
+        else f"the test would likely have seen {format_points(leaf['detectable'])}"
+    )
+    return (
+        f"That may be chance; but a true difference of up to {possible} is still possible, "
+        f"and {seen}."
+    )
+
+
+def format_margin(standard: Standard) -> str:
+    """The difference that still counts as none, in words."""
+    if standard.margin_on == "odds_ratio":
+        return f"an odds ratio of {standard.margin:g}"
+    return format_points(standard.margin)
+
+
+def describe_standard(standard: Standard, names: Names) -> Plain:
+    """By what the leaves were judged."""
+    alpha = standard.alpha
+    return {
+        "alpha": alpha,
+        "margin": standard.margin,
+        "margin_on": standard.margin_on,
+        "margin_text": format_margin(standard),
+        "afterwards": standard.afterwards,
+        "confidence": VERDICT_CONFIDENCE,
+        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
+        "power": VERDICT_POWER,
+        "conclusions": CONCLUSIONS,
+        "null_hypothesis": (
+            f"within this leaf, {names.target} does not depend on {names.environment}. A small "
+            "p-value speaks against that, and so against invariance; a large one does not prove it."
+        ),
+    }
+
+
+def count_conclusions(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many leaves came to each conclusion, those that occur, the best first."""
+    found = [verdict.conclusion for verdict in verdicts]
+    return {each: found.count(each) for each in CONCLUSIONS if each in found}
