@@ -1,5 +1,7 @@
 """Categories, missing values and columns that no rule should be made of."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -241,3 +243,126 @@ def test_nan_in_text_and_dictionaries_with_repeats_are_read():
     assert column.codes.tolist() == [0, 1, 0, -1]
     mixed = pd.DataFrame({"x": ["a", np.nan, None, pd.NA]}, dtype=object)
     assert read_column(mixed, 0, "x").codes.tolist() == [0, -1, -1, -1]
+
+
+def test_decimals_fall_on_the_same_side_at_fitting_and_after():
+    """Decimals were read off by one bit for predicting, and thresholds sent them to the left."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        values = [Decimal(int(v)).scaleb(-9) for v in rng.integers(0, 10**9, 300)]
+        for other in ({}, {"t": ["a", "b", "c"] * 100}):
+            frame = pa.table({"hb": pa.array(values, pa.decimal128(38, 9)), **other})
+            fitted = SCMClassifier(max_rules=1).fit(frame, np.array(values) > Decimal("0.5"))
+            settled = [sum(map(sum, leaf)) for leaf in fitted.model_.leaves]
+            leaves = fitted.model_.find_leaves(frame)
+            assert np.bincount(leaves, minlength=2).tolist() == settled
+
+
+def test_names_that_are_no_text_are_names_all_the_same():
+    """Frames with years as names went by position, so that reordered columns were mixed up."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({2018: rng.normal(size=200), 2017: rng.normal(size=200)})
+    fitted = SCMClassifier(max_rules=1).fit(frame, frame[2018] > 0)
+    assert str(fitted.model_).startswith("2018 > ")
+    np.testing.assert_array_equal(fitted.predict(frame[[2017, 2018]]), fitted.predict(frame))
+    levels = frame.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), axis=1)
+    assert SCMClassifier().fit(levels, frame[2018] > 0).features_used_[0] == "a_1"
+    mixed = frame.set_axis([0, "b"], axis=1)
+    assert SCMClassifier().fit(mixed, frame[2018] > 0).features_used_[0] == "0"
+
+
+def test_numbered_columns_out_of_order_are_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)))
+    fitted = SCMClassifier().fit(frame, frame[0] > 0)
+    assert str(fitted.model_).startswith("x0 > ")
+    with pytest.raises(IcscmError, match="numbered but not in order"):
+        fitted.predict(frame[[1, 0]])
+
+
+def test_record_batches_are_tables():
+    """They lost their names, and text in them was an error."""
+    rng = np.random.default_rng(0)
+    batch = pa.record_batch({"a": rng.normal(size=80), "b": ["x", "y"] * 40})
+    fitted = SCMClassifier(max_rules=1).fit(batch, batch["a"].to_numpy() > 0)
+    assert fitted.features_used_ == ["a"]
+    np.testing.assert_array_equal(fitted.predict(batch.select(["b", "a"])), fitted.predict(batch))
+
+
+@quiet
+def test_missingness_that_copies_the_label_is_left_out():
+    """A column filled in only where the label is positive gave the perfect rule `is present`."""
+    frame, ill, hospital = make_patients()
+    frame["died_on_day"] = np.where(ill, 1.0, np.nan)
+    with pytest.warns(LeftOutWarning, match=r"'died_on_day' \(an exact copy of the label"):
+        ICSCMClassifier().fit(frame, ill, environments=hospital)
+
+
+@pytest.mark.parametrize("kind", ["one missing", "floats", "weights"])
+@quiet
+def test_identifiers_in_disguise_are_left_out(kind):
+    """One missing value, a type of floats or repeated rows hid an identifier."""
+    frame, ill, hospital = make_patients()
+    frame["id"] = np.arange(N) + 1000
+    if kind == "one missing":
+        frame["id"] = frame["id"].astype("Int64")
+        frame.loc[3, "id"] = None
+    elif kind == "floats":
+        frame["id"] = frame["id"].astype(float)
+    weight = np.full(N, 3) if kind == "weights" else None
+    with pytest.warns(LeftOutWarning, match="'id'"):
+        SCMClassifier().fit(frame, ill, environments=hospital, sample_weight=weight)
+
+
+@pytest.mark.parametrize("largest", [150_000, 400_000])
+def test_whole_numbers_that_were_measured_stay(largest):
+    """Incomes and platelet counts differ in nearly every row of a small table, too."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.integers(0, largest, 200), "b": rng.normal(size=200)})
+    assert SCMClassifier().fit(frame, frame["income"] > largest / 3).left_out_ == {}
+
+
+def test_booleans_are_not_text():
+    """True where fitting saw "yes" equalled nothing, and predicted nothing, in silence."""
+    rule = CategoryRule(0, "a", ("yes",), equal=True)
+    with pytest.raises(IcscmError, match="kind text at fitting and holds boolean now"):
+        rule.mask(pd.DataFrame({"a": [True, False]}))
+    assert len(rule.mask(pd.DataFrame({"a": [True]})[:0])) == 0
+
+
+@pytest.mark.parametrize("keep", ["id", ("id",), np.array(["id"]), pd.Index(["id"]), {"id"}])
+@quiet
+def test_keep_columns_takes_any_names(keep):
+    frame, ill, hospital = make_patients()
+    frame["id"] = np.arange(N)
+    fitted = SCMClassifier(keep_columns=keep).fit(frame, ill, environments=hospital)
+    assert fitted.left_out_ == {}
+
+
+def test_a_report_needs_the_data_of_fit():
+    """Other data gave a slider that contradicted the report."""
+    frame, ill, hospital = make_patients()
+    fitted = ICSCMClassifier(max_rules=2).fit(frame, ill, environments=hospital)
+    assert fitted.report(frame, ill, hospital).to_dict()["alpha_path"]
+    assert fitted.report().to_dict()["alpha_path"] is None
+    with pytest.raises(IcscmError, match="report was given other data than fit"):
+        fitted.report(frame[::-1], ill, hospital)
+
+
+def test_odd_types():
+    n = 60
+    y = np.arange(n) % 2
+    frame = pd.DataFrame(
+        {
+            "sparse": pd.arrays.SparseArray(np.arange(n) % 5 // 4),
+            "month": pd.period_range("2020-01", periods=n, freq="M"),
+            "day": pd.Categorical(pd.date_range("2020-01-01", periods=n)),
+        }
+    )
+    with pytest.warns(LeftOutWarning, match="'month', 'day' .a date or time"):
+        SCMClassifier(max_rules=1).fit(frame, y)
+    for odd, kind in ((np.zeros(n, complex), "complex128"), (np.zeros(n, "S3"), "")):
+        with pytest.raises(IcscmError, match=f"column 'odd' .*{kind}"):
+            SCMClassifier().fit(pd.DataFrame({"odd": odd, "text": ["a", "b"] * 30}), y)
+    exact = pd.DataFrame({"a": [2**53, 2**53 + 1] * 30, "b": np.linspace(0, 1, n)})
+    with pytest.raises(IcscmError, match=r"beyond 2\*\*53"):
+        SCMClassifier().fit(exact, y)

@@ -75,6 +75,10 @@ BLIND_DIFFERENCE: Final = 0.2
 IDENTIFIER_SHARE: Final = 0.95
 NUMBERED_IDENTIFIER_SHARE: Final = 0.99
 IDENTIFIER_ROWS: Final = 50
+# Equal pairs to be expected by chance from which their absence tells something; and the number from
+# which whole numbers are no measurements.
+MIN_CHANCE_PAIRS: Final = 3.0
+LEAST_HUGE_NUMBER: Final = 1e9
 # In smaller tables a column may well be equal to the label, or the environment, by chance.
 COPY_ROWS: Final = 20
 # Rows looked at before all rows of a column are searched for what makes it suspicious.

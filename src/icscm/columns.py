@@ -22,6 +22,8 @@ from icscm._constants import (
     COPY_ROWS,
     IDENTIFIER_ROWS,
     IDENTIFIER_SHARE,
+    LEAST_HUGE_NUMBER,
+    MIN_CHANCE_PAIRS,
     NUMBERED_IDENTIFIER_SHARE,
     SUSPICION_ROWS,
 )
@@ -197,11 +199,19 @@ def _find_copies(values: Array, groups: NDArray[np.int64]) -> list[int]:
     if len(first) < 2 or len(groups) < COPY_ROWS:
         return []
     some = slice(0, SUSPICION_ROWS)
-    alike = (values[some] == values[first[number[some]]]).all(axis=0)
+    alike = _are_equal(values[some], values[first[number[some]]]).all(axis=0)
     alike &= np.array([len(np.unique(column)) == len(first) for column in values[first].T])
     return [
-        int(j) for j in np.flatnonzero(alike) if (values[:, j] == values[first, j][number]).all()
+        int(j)
+        for j in np.flatnonzero(alike)
+        if _are_equal(values[:, j], values[first, j][number]).all()
     ]
+
+
+def _are_equal(one: Array, other: Array) -> BoolArray:
+    """Where values are equal, or both are missing."""
+    equal: BoolArray = (one == other) | ((one != one) & (other != other))
+    return equal
 
 
 def _is_constant(column: Array) -> bool:
@@ -219,16 +229,30 @@ def _is_identifier(table: CodedTable, j: int, is_whole: bool) -> bool:
         bins = table.levels[j]
         n_present = n_rows - int(np.isnan(table.values[:, j]).sum())
         return len(bins.levels) + len(bins.pool) > IDENTIFIER_SHARE * n_present
-    return is_whole and is_numbering(table.values[:, j])
+    return is_numbering(table.values[:, j], is_whole)
 
 
-def is_numbering(column: Array) -> bool:
-    """Whether whole numbers are different in nearly every row."""
-    if len(column) < IDENTIFIER_ROWS:
-        return False
+def is_numbering(column: Array, is_whole: bool = True) -> bool:
+    """Whether whole numbers look like an identifier rather than like something measured.
+
+    Nearly all must differ, and that must say something. Of n numbers measured at random in a range
+    of R, n^2 / 2R pairs would be equal by chance: if there are far fewer, they were handed out one
+    by one. Numbers beyond a thousand million were not measured in any case.
+    """
     some = column[:SUSPICION_ROWS]
-    wanted = NUMBERED_IDENTIFIER_SHARE
+    some = some[some == some]
     # a look at some rows first: distinct values of all are slow to count
-    if len(np.unique(some)) <= wanted * len(some) or (column != column).any():
+    if len(np.unique(some)) <= NUMBERED_IDENTIFIER_SHARE * len(some):
         return False
-    return len(np.unique(column)) > wanted * len(column)
+    if not is_whole and (some != np.floor(some)).any():
+        return False
+    present = column[column == column]
+    if len(present) < IDENTIFIER_ROWS or (present != np.floor(present)).any():
+        return False
+    n_repeated = len(present) - len(np.unique(present))
+    if n_repeated > (1 - NUMBERED_IDENTIFIER_SHARE) * len(present):
+        return False
+    lowest, highest = float(present.min()), float(present.max())
+    n_expected = len(present) ** 2 / (2 * (highest - lowest + 1))
+    is_handed_out = n_expected >= MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
+    return is_handed_out or highest >= LEAST_HUGE_NUMBER

@@ -180,6 +180,11 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 source = clone(self)._make_source(X, y, environments)
             levels = DEFAULT_ALPHAS if alphas is not None and not tuple(alphas) else alphas
             path = compute_alpha_path(self, source, levels)
+            if path is not None and path.find_own_model() != self.model_:
+                raise IcscmError(
+                    "report was given other data than fit: from these another model is learned; "
+                    "give what the estimator was fitted on, or nothing"
+                )
         return make_report(self, data_name=data_name, left_out=self.left_out_, alpha_path=path)
 
     def plot(self) -> Figure:
@@ -203,7 +208,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = intake.code(self.max_thresholds, rows)
         if self.missing == "error":
             refuse_missing(table)
-        table = leave_out_suspicious(intake, table, labels, numbers, self.keep_columns)
+        table = leave_out_suspicious(intake, table, labels, numbers, rows, self.keep_columns)
         self.feature_types_ = table.list_types()
         self.left_out_ = {
             j if table.names is None else table.names[j]: why for j, why in table.left_out.items()

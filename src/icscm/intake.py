@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -86,14 +86,15 @@ def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
     _check_size(frame)
     types = list(frame.schema.values())
     whole = np.array([each.is_integer() for each in types])
-    if all(each.is_numeric() for each in types):
+    table = frame.to_native()
+    if all(each.is_integer() or each.is_float() for each in types):
         with suppress(RoundedError):  # then column by column: these may be identifiers
-            array = check_table(estimator, X, reset=True, allow_missing=True)
-            return Intake(X, array, len(array), _get_names(estimator), whole)
-    validate_data(estimator, X, reset=True, skip_check_array=True)
+            array = check_table(estimator, table, reset=True, allow_missing=True)
+            return Intake(table, array, len(array), _get_names(estimator), whole)
+    validate_data(estimator, table, reset=True, skip_check_array=True)
     columns = [read_series(frame[:, j]) for j in range(len(types))]
     _check_columns(columns, list_names(X))
-    return Intake(X, columns, len(frame), _get_names(estimator), whole)
+    return Intake(table, columns, len(frame), _get_names(estimator), whole)
 
 
 def _check_size(frame: nw.DataFrame[Any]) -> None:
@@ -120,7 +121,7 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
     for j, column in enumerate(intake.content):
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             continue
-        if not (np.abs(table.values[:, j]) > _LARGEST_EXACT).any():  # NaN is not
+        if not (np.abs(table.values[:, j]) >= _LARGEST_EXACT).any():  # NaN is not
             continue
         if not is_numbering(column.values):
             raise IcscmError(
@@ -161,16 +162,20 @@ def leave_out_suspicious(
     table: CodedTable,
     labels: NDArray[np.int64],
     environments: NDArray[np.int64],
+    rows: Rows,
     keep: Any,
 ) -> CodedTable:
     """Leave out columns that no rule should be made of, with a warning, unless asked for.
 
-    Arrays come from users who prepared them, and are taken as they are.
+    Arrays come from users who prepared them, and are taken as they are. Rows that count several
+    times are looked at once.
     """
     table = _leave_out_rounded(intake, table)
     if intake.whole is None:
         return table
-    found = find_suspicious(table, labels, environments, intake.whole)
+    once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
+    looked_at = replace(table, values=table.values[once])
+    found = find_suspicious(looked_at, labels[once], environments[once], intake.whole)
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -194,6 +199,7 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
         return set()
     if isinstance(keep, str) and keep == "all":
         return set(range(table.n_columns)) - {*table.left_out}
+    keep = [keep] if isinstance(keep, str) else list(keep)
     known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
     unknown = [repr(name) for name in keep if name not in known]
     if unknown:
@@ -230,14 +236,30 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
     fitting or now, columns go by position and their number must be that of fitting.
     """
     names = _get_names(estimator)
-    if is_frame(X) and names is not None and set(list_names(X)) & {*names}:
-        _check_has(X, used)
-        return X
+    if is_frame(X):
+        X = open_frame(X).to_native()
+        if names is not None and set(list_names(X)) & {*names}:
+            _check_has(X, used)
+            return X
+        _check_positions(X)
     try:
         return check_table(estimator, X, reset=False, allow_missing=True)
     except HoldsTextError:
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X if is_frame(X) else _get_object_array(X)
+
+
+def _check_positions(X: Any) -> None:
+    """Raise for numbered columns out of order: without names they would be mixed up in silence."""
+    names = list(getattr(X, "columns", ()))
+    numbers = {str(j) for j in range(len(names))}
+    if {str(name) for name in names} == numbers and [str(n) for n in names] != sorted(
+        numbers, key=int
+    ):
+        raise IcscmError(
+            f"X's columns are numbered but not in order ({shorten_list(list(map(str, names)))}), "
+            "and the model goes by their positions; put them in order"
+        )
 
 
 def _check_has(X: Any, used: Sequence[str | int]) -> None:

@@ -17,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.table import Column, Dates, Level, Levels, Numbers, find_levels, read_column
+from icscm.table import (
+    Column,
+    Dates,
+    Level,
+    Levels,
+    Numbers,
+    find_levels,
+    read_column,
+    sort_key,
+)
 
 BoolArray = NDArray[np.bool_]
 
@@ -127,16 +136,27 @@ class CategoryRule:
 
     def _find_equal(self, column: Column) -> BoolArray:
         if isinstance(column, Levels):
+            self._check_kind(column)
             truth = np.append(find_levels(column, self.levels), False)
             equal: BoolArray = truth[column.codes]  # -1, missing, is the last entry
             return equal
         numbers = [level for level in self.levels if not isinstance(level, str | bool)]
-        if isinstance(column, Dates) or len(numbers) < len(self.levels):
+        if isinstance(column, Dates) or (len(numbers) < len(self.levels) and len(column.values)):
             raise IcscmError(
                 f"{_describe(self)} held categories at fitting and holds {_kind_of(column)} now; "
                 "give it as text, or as the type it had"
             )
         return np.isin(column.values, numbers)
+
+    def _check_kind(self, column: Levels) -> None:
+        """Raise if no level could ever be equal: booleans are no text, however they are spelt."""
+        kinds = {sort_key(level)[0] for level in column.levels}
+        wanted = {sort_key(level)[0] for level in self.levels}
+        if kinds and not kinds & wanted:
+            raise IcscmError(
+                f"{_describe(self)} held levels of kind {', '.join(sorted(wanted))} at fitting and "
+                f"holds {', '.join(sorted(kinds))} now; give it as the type it had"
+            )
 
     def negate(self) -> CategoryRule:
         return replace(self, equal=not self.equal, missing=_invert(self.missing))

@@ -61,6 +61,10 @@ class AlphaPath:
     own_alpha: float
     seconds: float
 
+    def find_own_model(self) -> RuleSet:
+        """The model at the learner's own level."""
+        return next(each.model for each in self.models if self.own_alpha in each.alphas)
+
     @property
     def alphas(self) -> tuple[float, ...]:
         """Every level tried."""

@@ -6,7 +6,7 @@ A column holds numbers, or levels of a category (text, booleans, categoricals). 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +66,21 @@ Column = Numbers | Levels | Dates
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns."""
-    return bool(nw.dependencies.is_into_dataframe(X))
+    return bool(nw.dependencies.is_into_dataframe(X)) or _is_record_batch(X)
+
+
+def _is_record_batch(X: Any) -> bool:
+    return type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow")
 
 
 def open_frame(X: Any) -> nw.DataFrame[Any]:
-    """A frame of any kind behind one interface."""
+    """A frame of any kind behind one interface; names that are no text become text."""
+    if _is_record_batch(X):
+        import pyarrow
+
+        X = pyarrow.Table.from_batches([X])
+    elif nw.dependencies.is_pandas_dataframe(X) and not has_positions(X):
+        X = _name_with_text(X)
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:
@@ -79,6 +89,24 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
             f"the table has more than one column of the same name ({names}); names must differ, "
             "since rules go by them"
         ) from None
+
+
+def has_positions(X: Any) -> bool:
+    """Whether a frame's names are just the positions of its columns, as pandas numbers them."""
+    names = list(getattr(X, "columns", ()))
+    return (
+        bool(names)
+        and all(type(name) is not str for name in names)
+        and names == list(range(len(names)))
+    )
+
+
+def _name_with_text(X: Any) -> Any:
+    """A pandas frame whose names are all text; those of several levels are joined."""
+    if all(isinstance(name, str) for name in X.columns):
+        return X
+    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in X.columns]
+    return X.set_axis(names, axis=1)
 
 
 def count_rows(X: Any) -> int:
@@ -122,21 +150,29 @@ def read_array(values: Array, what: str) -> Column:
 def read_series(series: nw.Series[Any]) -> Column:
     """One column of a frame."""
     dtype = series.dtype
-    if dtype.is_temporal():
-        return Dates(str(dtype))
+    native = str(getattr(series.to_native(), "dtype", dtype))
+    if dtype.is_temporal() or native.startswith("period"):
+        return Dates(native)
+    if native.startswith("Sparse"):
+        dense = series.to_native().sparse.to_dense()
+        return read_series(nw.from_native(dense, series_only=True))
     if dtype.is_float() or (dtype.is_integer() and not series.is_null().any()):
-        return read_array(series.to_numpy(), series.name)
-    return read_arrow(_to_arrow(series), series.name)
+        values = _convert(series, native, lambda: series.to_numpy())
+        if values.dtype.kind in "iuf" and values.dtype.itemsize <= 8:
+            return read_array(values, series.name)
+    return read_arrow(_convert(series, native, series.to_arrow), series.name)
 
 
-def _to_arrow(series: nw.Series[Any]) -> pyarrow.Array | pyarrow.ChunkedArray:
+def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) -> Any:
     try:
-        return series.to_arrow()
-    except Exception as error:  # pyarrow and pandas raise many kinds
-        raise IcscmError(
-            f"column {series.name!r} mixes kinds of values, such as text and numbers, or holds "
-            "objects; make it one kind, or leave it out"
-        ) from error
+        return convert()
+    except Exception as error:  # pyarrow, pandas and polars raise many kinds
+        what = (
+            "mixes kinds of values, such as text and numbers, or holds objects; make it one kind"
+            if native == "object"
+            else f"is of type {native}, which cannot be read; convert it"
+        )
+        raise IcscmError(f"column {series.name!r} {what}, or leave it out") from error
 
 
 def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column:
@@ -155,6 +191,8 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
         return _read_numbers(array)
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if types.is_temporal(kind):  # categories that are dates
+        return Dates(str(kind))
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         return _read_levels(array)
@@ -169,7 +207,8 @@ def _read_numbers(array: pyarrow.Array) -> Numbers:
     from pyarrow import types
 
     if types.is_decimal(array.type):
-        array = array.cast(pyarrow.float64())
+        # by way of text, which is read to the nearest float; the direct way is off by one bit
+        array = array.cast(pyarrow.string()).cast(pyarrow.float64())
     missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     if not missing.any():
         return Numbers(array.to_numpy(zero_copy_only=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import wraps
 from numbers import Integral, Real
@@ -245,11 +245,9 @@ MAJORITY: Allowed = (
     lambda value: _is_real(value) and 0.5 < value <= 1,
 )
 NAMES_OR_ALL: Allowed = (
-    "None, 'all' or a list of columns",
+    "None, 'all', a column or several columns",
     lambda value: (
-        value is None
-        or value == "all"
-        or (isinstance(value, Sequence) and not isinstance(value, str))
+        value is None or (isinstance(value, Iterable) and not isinstance(value, bytes | Mapping))
     ),
 )
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
@@ -352,7 +350,7 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     frame = nw.from_native(X)
     integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
     positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
-    large = [j for j in positions if np.abs(table[:, j]).max(initial=0) > 2**53]
+    large = [j for j in positions if np.abs(table[:, j]).max(initial=0) >= 2**53]
     if large:
         raise RoundedError(
             f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "

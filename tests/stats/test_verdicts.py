@@ -83,8 +83,26 @@ def test_detectable_difference_of_two_environments_in_closed_form():
     table = np.array([[[699, 699], [300, 300]]])
     rate = 601 / 2000
     needed = stats.norm.isf(0.025) + stats.norm.ppf(0.8)
-    wanted = needed * math.sqrt(rate * (1 - rate) * 2 / 999)
+    wanted = needed * math.sqrt(rate * (1 - rate) * 2 / 999) + 1 / 999
     assert compute_detectable(table, 0.05)[0] == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(40, 0.5), (60, 0.3), (200, 0.1), (200, 0.5), (1000, 0.3)])
+def test_the_test_that_is_used_has_the_power_it_is_said_to_have(n, rate):
+    """Yates' correction was left out of account: the power was 0.66 to 0.77, not 0.8."""
+    positives = round(n * rate)
+    table = np.array([[[n - positives] * 2, [positives] * 2]])
+    difference = compute_detectable(table, 0.05)[0]
+    low, high = rate - difference / 2, rate + difference / 2
+    chances = stats.binom.pmf(np.arange(n + 1), n, low)[:, None] * stats.binom.pmf(
+        np.arange(n + 1), n, high
+    )
+    first, second = np.divmod(np.arange((n + 1) ** 2), n + 1)
+    tables = np.stack(
+        (np.column_stack((n - first, n - second)), np.column_stack((first, second))), axis=1
+    )
+    rejected = ChiSquaredTest().compute_p_values(tables) <= 0.05
+    assert 0.78 <= chances.ravel()[rejected].sum() <= 0.86
 
 
 @pytest.mark.parametrize("n_environments", [2, 4])

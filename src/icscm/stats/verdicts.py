@@ -254,7 +254,8 @@ def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
         d^2 n1 n2 / (n1 + n2) / (r (1 - r)).
 
     The common rate is taken as (positives + 1) / (samples + 2): a leaf without positives has a
-    small rate, not the rate 0.
+    small rate, not the rate 0. With two environments Yates' correction, or Fisher's test, takes
+    (1/n1 + 1/n2) / 2 off any difference before it counts, so that much more is needed.
     """
     sizes = tables.sum(axis=1)
     largest = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
@@ -266,7 +267,10 @@ def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
     weight = largest.prod(axis=1) / np.maximum(largest.sum(axis=1), 1.0)
     squared = np.full(len(tables), np.inf)
     np.divide(needed * rate * (1 - rate), weight, out=squared, where=weight > 0)
-    return np.where(squared <= 1.0, np.sqrt(squared), np.inf)
+    with np.errstate(divide="ignore"):
+        taken_off = np.where((sizes > 0).sum(axis=1) == 2, 0.5 * (1 / largest).sum(axis=1), 0.0)
+    detectable = np.sqrt(squared) + taken_off
+    return np.where(detectable <= 1.0, detectable, np.inf)
 
 
 @lru_cache(maxsize=256)
