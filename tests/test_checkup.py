@@ -120,7 +120,8 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
         assert [each.detectable for each in found.environments] == pytest.approx(
             [whole.difference] * 2
         )
-    assert differences[0] == pytest.approx(10 * differences[1], rel=1e-3)
+    # not quite ten times: Yates' correction costs the smaller table more
+    assert differences[0] == pytest.approx(10 * differences[1], rel=0.05)
 
 
 def test_advice_on_too_little_and_too_much():

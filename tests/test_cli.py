@@ -487,3 +487,138 @@ def test_raw_diabetes_table(here):
     assert (here / "r.html").stat().st_size < 2_000_000
     predicted = run("predict", "m.json", "diabetes.csv", "--out", "p.parquet")
     assert "(99,493 rows)" in predicted.stdout
+
+
+# --- what a review found --------------------------------------------------------------------------
+
+
+def test_criteria_of_invariance(clinics):
+    """What Python could, equivalence, margins, corrections, the command line could not."""
+    options = ("--criterion", "equivalence", "--margin", "0.2", "--evidence", "cumulative")
+    run(*FIT, *options, "--out", "m.json")
+    settings = json.loads(Path("m.json").read_text())["settings"]
+    found = {key: settings[key] for key in ("criterion", "margin", "margin_on", "evidence")}
+    assert found == {
+        "criterion": "equivalence",
+        "margin": 0.2,
+        "margin_on": "rate",
+        "evidence": "cumulative",
+    }
+    done = run(*FIT, "--margin-on", "odds_ratio", "--correction", "holm", "--out", "m2.json")
+    settings = json.loads(Path("m2.json").read_text())["settings"]
+    assert (settings["margin"], settings["correction"]) == (1.5, "holm")
+    assert "an odds ratio of 1.5 between environments" in " ".join(done.stdout.split())
+
+
+def test_data_from_standard_input(clinics, here):
+    """Data could not be piped into a command."""
+    text = (here / "clinics.csv").read_text()
+    arguments = ["-" if each == "clinics.csv" else each for each in FIT]
+    done = CliRunner().invoke(main, [*arguments, "--out", "m.json"], input=text)
+    assert done.exit_code == 0, done.output
+    assert "standard input: 4,000 rows" in done.stdout
+    assert "Reading standard input ..." in done.stderr
+    piped = CliRunner().invoke(main, ["predict", "m.json", "-"], input=text)
+    assert piped.stdout == CliRunner().invoke(main, ["predict", "m.json", "clinics.csv"]).stdout
+
+
+def test_a_member_of_an_archive(clinics, here):
+    """An archive of several tables had to be unpacked."""
+    with zipfile.ZipFile("t.zip", "w") as archive:
+        archive.write("clinics.csv", "data/clinics.csv")
+        archive.writestr("data/codes.csv", "a,b\n1,2\n")
+    arguments = ["t.zip" if each == "clinics.csv" else each for each in FIT]
+    done = run(*arguments, status=2)
+    assert "name the one to read with --member" in done.stderr
+    assert "smoker == yes and age > 60" in run(*arguments, "--member", "data/clinics.csv").stdout
+
+
+def test_decimal_commas_are_remembered(here):
+    """A column of 1,5 and 2,5 became a category; a model reads new files as its own was read."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=400).round(2), "site": np.arange(400) % 2})
+    frame["y"] = np.where((frame["x"] > 0.5) ^ (rng.random(400) < 0.05), "yes", "no")
+    frame.to_csv("t.csv", index=False, sep=";", decimal=",")
+    fit = ("fit", "t.csv", "--target", "y", "--environment", "site")
+    assert "numbers with decimal commas" in run(*fit).stderr
+    done = run(*fit, "--decimal", ",", "--out", "m.json", "--model", "scm")
+    assert re.search(r"positive where x > 0\.\d", done.stdout)
+    assert "Warning" not in done.stderr
+    assert len(run("predict", "m.json", "t.csv").stdout.splitlines()) == 401
+
+
+def test_a_leaf_of_one_environment(here):
+    """A leaf with one hospital's rows has p = 1 by definition, which read like evidence."""
+    rng = np.random.default_rng(0)
+    n = 6000
+    site, cause = rng.choice(["A", "B", "C"], n), rng.integers(0, 2, n)
+    rate = np.select([site == "A", site == "B"], [0.15, 0.5], 0.6) * 0.6 + 0.3 * cause
+    frame = pd.DataFrame({"cause": cause, "kit": np.where(site == "A", "old", "new")})
+    frame = frame.assign(site=site, ill=(rng.random(n) < rate).astype(int))
+    frame.to_csv("proxy.csv", index=False)
+    done = run(
+        "fit", "proxy.csv", "--target", "ill", "--environment", "site", "--report", "r.md"
+    )  # fmt: skip
+    said = "settles rows of one environment only, A: nothing could be compared there"
+    assert f"kit == new {said}" in " ".join(done.stdout.split())
+    assert f"kit == new {said}" in Path("r.md").read_text()
+
+
+def test_positive_values_in_the_report(here):
+    """The report said "readmitted is <30 or >30 = True"."""
+    frame = make_clinics()
+    frame["ill"] = np.where(frame["ill"] == "yes", np.arange(len(frame)) % 2 + 1, 0)
+    frame.to_csv("clinics.csv", index=False)
+    run(
+        "fit", "clinics.csv", "--target", "ill", "--environment", "site", "--positive", "1",
+        "--positive", "2", "--report", "r.json",
+    )  # fmt: skip
+    text = Path("r.json").read_text()
+    assert "= True" not in text
+    report = json.loads(text)
+    assert report["asked"]["positive"] == "ill = 1 or 2"
+    assert report["asked"]["negative"] == "ill = 0"
+    assert report["model"]["sentence"].endswith("; otherwise ill = 0.")
+
+
+def test_a_console_that_cannot_show_a_name(here):
+    """A name that the console's encoding lacks ended the command before anything was written."""
+    frame = make_clinics().rename(columns={"smoker": "räuchert 日"})
+    frame.to_csv("clinics.csv", index=False, na_rep="?")
+    command = [sys.executable, "-m", "icscm", *FIT, "--out", "m.json"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"r\\xe4uchert \\u65e5 == yes" in done.stdout
+    assert "日" in Path("m.json").read_text(encoding="utf-8")
+
+
+def test_files_are_written_before_results_are_printed(clinics, monkeypatch):
+    """A terminal that fails must not lose a model that took hours."""
+
+    def fail(*_):
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr("icscm.cli.fit.print_fit", fail)
+    assert "the terminal is gone" in run(*FIT, "--out", "m.json", status=2).stderr
+    assert Path("m.json").exists()
+
+
+def test_suggestions_of_the_report_name_options(here):
+    """A report that the command line wrote said criterion='equivalence'."""
+    rng = np.random.default_rng(1)
+    site = rng.integers(0, 3, 3000)
+    frame = pd.DataFrame({"mark": rng.integers(0, 4, 3000), "site": site})
+    frame.assign(y=(rng.random(3000) < 0.2 + 0.25 * site).astype(int)).to_csv("t.csv", index=False)
+    run("fit", "t.csv", "--target", "y", "--environment", "site", "--report", "r.md")
+    text = Path("r.md").read_text()
+    assert "--criterion equivalence accepts" in text
+    assert "criterion='equiv" not in text
+
+
+def test_a_schema_of_the_table(clinics):
+    """`--table schema.table` named no table."""
+    run(*FIT, "--out", "m.json")
+    text = run("export", "m.json", "--to", "sql", "--table", "t", "--schema", "s").stdout
+    assert text.endswith('FROM "s"."t" AS d;\n')
+    assert "-- each of these texts" in text

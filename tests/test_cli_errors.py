@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import icscm.files
 from icscm.cli import main
+from icscm.cli.words import translate
 from icscm.exceptions import IcscmWarning
 
 
@@ -49,7 +50,8 @@ ERRORS = [
     (["fit", "data.csv", "--target", "y"], "name the column of the environments with --environ"),
     (["check", "data.csv", "--target", "y"], "Missing option '--environment'"),
     (["fit", "nowhere.csv", *FIT[2:]], "there is no file nowhere.csv"),
-    (["fit", ".", *FIT[2:]], "tells no format"),
+    (["fit", ".", *FIT[2:]], ". is a folder; name a file in it"),
+    (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is no .zip archive"),
     (["fit", "data.csv", "--target", "z", "--environment", "site"], "has no column 'z'"),
     (["fit", "data.csv", "--target", "y", "--environment", "sit"], "did you mean 'site'?"),
     (["fit", "data.csv", "--target", "y", "--environment", "y"], "are both 'y'"),
@@ -60,9 +62,32 @@ ERRORS = [
     ([*FIT, "--p", "0"], "Invalid value for '--p'"),
     ([*FIT, "--p", "-1"], "Invalid value for '--p'"),
     ([*FIT, "--alpha", "high"], "'high' is neither a number nor 'auto'"),
-    ([*FIT, "--alpha", "1.5"], "alpha must be a number between 0 and 1"),
+    ([*FIT, "--alpha", "1.5"], "1.5 is not a number between 0 and 1, nor 'auto'"),
+    ([*FIT, "--alpha", "nan"], "nan is not a number between 0 and 1"),
+    ([*FIT, "--p", "nan"], "Invalid value for '--p': nan is not a number above 0"),
+    ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
+    ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
+    ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),
+    ([*FIT, "--margin-on", "odds_ratio", "--margin", "0.5"], "--margin must be greater than 1"),
+    (
+        [*FIT, "--criterion", "equivalence", "--correction", "bh"],
+        "which --criterion equivalence does not use; leave --correction none",
+    ),
+    ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model icscm"),
+    ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model icscm"),
+    ([*FIT, "--out", "data.csv", "--force"], "data.csv is the file that is read; write elsewhere"),
+    (
+        ["predict", "model.json", "data.csv", "--out", "./data.csv", "--force"],
+        "data.csv is the file that is read",
+    ),
+    (
+        ["export", "model.json", "--to", "sql", "--out", "model.json", "--force"],
+        "model.json is the file that is read",
+    ),
+    (["export", "model.json", "--to", "json", "--schema", "s"], "--schema is for --to sql"),
+    ([*FIT, "--decimal", ";"], "';' is not one of '.', ','"),
     ([*FIT, "--max-thresholds", "many"], "'many' is neither a number nor 'none'"),
-    ([*FIT, "--max-thresholds", "0"], "max_thresholds must be a whole number"),
+    ([*FIT, "--max-thresholds", "0"], "0 is not a whole number from 1, nor 'none'"),
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
     ([*FIT, "--cv", "1,x"], "must be numbers above 0, such as 0.1,0.5,1,2"),
     ([*FIT, "--cv", "1,0"], "must be numbers above 0"),
@@ -252,3 +277,53 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
         advance()
         advance()
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--alpha", "2"],
+        ["--p", "nan"],
+        ["--max-thresholds", "0"],
+        ["--margin", "3"],
+        ["--criterion", "equivalence", "--correction", "holm"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_settings_fail_before_the_data_are_read(here, options):
+    """`--alpha 2` was told after minutes of reading: here the file is not even there."""
+    done = run(["fit", "nowhere.csv", *FIT[2:], *options])
+    assert "nowhere" not in done.stderr
+
+
+def test_messages_speak_of_options(here):
+    """Errors told users of the command line to set keep_columns and missing='candidate'."""
+    frame = pd.read_csv("data.csv")
+    frame.loc[3, "a"] = np.nan
+    frame.to_csv("gap.csv", index=False)
+    done = run(["fit", "gap.csv", *FIT[2:], "--missing", "error"])
+    assert "the table contains NaN or other missing values in column 'a'" in done.stderr
+    assert "--missing candidate" in done.stderr
+    frame.assign(a=1, b=2).to_csv("same.csv", index=False)
+    done = run(["fit", "same.csv", *FIT[2:]])
+    assert "--keep all" in done.stderr
+    assert "keep_columns" not in done.stderr
+    assert "(force=True)" not in run([*FIT, "--out", "exists.csv"]).stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("correction=None", "--correction none"),
+        ("criterion='equivalence' keeps", "--criterion equivalence keeps"),
+        ("column 'missing' is missing", "column 'missing' is missing"),
+        ("'min_samples_leaf' and min_samples_leaf", "'min_samples_leaf' and --min-samples-leaf"),
+        ("see --drop-missing (drop_missing=True)", "see --drop-missing"),
+        ("a smaller alpha refuses", "a smaller alpha refuses"),
+        ("max_rules must be a whole number", "--max-rules must be a whole number"),
+        ("with margin_on='rate' margin must be", "with --margin-on rate --margin must be"),
+    ],
+)
+def test_python_words_are_translated(said, told):
+    """What a user called a column stays as it is."""
+    assert translate(said) == told

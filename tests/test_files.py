@@ -2,7 +2,12 @@
 
 import bz2
 import gzip
+import io
+import time
+import warnings
 import zipfile
+from decimal import Decimal
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.feather
@@ -11,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.files import (
     MISSING_TEXTS,
     check_columns,
@@ -31,8 +36,6 @@ def write(folder, name, content):
 
 
 def zip_one(text):
-    import io
-
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("folder/inside.csv", text)
@@ -202,6 +205,7 @@ BAD = {
     "cut_gz": ("t.csv.gz", gzip.compress(PLAIN.encode() * 99)[:40], "t.csv.gz cannot be read"),
     "bad_parquet": ("t.parquet", b"garbage", "t.parquet cannot be read as Parquet"),
     "bad_arrow": ("t.feather", b"garbage", "t.feather cannot be read as Arrow"),
+    "nul": ("t.csv", bytes(5000), "t.csv holds NUL characters, so it is no text"),
     "packed_parquet": ("t.parquet.gz", b"x", "is a packed .parquet file; unpack it"),
 }
 
@@ -215,13 +219,194 @@ def test_bad_files(tmp_path, case):
     assert "\n" not in str(caught.value)
 
 
-def test_a_zip_of_two_files(tmp_path):
-    path = tmp_path / "t.zip"
+def write_zip(folder, members):
+    path = folder / "t.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.csv", PLAIN)
-        archive.writestr("b.csv", PLAIN)
-    with pytest.raises(IcscmError, match=r"holds 2 files \(a.csv, b.csv\); unpack the one to read"):
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_a_zip_of_two_files(tmp_path):
+    """The UCI diabetes archive holds two tables; it had to be unpacked by hand."""
+    path = write_zip(tmp_path, {"d/a.csv": PLAIN, "d/b.tsv": PLAIN.replace(",", "\t")})
+    with pytest.raises(IcscmError, match=r"2 files \(d/a.csv, d/b.tsv\); name .* with --member"):
         read_table(path)
+    assert read_table(path, member="d/a.csv").to_pydict() == EXPECTED
+    assert read_table(path, member="d/b.tsv").to_pydict() == EXPECTED
+    with pytest.raises(IcscmError, match=r"has no member 'a.csv'; did you mean 'd/a.csv'"):
+        read_table(path, member="a.csv")
+    with pytest.raises(IcscmError, match=r"is no .zip archive, so it has no member x"):
+        read_table(write(tmp_path, "t.csv", PLAIN), member="x")
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.Rtab", "table.parquet", "table.feather"])
+def test_the_only_table_in_a_zip(tmp_path, name):
+    """A read-me beside the table made a zip unreadable."""
+    stream = io.BytesIO()
+    if name.endswith(".parquet"):
+        pq.write_table(pa.table(EXPECTED), stream)
+    elif name.endswith(".feather"):
+        pa.feather.write_feather(pa.table(EXPECTED), stream)
+    else:
+        stream.write(PLAIN.replace(",", "\t" if "Rtab" in name else ",").encode())
+    members = {"README": "x", "__MACOSX/._table.csv": "x", name: stream.getvalue()}
+    assert read_table(write_zip(tmp_path, members)).to_pydict() == EXPECTED
+
+
+def test_standard_input(monkeypatch):
+    """Data could not be piped in."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLAIN.encode())))
+    assert read_table("-").to_pydict() == EXPECTED
+    with pytest.raises(IcscmError, match="standard input is empty"):
+        read_table("-")
+
+
+def test_wide_text_files(tmp_path):
+    """Headers were searched for repeated names in time that grew with their square, each column
+    was converted alone, and a header longer than a megabyte could not be read at all.
+    """
+    n = 120_000
+    names = [f"gene_{i:07}_of_some_kind" for i in range(n)]
+    cells = {0: "1", 1: "0.5", 2: "A", 3: ""}
+    lines = [",".join(cells[(i + k) % 4] for i in range(n)) for k in (0, 0, 0)]
+    path = write(tmp_path, "t.csv", ",".join(names) + "\n" + "\n".join(lines) + "\n")
+    start = time.process_time()
+    table = read_table(path)
+    assert time.process_time() - start < 60
+    assert table.shape == (3, n)
+    assert [table.column(i).to_pylist()[0] for i in range(4)] == [1, 0.5, "A", None]
+    assert table.column_names == names
+
+
+def test_a_row_much_longer_than_the_header(tmp_path):
+    """Rows must fit what is read at a time, whatever the header's length."""
+    long = "x" * 3_000_000
+    rows = "".join(f"{i},a\n" for i in range(50))
+    path = write(tmp_path, "t.csv", f"a,b\n{rows}51,{long}\n")
+    assert read_table(path).column("b").to_pylist()[-1] == long
+
+
+INFERRED = ["", "NA", "1", "-2", "007", "2.5", "1e3", "+1", "inf", "x", "true", "FALSE", "-9.0"]
+INFERRED += ["99999999999999999999", "2020-01-31", "2020-13-31", "nan", ".5", "5.", "-", "-9", "A"]
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda n: st.lists(
+            st.lists(st.sampled_from(INFERRED), min_size=n, max_size=n), min_size=2, max_size=8
+        )
+    )
+)
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_neighbours_do_not_change_a_column(tmp_path, columns):
+    """Columns are converted together for speed; each must come out as it does alone."""
+
+    def read(columns):
+        text = ",".join(f"c{i}" for i in range(len(columns))) + ",end\n"
+        text += "".join(",".join(row) + ",1\n" for row in zip(*columns, strict=True))
+        return read_table(write(tmp_path, "t.csv", text), na=["-9"])
+
+    together = read(columns)
+    for i, column in enumerate(columns):
+        with patch("icscm.files._RUN_CELLS", 0):
+            alone = read([column]).column(0)
+        assert together.column(i).type == alone.type
+        assert str(together.column(i).to_pylist()) == str(alone.to_pylist())
+
+
+@pytest.mark.parametrize("name", ["t.Rtab", "t.rtab"])
+def test_presence_tables(tmp_path, name):
+    """Roary's .Rtab tables were of no known format."""
+    path = write(tmp_path, name, PLAIN.replace(",", "\t"))
+    assert read_table(path).to_pydict() == EXPECTED
+
+
+DELIMITERS = [
+    '"a,b";c\n1;2\n',
+    '"a;b",c\n1,2\n',
+    "weight, kg;age;site\n1;2;3\n",
+    "age,note (a|b|c|d)\n1,x\n",
+    "a;b;c\n1,5;2,5;3\n",
+]
+
+
+@pytest.mark.parametrize("text", DELIMITERS)
+def test_the_delimiter_is_no_part_of_a_name(tmp_path, text):
+    """A comma in a quoted name made a semicolon file one of commas."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        table = read_table(write(tmp_path, "t.csv", text))
+    assert table.num_columns == 3 if text.count(";") > 3 else 2
+
+
+def test_decimal_commas(tmp_path):
+    """Numbers such as 1.234,5 became categories without a word."""
+    text = "a;b;c;d\n1,5;1.234,5;x,1;7\n-2,25;3;y;8\n;1.000;z;9\n"
+    path = write(tmp_path, "t.csv", text)
+    found = read_table(path, decimal=",")
+    assert found.to_pydict() == {
+        "a": [1.5, -2.25, None],
+        "b": [1234.5, 3.0, 1000.0],
+        "c": ["x,1", "y", "z"],
+        "d": [7, 8, 9],
+    }
+    with pytest.warns(IcscmWarning, match=r"decimal commas.* in 'a'; .* --decimal ,"):
+        assert read_table(path).column("a").to_pylist() == ["1,5", "-2,25", None]
+    with pytest.raises(IcscmError, match=r"holds '1,5' now; .* decimals have commas \(--decimal ,"):
+        read_table(path, types={"a": "number"})
+    quoted = write(tmp_path, "q.csv", 'a,b\n"1,5",2\n')
+    assert read_table(quoted, decimal=",").to_pydict() == {"a": [1.5], "b": [2]}
+    with pytest.raises(IcscmError, match=r"decimal must be '.' or ','; got ';'"):
+        read_table(path, decimal=";")
+
+
+def test_no_warning_where_commas_are_few_or_delimit(tmp_path):
+    """Answers such as "1,2" beside others are lists, not numbers."""
+    read_table(write(tmp_path, "t.csv", "a;b\n1,2;x\n3;y\n"))
+    read_table(write(tmp_path, "t.csv", 'a,b\n"1,5",x\n'))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_na_applies_to_all_kinds_of_columns_of_binary_files(tmp_path, ending):
+    """--na -9 left categories and numbers of Parquet files alone."""
+    kinds = {
+        "level": pa.array(["a", "-9", None, "a"]).dictionary_encode(),
+        "text": pa.array(["a", "-9", None, "?"]),
+        "whole": pa.array([1, -9, None, 2], type=pa.int8()),
+        "unsigned": pa.array([1, 9, None, 2], type=pa.uint8()),
+        "float": pa.array([1.5, -9.0, None, 2.0], type=pa.float32()),
+        "coded": pa.array([1, -9, None, 1]).dictionary_encode(),
+        "decimal": pa.array([Decimal("1.50"), Decimal("-9.00"), None, Decimal("2.00")]),
+        "flag": pa.array([True, False, None, True]),
+    }
+    table = pa.table(kinds)
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        table = table.append_column("view", pa.array(["a", "-9", None, "b"], pa.string_view()))
+        pa.feather.write_feather(table, path)
+    found = read_table(path, na=["-9", "?"]).to_pydict()
+    assert found["level"] == ["a", None, None, "a"]
+    assert found["text"] == ["a", None, None, None]
+    assert found["whole"] == [1, None, None, 2]
+    assert found["unsigned"] == [1, 9, None, 2]
+    assert found["float"] == [1.5, None, None, 2.0]
+    assert found["coded"] == [1, None, None, 1]
+    assert found["decimal"] == [Decimal("1.50"), None, None, Decimal("2.00")]
+    assert found["flag"] == [True, False, None, True]
+    assert found.get("view", ["a", None, None, "b"]) == ["a", None, None, "b"]
+    kept = read_table(path, na=["-9"]).schema.field("level").type
+    assert kept == table.schema.field("level").type
+
+
+def test_na_that_is_a_number_however_it_is_written(tmp_path):
+    """--na -9 is meant for -9.0 as well, in text as in Parquet files."""
+    path = write(tmp_path, "t.csv", "a,b\n-9,-9.0\n1,2.5\n")
+    assert read_table(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
 
 
 def test_files_that_are_not_there(tmp_path):

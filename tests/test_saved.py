@@ -694,3 +694,26 @@ def test_truncations(scratch):
 def test_overwritten_bytes(scratch, start, new):
     content = VALID.encode()
     is_model(content[:start] + new + content[start + len(new) :], scratch)
+
+
+# --- missing values that are refused --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_a_model_that_refuses_missing_values_still_does(tmp_path, as_array):
+    """Fitted with missing="error" and saved, a model predicted rows with missing values."""
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 10, "b": range(40)})
+    table = X.to_numpy() if as_array else X
+    learner = SCMClassifier(missing="error").fit(table, X["a"] > 1)
+    path = tmp_path / "m.json"
+    learner.save(path)
+    saved = load(path)
+    gap = X.copy()
+    gap.loc[3, "a"] = np.nan
+    gap = gap.to_numpy() if as_array else gap
+    for model in (learner, saved):
+        assert model.predict(table).tolist() == (X["a"] > 1).tolist()
+        with pytest.raises(IcscmError, match="missing 1 values in column"):
+            model.predict(gap)
+    with pytest.raises(IcscmError, match="missing 1 values"):
+        saved.predict_proba(gap)

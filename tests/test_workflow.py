@@ -168,3 +168,12 @@ def test_of_equally_good_p_the_nearest_to_1_is_chosen():
 def test_too_few_rows_for_folds():
     with pytest.raises(IcscmError, match="needs 5 rows of each class; one has 2"):
         choose_p(SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, [1.0])
+
+
+def test_names_of_classes_that_stand_for_several_values():
+    """The report called them True and False: "ill is 1 or 2 = True"."""
+    table = pa.table({"x": [1, 2, 3, 4, 5], "ill": ["a", "b", "c", "d", "e"]})
+    assert read_samples(table, "ill", positive=["b", "a"]).class_names == ("c or d or e", "b or a")
+    assert read_samples(table, "ill", positive=["a"]).class_names == ("anything else", "a")
+    two = pa.table({"x": [1, 2], "ill": ["a", "b"]})
+    assert read_samples(two, "ill").class_names is None

@@ -409,7 +409,7 @@ def _advise_on_power(found: CheckUp) -> Iterator[str]:
         yield (
             f"Even in a tenth of the rows a difference of {tenth.difference:.1%} would be seen: "
             "nearly every rule may be refused for differences too small to matter. Try a smaller "
-            "--alpha (or auto), or in Python criterion='equivalence' with a margin."
+            "--alpha (or auto), or --criterion equivalence with a --margin that you can stand."
         )
     if found.p_value > found.alpha:
         yield (

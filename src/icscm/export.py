@@ -15,12 +15,14 @@ lets text through.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from icscm.exceptions import IcscmError
+from icscm.files import TextFormat, find_numbers
 from icscm.models import RuleSet
 from icscm.rules import (
     CategoryRule,
@@ -40,6 +42,7 @@ from icscm.saved import (
     describe_leaves,
     find_verdicts,
     format_json,
+    get_table_settings,
 )
 from icscm.table import Level
 
@@ -102,16 +105,52 @@ class Branch:
         return isinstance(levels, tuple) and not isinstance(levels[0], str | bool)
 
 
-def export_model(saved: SavedModel, to: str, *, table: str = "data") -> str:
+@dataclass(frozen=True)
+class Absent:
+    """What `icscm fit` took for missing in its file, and so stands for it in tables made of it.
+
+    Parameters
+    ----------
+    texts : that mean missing.
+    numbers : those of them that the user named and that are numbers.
+    is_trimmed : whether spaces around a text are no part of it, as in text files.
+    """
+
+    texts: tuple[str, ...]
+    numbers: tuple[float, ...]
+    is_trimmed: bool
+
+    @property
+    def texts_of_numbers(self) -> tuple[str, ...]:
+        """In columns of numbers NaN is missing, however it is written."""
+        return tuple(dict.fromkeys((*self.texts, "NaN", "nan", "-nan")))
+
+
+def find_absent(saved: SavedModel) -> Absent | None:
+    """What the file of the model tells; None where missing values are NULL, None or NaN alone."""
+    told = get_table_settings(saved)
+    if not told:
+        return None
+    known = told.get("na")
+    na = [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
+    is_text = told.get("format", "text") == "text"
+    form = TextFormat(tuple(na), told.get("default_na") is not False)
+    texts = tuple(dict.fromkeys(form.missing_texts if is_text else na))
+    return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
+
+
+def export_model(
+    saved: SavedModel, to: str, *, table: str = "data", schema: str | None = None
+) -> str:
     """The model as `"sql"`, `"python"`, `"json"` or `"text"`; all predict what it predicts.
 
-    sql : one SELECT on `table`, a single name without its schema, for SQLite and DuckDB.
+    sql : one SELECT on `table`, in `schema` if that is named, for SQLite and DuckDB.
     python : a module with `predict(row)` that needs the standard library only.
     json : the conditions in order, for a program in any language.
     text : the rule and a table of its leaves, for an e-mail or a paper.
     """
     if to == "sql":
-        return make_sql(saved, table)
+        return make_sql(saved, table, schema)
     if to not in _WRITERS:
         raise IcscmError(
             f"a model is exported to 'sql', {', '.join(map(repr, _WRITERS))}; not {to!r}"
@@ -174,13 +213,21 @@ def _read_rule(
 _SQL_NOTES = """\
 For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
 d.*, such as d."id"): the class predicted, the probability of {positive}, and what decided.
-Missing is NULL, and in columns of numbers NaN, which DuckDB holds to be above infinity (9e999)."""
+{missing}"""
+_SQL_NULL = """\
+Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+which DuckDB holds to be above infinity (9e999)."""
+_SQL_ABSENT = """\
+Missing is NULL and, as in the file that the model was fitted on,
+each of these texts{trimmed}:
+{texts}"""
+_SQL_POINTS = "Numbers that are held as text need decimal points here, not commas as in that file."
 _SQL_UNNAMED = (
     "The model was fitted on columns without names; here they are called x0, x1 and so on."
 )
 
 
-def make_sql(saved: SavedModel, table: str = "data") -> str:
+def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
     """One SELECT that gives each row's prediction, its probability and what decided.
 
     The conditions stand there three times rather than once in a subquery: so rows keep their order,
@@ -188,7 +235,11 @@ def make_sql(saved: SavedModel, table: str = "data") -> str:
     (d."age"), since SQLite reads a lone "age" as text where there is no such column.
     """
     branches, last = make_branches(saved)
-    conditions = [_make_sql_condition(branch) for branch in branches]
+    absent = find_absent(saved)
+    conditions = [
+        _make_sql_condition(branch) if absent is None else _make_guarded_condition(branch, absent)
+        for branch in branches
+    ]
 
     def choose(value: Callable[[Leaf], str], name: str) -> str:
         values = [value(branch.leaf) for branch in branches]
@@ -199,17 +250,31 @@ def make_sql(saved: SavedModel, table: str = "data") -> str:
         choose(_make_sql_probability, "probability"),
         choose(lambda leaf: _quote_text(leaf.decided_by), "decided_by"),
     ]
+    place = ".".join(_quote_name(each) for each in (schema, table) if each is not None)
     return (
-        f"{_make_sql_comment(saved)}\nSELECT\n  d.*,\n" + ",\n".join(columns) + "\n"
-        f"FROM {_quote_name(table)} AS d;\n"
+        f"{_make_sql_comment(saved, absent)}\nSELECT\n  d.*,\n" + ",\n".join(columns) + "\n"
+        f"FROM {place} AS d;\n"
     )
 
 
-def _make_sql_comment(saved: SavedModel) -> str:
-    notes = _SQL_NOTES.format(positive=format_level(saved.classes[1]))
-    lines = [*_list_facts(saved), *notes.split("\n")]
+def _make_sql_comment(saved: SavedModel, absent: Absent | None) -> str:
+    missing = _SQL_NULL if absent is None else _describe_absent(absent)
+    notes = _SQL_NOTES.format(positive=format_level(saved.classes[1]), missing=missing)
+    lines = [*_list_facts(saved), *notes.split("\n"), *_say_refused(saved)]
+    lines += [_SQL_POINTS] * (get_table_settings(saved).get("decimal") == ",")
     lines += [_SQL_UNNAMED] * (saved.features[0].name is None)
     return "\n".join(f"-- {line}".rstrip() for line in lines)
+
+
+def _describe_absent(absent: Absent) -> str:
+    """The texts once, for people: the statement repeats them where it needs them."""
+    texts = ", ".join(escape_controls(_quote_text(text)) for text in absent.texts)
+    trimmed = ", spaces around it aside" if absent.is_trimmed else ""
+    told = _SQL_ABSENT.format(trimmed=trimmed, texts=_indent(textwrap.wrap(texts, 92)))
+    if absent.numbers:
+        numbers = ", ".join(map(format_number, absent.numbers))
+        told += f"\nand in columns of numbers {numbers}."
+    return told
 
 
 def _make_case(conditions: Sequence[str], values: Sequence[str], otherwise: str, name: str) -> str:
@@ -241,6 +306,51 @@ def _make_sql_condition(branch: Branch) -> str:
     return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
 
 
+def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
+    """The condition for columns of any type in which texts stand for missing values.
+
+    Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
+    a number behind a CASE, the one thing that both are bound to evaluate in order.
+    """
+    column = f"d.{_quote_name(_name_column(branch))}"
+    text = f"CAST({column} AS VARCHAR)"
+    text = f"TRIM({text})" if absent.is_trimmed else text
+    if branch.type == NUMBER or branch.has_number_levels:
+        return _guard_number(branch, absent, column, text)
+    levels = branch.value if isinstance(branch.value, tuple) else ()
+    if levels and isinstance(levels[0], bool):
+        text = f"LOWER({text})"
+        levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
+    texts = [_quote_level(level) for level in levels]
+    missing = [_quote_text(each) for each in absent.texts]
+    if branch.operator == "in" and not branch.if_missing:
+        return _is_in(text, texts)
+    if branch.operator == "not in" and branch.if_missing:
+        return f"{_is_in(text, texts, 'NOT IN')} OR {column} IS NULL"
+    if branch.if_missing:
+        return f"{_is_in(text, texts + missing)} OR {column} IS NULL"
+    return _is_in(text, texts + missing, "NOT IN")
+
+
+def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
+    missing = [_quote_text(each) for each in absent.texts_of_numbers]
+    is_long = isinstance(branch.value, int) and abs(branch.value) >= MAX_EXACT
+    number = column if is_long else f"CAST({column} AS DOUBLE)"
+    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {number} END"
+    for each in absent.numbers:
+        number = f"NULLIF({number}, {format_sql_number(each)})"
+    truth = _compare_sql(branch, number)
+    if truth is None:
+        return f"{number} IS {'' if branch.if_missing else 'NOT '}NULL"
+    return f"COALESCE({truth}, 1 = 1)" if branch.if_missing else truth
+
+
+def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
+    if len(texts) == 1:
+        return f"{subject} {'=' if operator == 'IN' else '<>'} {texts[0]}"
+    return f"{subject} {operator} ({', '.join(texts)})"
+
+
 def _find_sql_number(branch: Branch, column: str) -> str | None:
     """The column as a number that may be NaN; None where it is a category of another kind.
 
@@ -259,9 +369,7 @@ def _compare_sql(branch: Branch, subject: str) -> str | None:
     if not isinstance(branch.value, tuple):
         return f"{subject} {branch.operator} {format_sql_number(branch.value)}"
     levels = [_quote_level(level) for level in branch.value]
-    if len(levels) == 1:
-        return f"{subject} {'=' if branch.operator == 'in' else '<>'} {levels[0]}"
-    return f"{subject} {branch.operator.upper()} ({', '.join(levels)})"
+    return _is_in(subject, levels, branch.operator.upper())
 
 
 def _join_missing(parts: list[str], column: str, number: str | None) -> str:
@@ -360,7 +468,9 @@ _PYTHON_HEADER = """\
 {facts}
 `predict(row)` takes one sample, a dict of its columns by {keys}, and returns the class, the
 probability of {positive}, and what decided. None and NaN are missing values; a column that is
-not there is a KeyError. The leaves, in the order in which they are tried:
+not there is a KeyError.{missing}{refused}
+
+The leaves, in the order in which they are tried:
 
 {leaves}
 """
@@ -370,6 +480,40 @@ _PYTHON_IS_MISSING = '''
 def is_missing(value):
     """Whether a value is None or NaN, which alone does not equal itself."""
     return value is None or value != value
+'''
+
+_PYTHON_AS_NUMBER = '''
+
+def as_number(value):
+    """A number to compare; a Decimal would go by digits that no threshold has."""
+{of_text}    if value is not None and not hasattr(value, "__index__"):
+        value = float(value)
+    return {result}
+'''
+
+_PYTHON_OF_TEXT = """\
+    if isinstance(value, str):
+        value = {stripped}
+        if value in MISSING_TEXTS:
+            return None
+        value = int(value) if value.isdecimal() else float(value)
+"""
+
+_PYTHON_AS_LEVEL = '''
+
+def as_level(value):
+    """A category{trimmed}; None where the text stands for a missing value."""
+    value = {stripped} if isinstance(value, str) else value
+    return None if isinstance(value, str) and value in MISSING_TEXTS else value
+'''
+
+_PYTHON_AS_BOOLEAN = '''
+
+def as_boolean(value):
+    """True and False, also where they are written as text."""
+    value = as_level(value)
+    is_text = isinstance(value, str)
+    return {"true": True, "false": False}.get(value.lower(), value) if is_text else value
 '''
 
 _PYTHON_PREDICT = '''
@@ -382,29 +526,72 @@ def predict(row):
 def make_python(saved: SavedModel) -> str:
     """A module that predicts, without imports."""
     branches, last = make_branches(saved)
-    parts = [_make_docstring(saved)] + ["\n"] * any(map(_is_pool, branches))
-    parts += [_make_pool(number, each) for number, each in enumerate(branches) if _is_pool(each)]
-    parts += [_PYTHON_IS_MISSING] * bool(branches) + [_PYTHON_PREDICT]
-    parts += [_make_python_branch(number, each) for number, each in enumerate(branches)]
+    absent = find_absent(saved)
+    sets = [
+        _make_set(f"LEVELS_{number + 1}", each.value)
+        for number, each in enumerate(branches)
+        if _is_pool(each) and isinstance(each.value, tuple)
+    ]
+    readers = [_find_reader(branch, absent) for branch in branches]
+    if absent is not None and any(readers):
+        sets += [_make_set("MISSING_TEXTS", absent.texts)]
+        sets += [_make_set("MISSING_NUMBERS", absent.numbers)] * bool(absent.numbers)
+    parts = [_make_docstring(saved, absent)] + ["\n"] * bool(sets) + sets
+    parts += [_PYTHON_IS_MISSING] * bool(branches) + _make_readers({*readers}, absent)
+    parts += [_PYTHON_PREDICT]
+    parts += [
+        _make_python_branch(number, each, reader)
+        for number, (each, reader) in enumerate(zip(branches, readers, strict=True))
+    ]
     parts += [f"    return {_make_python_leaf(last)}\n"]
     return "".join(parts)
 
 
-def _make_docstring(saved: SavedModel) -> str:
+def _find_reader(branch: Branch, absent: Absent | None) -> str:
+    """The function that makes a value comparable; none where there is nothing to do."""
+    if branch.type == NUMBER or branch.has_number_levels:
+        return "as_number"
+    if absent is None:
+        return ""
+    is_boolean = isinstance(branch.value, tuple) and isinstance(branch.value[0], bool)
+    return "as_boolean" if is_boolean else "as_level"
+
+
+def _make_readers(used: set[str], absent: Absent | None) -> list[str]:
+    """The functions that the branches call."""
+    stripped = "value.strip()" if absent is None or absent.is_trimmed else "value"
+    trimmed = " without the spaces around it" if stripped != "value" else ""
+    found = []
+    if "as_number" in used:
+        of_text = "" if absent is None else _PYTHON_OF_TEXT.format(stripped=stripped)
+        has_numbers = absent is not None and absent.numbers
+        result = "None if value in MISSING_NUMBERS else value" if has_numbers else "value"
+        found.append(_PYTHON_AS_NUMBER.format(of_text=of_text, result=result))
+    if used & {"as_level", "as_boolean"}:
+        found.append(_PYTHON_AS_LEVEL.format(stripped=stripped, trimmed=trimmed))
+    return found + [_PYTHON_AS_BOOLEAN] * ("as_boolean" in used)
+
+
+def _make_docstring(saved: SavedModel, absent: Absent | None) -> str:
     text = _PYTHON_HEADER.format(
         facts="\n".join(_list_facts(saved)),
         keys="position" if saved.features[0].name is None else "name",
         positive=format_level(saved.classes[1]),
+        missing=""
+        if absent is None
+        else "\nText in MISSING_TEXTS is missing, as it was at fitting.",
+        refused="".join(f"\n{line}" for line in _say_refused(saved)),
         leaves=_indent(_make_leaf_table(saved)),
     )
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""{escaped}"""\n'
 
 
-def _make_python_branch(number: int, branch: Branch) -> str:
+def _make_python_branch(number: int, branch: Branch, reader: str) -> str:
     key = branch.column if branch.name is None else branch.name
+    value = f"row[{quote_python(key)}]"
     return (
-        f"    value = row[{quote_python(key)}]\n"
+        f"    value = {f'{reader}({value})' if reader else value}\n"
         f"    if {_make_python_condition(number, branch)}:\n"
         f"        return {_make_python_leaf(branch.leaf)}\n"
     )
@@ -438,10 +625,9 @@ def _is_pool(branch: Branch) -> bool:
     return isinstance(levels, tuple) and (len(levels) > 1 or isinstance(levels[0], bool))
 
 
-def _make_pool(number: int, branch: Branch) -> str:
-    levels = branch.value if isinstance(branch.value, tuple) else ()
-    lines = "".join(f"    {quote_python(level)},\n" for level in levels)
-    return f"LEVELS_{number + 1} = {{\n{lines}}}\n"
+def _make_set(name: str, values: Sequence[Level]) -> str:
+    lines = "".join(f"    {quote_python(value)},\n" for value in values)
+    return f"{name} = {{\n{lines}}}\n"
 
 
 def _make_python_leaf(leaf: Leaf) -> str:
@@ -466,6 +652,7 @@ def quote_python(value: Level) -> str:
 def make_json(saved: SavedModel) -> str:
     """The conditions in order, each with its leaf, for a program in any language."""
     branches, last = make_branches(saved)
+    absent = find_absent(saved)
     return format_json(
         {
             "format": FORMAT,
@@ -474,8 +661,13 @@ def make_json(saved: SavedModel) -> str:
             "how_to_read": (
                 "Go through the conditions in order. The first that is true gives the result; if "
                 "none is, 'otherwise' does. For a missing value (null, NaN) a condition is what "
-                "its if_missing says. Columns without a name are found by position, from 0."
+                "its if_missing says. Columns without a name are found by position, from 0. Text "
+                "that is in missing_texts, spaces around it aside, is missing, and in columns of "
+                "numbers all that is in missing_numbers is."
+                + "".join(f" {line}" for line in _say_refused(saved))
             ),
+            "missing_texts": [] if absent is None else list(absent.texts),
+            "missing_numbers": [] if absent is None else list(absent.numbers),
             "rule": str(saved),
             "classes": list(saved.classes),
             "conditions": [_describe_branch(branch) for branch in branches],
@@ -512,7 +704,8 @@ def _describe_leaf(leaf: Leaf) -> dict[str, Any]:
 def make_text(saved: SavedModel) -> str:
     """The rule in words and tables of its leaves."""
     parts = [_say_rule(saved), _list_pools(saved.model), "\n".join(_make_leaf_table(saved))]
-    parts += [_say_probability(saved), _make_environment_table(saved), _say_origin(saved)]
+    parts += [_say_probability(saved), _make_environment_table(saved), *_say_refused(saved)]
+    parts += [_say_origin(saved)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -606,6 +799,15 @@ def _align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:
 def _list_facts(saved: SavedModel) -> list[str]:
     """The rule and where it comes from, each on one line: nothing in a name can break out."""
     return [_say_origin(saved), "", f"    {saved}", ""]
+
+
+def _say_refused(saved: SavedModel) -> list[str]:
+    """A line for models that predict complete samples only; code elsewhere cannot enforce that."""
+    if saved.settings.get("missing") != "error":
+        return []
+    return [
+        "The model was fitted without missing values and refuses them: make sure there are none."
+    ]
 
 
 def _name_column(branch: Branch) -> str:

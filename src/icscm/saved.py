@@ -130,8 +130,16 @@ class SavedModel:
         return self.decide(X).decided_by
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability of the positive class and what decided, in one pass."""
-        leaves = self.model.find_leaves(self._check_table(X))
+        """Prediction, probability of the positive class and what decided, in one pass.
+
+        A model that was fitted with `missing="error"` refuses missing values here, too.
+        """
+        table = self._check_table(X)
+        if self.settings.get("missing") == "error":
+            from icscm.intake import refuse_missing_values
+
+            refuse_missing_values(table, self.model.rules)
+        leaves = self.model.find_leaves(table)
         is_positive = find_verdicts(self.model)[leaves]
         return Decisions(
             _make_array(self.classes)[is_positive.astype(np.intp)],
@@ -206,6 +214,12 @@ def _make_table(X: Any) -> NDArray[Any]:
     if table.dtype.kind in "US" and not isinstance(X, np.ndarray):
         return np.array(X, dtype=object)  # lists of numbers and text: not all of it is text
     return table
+
+
+def get_table_settings(saved: SavedModel) -> dict[str, Any]:
+    """What `icscm fit` noted of its file; models saved from Python have none."""
+    told = saved.settings.get("table")
+    return told if isinstance(told, dict) else {}
 
 
 # --- what a model says, leaf by leaf --------------------------------------------------------------

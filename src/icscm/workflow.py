@@ -29,6 +29,8 @@ Array = NDArray[Any]
 
 # As in the paper.
 N_FOLDS = 5
+# Values of the target that are negative because others are positive are named up to here.
+N_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Samples:
     target, environment : names of the columns they come from.
     positive : values of the target that count as positive; empty where the target has two values
         and stayed as it is.
+    negative : the other values of the target, where positive ones were chosen.
     n_dropped : rows left out because target or environment was missing.
     asked_for : columns that the user named to be used, however they look.
     """
@@ -53,6 +56,7 @@ class Samples:
     target: str
     environment: str | None
     positive: tuple[Any, ...] = ()
+    negative: tuple[Any, ...] = ()
     n_dropped: int = 0
     asked_for: tuple[str, ...] = ()
 
@@ -61,6 +65,15 @@ class Samples:
         """What the positive class is: `readmitted is <30 or >30`."""
         values = self.positive or (sorted(set(self.y.tolist()))[-1],)
         return f"{self.target} is {' or '.join(map(format_level, values))}"
+
+    @property
+    def class_names(self) -> tuple[str, str] | None:
+        """What the target is in each class, where True and False stand for several values."""
+        if not self.positive:
+            return None
+        is_short = len(self.negative) <= N_NAMED
+        negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
+        return negative, " or ".join(map(format_level, self.positive))
 
 
 def read_samples(
@@ -93,7 +106,7 @@ def read_samples(
         raise IcscmError(f"target and environment are both {target!r}; name two columns")
     chosen = _choose_features(table, target, environment, drop, only, where)
     table, n_dropped = _drop_rows(table, target, environment, drop_missing)
-    y, found = _read_labels(table.column(target), target, positive)
+    y, found, others = _read_labels(table.column(target), target, positive)
     environments = None
     if environment is not None:
         environments = _read_values(table.column(environment))
@@ -105,6 +118,7 @@ def read_samples(
         target=target,
         environment=environment,
         positive=found,
+        negative=others,
         n_dropped=n_dropped,
         asked_for=tuple(chosen) if only else (),
     )
@@ -203,13 +217,14 @@ def _read_values(column: Any) -> Array:
 
 def _read_labels(
     column: Any, target: str, positive: Sequence[str]
-) -> tuple[Array, tuple[Any, ...]]:
-    """Labels, and which values are positive if that had to be said."""
+) -> tuple[Array, tuple[Any, ...], tuple[Any, ...]]:
+    """Labels, and which values are positive and negative if that had to be said."""
     values = _read_values(column)
     levels = sorted(set(values.tolist()), key=lambda value: (type(value).__name__, value))
     if positive:
         chosen = _find_positive(levels, target, positive)
-        return np.array([value in chosen for value in values.tolist()]), tuple(chosen)
+        others = tuple(level for level in levels if level not in chosen)
+        return np.array([value in chosen for value in values.tolist()]), tuple(chosen), others
     if len(levels) != 2:
         listed = shorten_list([format_level(level) for level in levels])
         what = "one value only" if len(levels) == 1 else f"{len(levels):,} values"
@@ -219,7 +234,7 @@ def _read_labels(
             else "name those that count as positive with --positive, the rest being negative"
         )
         raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
-    return np.array(values.tolist()), ()
+    return np.array(values.tolist()), (), ()
 
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from icscm.exceptions import IcscmError
 
@@ -15,17 +20,39 @@ def check_free(path: Path, *, force: bool) -> None:
         raise IcscmError(f"{path} is a folder; name a file")
     if not path.parent.is_dir():
         raise IcscmError(f"there is no folder {path.parent}; make it, or write elsewhere")
+    if is_stream(path):
+        return
+    target = _follow_links(path)
+    if not target.parent.is_dir():
+        raise IcscmError(f"{path} is a link into a folder that is not there, {target.parent}")
     if path.exists() and not force:
         raise IcscmError(f"{path} exists; choose another name, or use --force (force=True)")
 
 
+def is_stream(path: Path) -> bool:
+    """Whether writing here goes to a device, a pipe or the like: nothing is there to be kept.
+
+    Redirected to a file, /dev/stdout is that file; to replace it would cut the output off.
+    """
+    is_device = Path(os.path.abspath(path)).parts[1:2] in (("dev",), ("proc",))
+    return path.exists() and (is_device or not path.is_file())
+
+
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a file beside the target, then put it in place: whole or not at all."""
-    # the ending stays last: matplotlib chooses the format by it
-    partial = path.with_name(f".{path.stem}.partial{path.suffix}")
+    """Let `write` fill a new file beside the target, then put it in place: whole or not at all.
+
+    A link stays one: the file that it leads to is written.
+    """
+    if is_stream(path):
+        _write_into(path, write)
+        return
+    target = _follow_links(path)
+    partial = _make_partial(target)
     try:
         write(partial)
-        os.replace(partial, path)
+        if target.exists():
+            shutil.copymode(target, partial)
+        os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -37,3 +64,37 @@ def write_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
     write_whole(path, write)
+
+
+def _follow_links(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        raise IcscmError(f"{path} is a link that leads in a circle; write elsewhere") from None
+
+
+def _make_partial(target: Path) -> Path:
+    """An empty file under a name that nobody has, with the rights of any new file.
+
+    The ending stays last: matplotlib chooses the format by it.
+    """
+    partial = target.with_name(f".icscm-{secrets.token_hex(8)}{target.suffix}")
+    partial.open("xb").close()
+    return partial
+
+
+def _write_into(path: Path, write: Callable[[Path], None]) -> None:
+    """Fill a device or a pipe, which cannot be put in place, from a file elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        partial = Path(folder) / f"partial{path.suffix}"
+        write(partial)
+        with partial.open("rb") as content, _open_stream(path) as stream:
+            shutil.copyfileobj(content, stream)
+
+
+def _open_stream(path: Path) -> BinaryIO:
+    """The stream; our own standard output goes on from where it is."""
+    sys.stdout.flush()
+    if os.path.samestat(path.stat(), os.fstat(1)):
+        return open(1, "wb", closefd=False)
+    return path.open("ab")

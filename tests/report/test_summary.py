@@ -1,18 +1,25 @@
 """The summary says what the data say: its numbers are recomputed here from the rows."""
 
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 from report_samples import ZOO, find_path, fit, make_shifted
+from rich.console import Console
 from scipy import stats
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
+from icscm.models import Conjunction
+from icscm.report.errors import find_worst_and_best
 from icscm.report.summary import make_summary
-from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+from icscm.report.terminal import describe_errors, describe_verdicts, make_range_table
+from icscm.rules import ThresholdRule
+from icscm.stats.independence import make_test
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 
 
 @pytest.fixture(params=ZOO)
@@ -253,3 +260,60 @@ def test_categories_and_missing_values_read_as_their_rules_do():
     assert summary["model"]["missing"].startswith('"missing: true" means')
     is_wrong = learner.predict(X) != y
     assert summary["errors"]["n_errors"] == is_wrong.sum()
+
+
+# --- what a review found --------------------------------------------------------------------------
+
+
+def make_model(totals, wrong):
+    """A model without rules: negatives are wrong, so many in each environment."""
+    return Conjunction(
+        (), ((tuple(wrong), tuple(t - w for t, w in zip(totals, wrong, strict=True))),)
+    )
+
+
+def test_the_worst_environment_is_not_one_of_two_samples():
+    """The report named the worst of all environments, however small, and the terminal another."""
+    assert find_worst_and_best([2, 30, 20], [2, 100, 100]) == (1, 2)
+    assert find_worst_and_best([1, 0], [2, 3]) == (0, 1)
+    assert find_worst_and_best([1, 0, 9], [2, 3, 90]) is None
+    assert find_worst_and_best([4], [40]) is None
+    text = describe_errors(make_model([2, 100, 100], [2, 30, 20]), ("tiny", "big", "other"))
+    assert "worst in environment big, 30.0% of 100, best in other, 20.0% of 100" in text
+
+
+def test_terminal_and_report_name_the_same_worst_environment():
+    """As above, on a fitted learner; the sentence says of how many samples."""
+    rng = np.random.default_rng(0)
+    n = 1003
+    environments = np.array(["tiny"] * 3 + ["big"] * 500 + ["other"] * 500)
+    X = pd.DataFrame({"a": rng.integers(0, 2, n), "b": rng.integers(0, 2, n)})
+    y = (X["a"] ^ (rng.random(n) < 0.1)).to_numpy(copy=True)
+    y[:3] = 1 - X["a"][:3]
+    learner = fit(ICSCMClassifier(), X, y, environments)
+    worst = make_summary(learner, environment="site")["errors"]["worst"]
+    assert worst["environment"] in ("big", "other")
+    assert worst["text"].endswith("% of 500 samples")
+    said = describe_errors(learner.model_, learner.trace_.environments)
+    assert f"worst in environment {worst['environment']}, " in said
+
+
+def test_no_vacuous_bound():
+    """ "In no leaf do the data allow more than 100.0%" says nothing."""
+    empty = make_verdicts([((5, 0), (5, 0))], make_test("chi2"), 0.05, 0.05)
+    assert "100.0%" not in describe_verdicts(empty, 0.05)
+    wide = make_verdicts([((50, 50), (50, 50))], make_test("chi2"), 0.05, 0.05)
+    assert "In no leaf do the data allow more than" in describe_verdicts(wide, 0.05)
+
+
+def test_the_ends_of_a_leaf_cannot_be_mistaken():
+    """ "0.0% of 8" above "5" read like a range; a single environment stood there twice."""
+    leaves = (((8, 3, 9, 9), (0, 6, 1, 2)), ((7, 0, 0, 0), (3, 0, 0, 0)))
+    model = Conjunction((ThresholdRule(0, "a", 1, above=True),), leaves)
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(make_range_table(model, (5, 6, 7, 8)))
+    text = console.export_text()
+    assert "(env 5)" in text
+    assert "(env 6)" in text
+    assert text.count("30.0% of 10") == 1
+    assert "no other env" in text

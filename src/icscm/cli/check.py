@@ -53,16 +53,18 @@ def check(
     few rows; columns that give the environment away; columns that `fit` will leave out; and the
     difference between environments that a test could see at all.
 
-    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file.
+    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
+    - for CSV from standard input.
 
     \b
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
     from icscm.checkup import check_environments
+    from icscm.files import describe_path
 
     progress = Progress(quiet=quiet)
-    with progress.stage(f"Reading {data}"):
+    with progress.stage(f"Reading {describe_path(data)}"):
         samples = take_apart(read_data(data, options), data, options)
     with progress.stage("Looking at the environments"):
         found = check_environments(
@@ -81,15 +83,14 @@ def check(
 def _print(
     console: Console, found: CheckUp, samples: Samples, data: Path, most: int | None
 ) -> None:
+    from icscm.files import name_data
     from icscm.report.terminal import as_text, count, make_fact_table
 
     n_environments = len(found.environments)
     n_used = found.n_columns - len(found.left_out)
+    size = f"{count(found.n_rows, 'row')}, {count(n_used, 'column')} to learn from"
     facts = [
-        (
-            "Data",
-            f"{data.name}: {count(found.n_rows, 'row')}, {count(n_used, 'column')} to learn from",
-        ),
+        ("Data", f"{name_data(data)}: {size}"),
         ("Positive", f"{samples.positive_text}, in {_compute_rate(found):.1%} of the rows"),
         ("Environments", f"{n_environments:,}, by {samples.environment}"),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 import textwrap
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console, RenderableType
+
+
+def spare_unprintable() -> None:
+    """Let a console that cannot show a character show its code: no result is lost for a name."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_line(text: str) -> None:
@@ -47,7 +55,14 @@ def print_note(console: Console, text: str) -> None:
 
 
 def print_written(console: Console, path: Path, more: str = "") -> None:
-    """Which file was written; its name stays on one line, to be copied."""
+    """Which file was written; its name stays on one line, to be copied.
+
+    Of /dev/stdout and the like nothing is said: it would be part of what was written.
+    """
+    from icscm.writing import is_stream
+
+    if is_stream(path):
+        return
     console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
 
 

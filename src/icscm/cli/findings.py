@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icscm.cli.console import print_all, print_heading, print_note
+from icscm.cli.words import translate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +97,7 @@ def _print_search(console: Console, learner: Learner) -> None:
     if trace.sets:
         console.print()
         console.print(make_set_table(trace))
-    notes = [trace.stop_text, *trace.notes]
+    notes = [trace.stop_text, *map(translate, trace.notes)]
     if trace.pruning:
         notes.insert(1, describe_pruning(trace))
     print_note(console, "\n" + " ".join(notes))
@@ -122,6 +123,8 @@ def _print_leaves(console: Console, learner: Learner) -> None:
 
     model, environments = learner.model_, learner.trace_.environments
     verdicts = learner.trace_.verdicts
+    if verdicts:
+        _print_cautions(console, learner)
     print_heading(console, "Positive labels in each leaf, by environment")
     if len(environments) <= _N_BESIDE:
         console.print(make_rate_table(model, environments, verdicts))
@@ -133,7 +136,17 @@ def _print_leaves(console: Console, learner: Learner) -> None:
             "report and `icscm show model.json --all` have all.",
         )
     if verdicts:
-        print_note(console, "\n" + describe_verdicts(verdicts, learner.get_params()["margin"]))
+        margin = learner.get_params()["margin"], learner.get_params()["margin_on"]
+        print_note(console, "\n" + describe_verdicts(verdicts, *margin))
+
+
+def _print_cautions(console: Console, learner: Learner) -> None:
+    from icscm.report.terminal import describe_uncompared, make_fact_table
+
+    found = describe_uncompared(learner.model_, learner.trace_.environments)
+    if found:
+        print_heading(console, "Read with care")
+        console.print(make_fact_table([("-", text) for text in found]))
 
 
 def _print_nothing_found(console: Console, learner: Learner) -> None:
@@ -146,7 +159,8 @@ def _print_nothing_found(console: Console, learner: Learner) -> None:
 
     trace = learner.trace_
     print_heading(console, "Why no rule was found")
-    print_all(console, *filter(None, (trace.stop_text, describe_refusals(trace))))
+    texts = trace.stop_text, translate(describe_refusals(trace))
+    print_all(console, *filter(None, texts))
     if trace.nearest:
         console.print()
         console.print(make_nearest_table(trace))

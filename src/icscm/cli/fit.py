@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from icscm._constants import DEFAULT_MARGIN
 from icscm.cli.console import Progress, make_console, print_note, print_written
 from icscm.cli.findings import print_fit
 from icscm.cli.group import main
@@ -17,6 +18,7 @@ from icscm.cli.options import (
     FILE,
     NumberOr,
     Numbers,
+    PositiveNumber,
     apply,
     check_outputs,
     column_options,
@@ -26,12 +28,14 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
+from icscm.cli.words import translate
 from icscm.exceptions import (
     IcscmError,
     LeftOutWarning,
     NothingFoundWarning,
     TooLittleDataWarning,
 )
+from icscm.files import describe_path, find_format, name_data
 
 if TYPE_CHECKING:
     from icscm.engine.memory import MemorySource
@@ -42,7 +46,12 @@ if TYPE_CHECKING:
 REPORT_ENDINGS = (".html", ".md", ".json")
 
 # Options that only the invariant learner has.
-_INVARIANT_ONLY = ("alpha", "test", "stop", "no_pruning", "search", "min_samples_leaf")
+_INVARIANT_ONLY = (
+    "alpha", "test", "stop", "no_pruning", "search", "min_samples_leaf", "criterion", "margin",
+    "margin_on", "correction", "evidence",
+)  # fmt: skip
+
+_DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
 model_options = apply(
     click.option(
@@ -62,11 +71,12 @@ model_options = apply(
     ),
     click.option(
         "--p",
-        type=click.FloatRange(0, min_open=True),
+        type=PositiveNumber(),
         metavar="NUMBER",
         default=1.0,
         show_default=True,
-        help="Cost of a positive row that a rule wrongly settles as negative; larger is warier.",
+        help="Cost of a row that a rule settles wrongly, against one settled rightly; larger is "
+        "warier.",
     ),
     click.option(
         "--cv",
@@ -76,7 +86,7 @@ model_options = apply(
     ),
     click.option(
         "--alpha",
-        type=NumberOr("auto", float, value="auto"),
+        type=NumberOr("auto", float, lambda x: 0 < x < 1, "a number between 0 and 1", value="auto"),
         metavar="NUMBER|auto",
         default=0.05,
         show_default=True,
@@ -92,7 +102,7 @@ model_options = apply(
     ),
     click.option(
         "--max-thresholds",
-        type=NumberOr("none", int),
+        type=NumberOr("none", int, lambda x: x >= 1, "a whole number from 1"),
         metavar="NUMBER|none",
         default=50,
         show_default=True,
@@ -127,6 +137,41 @@ model_options = apply(
         default=1,
         show_default=True,
         help="Fewest rows that a rule must settle, and leave.",
+    ),
+    click.option(
+        "--criterion",
+        type=click.Choice(["pvalue", "equivalence"]),
+        default="pvalue",
+        show_default=True,
+        help="pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
+    ),
+    click.option(
+        "--margin",
+        type=PositiveNumber(),
+        metavar="NUMBER",
+        help="Difference between environments that counts as none.  [default: 0.05; with "
+        "--margin-on odds_ratio 1.5]",
+    ),
+    click.option(
+        "--margin-on",
+        type=click.Choice(["rate", "odds_ratio"]),
+        default="rate",
+        show_default=True,
+        help="What the margin is a difference of; odds_ratio where the label is rare.",
+    ),
+    click.option(
+        "--correction",
+        type=click.Choice(["none", "bonferroni", "holm", "bh"]),
+        default="none",
+        show_default=True,
+        help="Of p-values for the number of candidates; with it fewer are refused.",
+    ),
+    click.option(
+        "--evidence",
+        type=click.Choice(["step", "cumulative"]),
+        default="step",
+        show_default=True,
+        help="cumulative: a rule once refused is not tried again.",
     ),
     click.option(
         "--missing",
@@ -196,7 +241,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     handled by the rule itself. The rule, how it was found and how it fares in each environment
     are printed; --out keeps the model, --report a page to read and to hand on.
 
-    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file.
+    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
+    - for CSV from standard input.
 
     \b
     Examples:
@@ -205,23 +251,25 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
       icscm fit visits.csv --target readmitted --positive '<30' \\
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
-    _check_options(ctx, options)
+    _check_options(ctx, data, options)
     progress, console = Progress(quiet=quiet), make_console()
-    with progress.stage(f"Reading {data}"):
+    with progress.stage(f"Reading {describe_path(data)}"):
         samples = take_apart(read_data(data, options), data, options)
     learner = make_learner(samples, options)
     choice = _choose_p(learner, samples, options, progress)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"):
         source = _fit_quietly(learner, samples)
-    print_fit(console, learner, samples, data.name, choice)
-    written = _write(learner, samples, source, data, options, progress)
+    try:  # first to files: what a terminal cannot show must not lose them
+        written = _write(learner, samples, source, data, options, progress)
+    finally:
+        print_fit(console, learner, samples, name_data(data), choice)
     for path in written:
         print_written(console, path)
     if not written:
         print_note(console, "Nothing was written; --out keeps the model, --report the evidence.")
 
 
-def _check_options(ctx: click.Context, options: dict[str, Any]) -> None:
+def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> None:
     """Raise for what cannot work, before anything is read."""
     if options["model"] == "scm":
         for name in _INVARIANT_ONLY:
@@ -238,11 +286,22 @@ def _check_options(ctx: click.Context, options: dict[str, Any]) -> None:
     report = options["report"]
     if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
         raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
-    check_outputs([options["out"], report], force=options["force"])
+    check_outputs([options["out"], report], force=options["force"], inputs=[data])
+    check_settings(make_learner(None, options))
 
 
-def make_learner(samples: Samples, options: dict[str, Any]) -> Learner:
-    """The learner that the options describe."""
+def check_settings(learner: Learner) -> None:
+    """Raise for settings that do not go together; what the learner would say after reading."""
+    from icscm.estimators import ICSCMClassifier
+    from icscm.validation import check_parameters
+
+    check_parameters(learner, learner._allowed)
+    if isinstance(learner, ICSCMClassifier):
+        learner._check_criterion()
+
+
+def make_learner(samples: Samples | None, options: dict[str, Any]) -> Learner:
+    """The learner that the options describe; columns to keep are known once there are samples."""
     from icscm.estimators import ICSCMClassifier, SCMClassifier
 
     shared = {
@@ -252,7 +311,7 @@ def make_learner(samples: Samples, options: dict[str, Any]) -> Learner:
         "max_thresholds": options["max_thresholds"],
         "n_jobs": options["jobs"],
         "missing": options["missing"],
-        "keep_columns": _find_kept(samples, options["keep"]),
+        "keep_columns": None if samples is None else _find_kept(samples, options["keep"]),
     }
     if options["model"] == "scm":
         return SCMClassifier(**shared)
@@ -264,6 +323,11 @@ def make_learner(samples: Samples, options: dict[str, Any]) -> Learner:
         pruning=not options["no_pruning"],
         search=options["search"],
         min_samples_leaf=options["min_samples_leaf"],
+        criterion=options["criterion"],
+        margin=options["margin"] or _DEFAULT_MARGINS[options["margin_on"]],
+        margin_on=options["margin_on"],
+        correction=None if options["correction"] == "none" else options["correction"],
+        evidence=options["evidence"],
     )
 
 
@@ -324,17 +388,17 @@ def _write(
     if path is not None:
         with progress.stage("Making the report"):
             path_source = None if options["no_alpha_path"] else source
-            report = make_fit_report(learner, samples, data.name, path_source)
+            report = make_fit_report(learner, samples, name_data(data), path_source)
     saved = make_saved_model(learner)
     if report is not None:  # first, as it has more that could go wrong
         report.save(path, force=force)
     if out is not None:
-        settings = {**saved.settings, "table": _describe_table(samples, options)}
+        settings = {**saved.settings, "table": _describe_table(samples, data, options)}
         replace(saved, settings=settings).save(out, force=force)
     return [each for each in (out, path) if each is not None]
 
 
-def _describe_table(samples: Samples, options: dict[str, Any]) -> dict[str, Any]:
+def _describe_table(samples: Samples, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
     return {
         "target": samples.target,
@@ -342,6 +406,8 @@ def _describe_table(samples: Samples, options: dict[str, Any]) -> dict[str, Any]
         "environment": samples.environment,
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
+        "format": find_format(data, options["member"]),
+        "decimal": options["decimal"] or ".",
     }
 
 
@@ -359,9 +425,10 @@ def make_fit_report(
     return make_report(
         learner,
         data_name=name,
-        # the classes are True and False where values were named positive
-        target=samples.positive_text if samples.positive else samples.target,
+        target=samples.target,
         environment=samples.environment,
         left_out=learner.left_out_,
         alpha_path=path,
+        class_names=samples.class_names,
+        translate=translate,
     )

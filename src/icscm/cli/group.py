@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from icscm import __version__
-from icscm.cli.console import print_line
+from icscm.cli.console import print_line, spare_unprintable
+from icscm.cli.words import translate
 from icscm.exceptions import IcscmError, IcscmWarning
 
 # As shells count: 128 + SIGINT.
@@ -60,6 +61,7 @@ class _OneLineErrors(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         is_debug = "--debug" in (sys.argv[1:] if args is None else args)
+        spare_unprintable()
         try:
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except Exception as error:
@@ -84,7 +86,9 @@ def _describe(error: Exception) -> str:
         return f"{_end_sentence(error.format_message())} See '{command} --help'."
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, IcscmError | OSError | ValueError):
+    if isinstance(error, IcscmError):
+        return translate(str(error))
+    if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     if isinstance(error, MemoryError):
         return "out of memory; use fewer rows or columns (--only, --drop)"
@@ -103,7 +107,7 @@ def _make_printer() -> Callable[..., None]:
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = f"Warning: {message}"
+        text = f"Warning: {translate(str(message))}"
         if text not in shown:
             shown.add(text)
             print_line(text)

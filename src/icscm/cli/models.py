@@ -62,11 +62,11 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
 
 
 def _print_saved(console: Console, saved: SavedModel, most: int | None) -> None:
+    from icscm.report.errors import is_positive
     from icscm.report.terminal import (
         as_text,
         describe_errors,
         describe_guess,
-        is_positive,
         list_leaves,
         make_fact_table,
         make_leaf_detail,
@@ -102,11 +102,12 @@ def _print_saved(console: Console, saved: SavedModel, most: int | None) -> None:
 
 def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
     from icscm.report.terminal import count
+    from icscm.saved import get_table_settings
     from icscm.text import shorten_list
 
     used = list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
     negative, positive = saved.classes
-    told = _get_table_settings(saved)
+    told = get_table_settings(saved)
     return [
         ("Model", f"{saved.model.kind} of {count(len(saved.model.rules), 'rule')}"),
         *([("Target", _describe_target(told))] if told.get("target") else []),
@@ -115,12 +116,6 @@ def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
         ("Environments", _describe_environments(saved, told)),
         ("Version", f"icscm {saved.version}"),
     ]
-
-
-def _get_table_settings(saved: SavedModel) -> dict[str, Any]:
-    """What `icscm fit` noted of the file; models saved from Python have none."""
-    told = saved.settings.get("table")
-    return told if isinstance(told, dict) else {}
 
 
 def _describe_target(told: dict[str, Any]) -> str:
@@ -166,15 +161,15 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
-    from icscm.files import check_output_kind, make_table_writer, write_text_table
+    from icscm.files import check_output_kind, describe_path, make_table_writer, write_text_table
     from icscm.writing import write_whole
 
     if out is not None:
         check_output_kind(out)
-        check_outputs([out], force=options["force"])
+        check_outputs([out], force=options["force"], inputs=[model, data])
     saved = _load(model)
     progress = Progress(quiet=quiet)
-    with progress.stage(f"Reading {data}"):
+    with progress.stage(f"Reading {describe_path(data)}"):
         table, kept = _read_rows(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
         predictions = predict_table(saved, table, kept)
@@ -189,28 +184,32 @@ def _read_rows(
     saved: SavedModel, data: Path, options: dict[str, Any]
 ) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
-    from icscm.files import check_columns
+    from icscm.files import check_columns, describe_path
     from icscm.workflow import split_names
 
+    where = describe_path(data)
     table = read_data(data, _read_alike(saved, options), types=find_types(saved))
-    check_columns(_list_used(saved), table.column_names, str(data))
-    kept = split_names(options["keep_columns"], table.column_names, str(data))
+    check_columns(_list_used(saved), table.column_names, where)
+    kept = split_names(options["keep_columns"], table.column_names, where)
     clash = [name for name in kept if name in _ADDED]
     if clash:
         raise IcscmError(
-            f"{data} has a column {clash[0]!r}, as the predictions do; rename it to carry it over"
+            f"{where} has a column {clash[0]!r}, as the predictions do; rename it to carry it over"
         )
     return table, kept
 
 
 def _read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with what meant missing at fitting, if the file says so."""
-    told = _get_table_settings(saved)
+    """The options, with what meant missing, or a fraction, at fitting, if the file says so."""
+    from icscm.saved import get_table_settings
+
+    told = get_table_settings(saved)
     known = told.get("na")
     texts = [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
     return options | {
         "na": (*options["na"], *texts),
         "no_default_na": options["no_default_na"] or told.get("default_na") is False,
+        "decimal": options["decimal"] or ("," if told.get("decimal") == "," else "."),
     }
 
 
@@ -270,14 +269,18 @@ def predict_table(saved: SavedModel, table: pyarrow.Table, kept: list[str]) -> p
     metavar="NAME",
     help="For sql: the table to select from.",
 )
+@click.option("--schema", metavar="NAME", help="For sql: the schema of the table.  [default: none]")
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Write it here.  [default: to standard output]"
 )
 @force_option
-def export(model: Path, to: str, table: str, out: Path | None, force: bool) -> None:
+def export(
+    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+) -> None:
     """Turn a model file into code that predicts without this package.
 
-    The code predicts exactly what `icscm predict` does, missing values included.
+    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
+    missing for fit do so in the code.
 
     \b
     Example:
@@ -286,8 +289,10 @@ def export(model: Path, to: str, table: str, out: Path | None, force: bool) -> N
     from icscm.export import export_model
     from icscm.writing import write_text
 
-    check_outputs([out], force=force)
-    text = export_model(_load(model), to, table=table)
+    if schema is not None and to != "sql":
+        raise IcscmError("--schema is for --to sql")
+    check_outputs([out], force=force, inputs=[model])
+    text = export_model(_load(model), to, table=table, schema=schema)
     text = text if text.endswith("\n") else f"{text}\n"
     if out is None:
         click.echo(text, nl=False)

@@ -27,8 +27,17 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
 
     name = "number or word"
 
-    def __init__(self, word: str, read: Callable[[str], Any], *, value: Any = None) -> None:
+    def __init__(
+        self,
+        word: str,
+        read: Callable[[str], Any],
+        is_allowed: Callable[[Any], bool],
+        wanted: str,
+        *,
+        value: Any = None,
+    ) -> None:
         self.word, self.read, self.value = word, read, value
+        self.is_allowed, self.wanted = is_allowed, wanted
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not isinstance(value, str):
@@ -36,9 +45,27 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
         if value.lower() == self.word:
             return self.value
         try:
-            return self.read(value)
+            number = self.read(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor {self.word!r}", param, ctx)
+        if not self.is_allowed(number):
+            self.fail(f"{value} is not {self.wanted}, nor {self.word!r}", param, ctx)
+        return number
+
+
+class PositiveNumber(click.ParamType):  # type: ignore[type-arg]
+    """A number above 0, neither infinite nor NaN: click's own ranges let these through."""
+
+    name = "positive number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < float("inf"):
+            self.fail(f"{value} is not a number above 0", param, ctx)
+        return number
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]
@@ -72,8 +99,8 @@ reading_options = apply(
         "--na",
         multiple=True,
         metavar="TEXT",
-        help="A text that means missing, such as '?'. Repeatable. An empty cell, NA, N/A, NaN, "
-        "NULL, None and the like always do in text files.",
+        help="A text that means missing, such as '?' or -9. Repeatable. An empty cell, NA, N/A, "
+        "NaN, NULL, None and the like always do in text files.",
     ),
     click.option(
         "--no-default-na",
@@ -83,10 +110,22 @@ reading_options = apply(
     click.option(
         "--delimiter",
         metavar="CHAR",
-        help="Of text files.  [default: a tab for .tsv and .tab, else what the header shows]",
+        help="Of text files.  [default: a tab for .tsv, .tab and .rtab, else what the first lines "
+        "show]",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Before the fraction of a number in text files.  [default: . or, to predict, as for "
+        "fit]",
     ),
     click.option(
         "--encoding", default="utf-8", show_default=True, metavar="NAME", help="Of text files."
+    ),
+    click.option(
+        "--member",
+        metavar="NAME",
+        help="Of a .zip file, the file in it to read.  [default: the only table]",
     ),
 )
 
@@ -148,12 +187,15 @@ def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table
         default_na=not options["no_default_na"],
         delimiter=_unescape(options["delimiter"]),
         encoding=options["encoding"],
+        decimal=options["decimal"] or ".",
+        member=options["member"],
         **more,
     )
 
 
 def take_apart(table: pyarrow.Table, path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments, by the options for columns."""
+    from icscm.files import describe_path
     from icscm.workflow import read_samples
 
     return read_samples(
@@ -164,16 +206,21 @@ def take_apart(table: pyarrow.Table, path: Path, options: dict[str, Any]) -> Sam
         drop=options["drop"],
         only=options["only"],
         drop_missing=options["drop_missing"],
-        where=str(path),
+        where=describe_path(path),
     )
 
 
-def check_outputs(paths: Sequence[Path | None], *, force: bool) -> None:
+def check_outputs(
+    paths: Sequence[Path | None], *, force: bool, inputs: Sequence[Path] = ()
+) -> None:
     """Raise unless all files may be written: before the work, not after it."""
-    from icscm.writing import check_free
+    from icscm.writing import check_free, is_stream
 
     wanted = [path for path in paths if path is not None]
     for path in wanted:
+        for read in inputs:
+            if path.exists() and read.exists() and path.samefile(read) and not is_stream(path):
+                raise IcscmError(f"{path} is the file that is read; write elsewhere")
         check_free(path, force=force)
     if len({path.resolve() for path in wanted}) < len(wanted):
         raise IcscmError(f"{wanted[0]} is named for two outputs; give each a file of its own")

@@ -200,11 +200,12 @@ def demo(
     )
     plain = SCMClassifier().fit(data.X, data.y, environments=data.environments)
     invariant = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    if is_wanted:
+        _write_report(invariant, data, report, force=force)
     _print_model(console, "SCM", plain, data)
     _print_model(console, "ICSCM", invariant, data)
     _print_search(console, invariant)
     if is_wanted:
-        _write_report(invariant, data, report, force=force)
         console.print()
         print_written(console, report, ", the report on ICSCM")
     elif is_kept and not no_report:

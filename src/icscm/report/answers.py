@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from icscm.estimators import Learner, SCMClassifier
 from icscm.models import RuleSet
 from icscm.report.leaves import CONCLUSIONS, Standard, format_margin
+from icscm.report.terminal import describe_uncompared
 from icscm.report.words import Names, Plain, count, format_share
 from icscm.stats.verdicts import (
     INVARIANT,
@@ -50,12 +51,10 @@ def answer_rule(model: RuleSet, names: Names) -> Plain:
     }
 
 
-def answer_error(errors: Plain, names: Names) -> Plain:
+def answer_error(errors: Plain) -> Plain:
     """How good is it?"""
     worst = errors["worst"]
-    at_worst = (
-        f" At worst, in {names.place(worst)}, for {format_share(worst['error'])}." if worst else ""
-    )
+    at_worst = f" At worst, in {worst['text']}." if worst else ""
     return {
         "question": "How good is it?",
         "answer": f"Wrong for {format_share(errors['error'])} of {count(errors['n'], 'sample')}",
@@ -156,7 +155,12 @@ def _answer_rejected_sets(question: str, sets: Sequence[Plain]) -> Plain:
 
 
 def explain_meaning(
-    trace: Trace, leaves: Sequence[Plain], standard: Standard, names: Names
+    model: RuleSet,
+    trace: Trace,
+    leaves: Sequence[Plain],
+    standard: Standard,
+    names: Names,
+    translate: Callable[[str], str],
 ) -> Plain:
     """What the result says and what it does not, in sentences."""
     return {
@@ -169,10 +173,14 @@ def explain_meaning(
             "rules for trivial differences. The detectable difference of each leaf tells which.",
             "A cause that the environments leave untouched gives no sign of itself.",
             "The errors are those on the data that the rule was learned from. How it does in an "
-            "environment not seen is another question: leave_one_environment_out asks it.",
+            f"environment not seen is another question: {translate(_TRANSFER)}",
         ],
-        "here": _explain_case(trace, leaves, standard),
+        "here": _explain_case(trace, leaves, standard)
+        + (describe_uncompared(model, names.environments) if standard.alpha is not None else []),
     }
+
+
+_TRANSFER = "leave_one_environment_out asks it."
 
 
 def _explain_says(trace: Trace, names: Names) -> list[str]:

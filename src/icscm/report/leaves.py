@@ -175,6 +175,8 @@ def _explain_conclusion(leaf: Plain, standard: Standard) -> str:
         if leaf["detectable"] is None
         else f"the test would likely have seen {format_points(leaf['detectable'])}"
     )
+    if leaf["difference_interval"][1] >= 0.9995:  # up to 100 points is no bound
+        return f"That may be chance; but any difference is still possible, and {seen}."
     return (
         f"That may be chance; but a true difference of up to {possible} is still possible, "
         f"and {seen}."

@@ -120,6 +120,8 @@ def make_report(
     environment: str | None = None,
     left_out: LeftOut | None = None,
     alpha_path: AlphaPath | None = None,
+    class_names: tuple[str, str] | None = None,
+    translate: Callable[[str], str] = str,
 ) -> Report:
     """A report on a fitted learner.
 
@@ -130,6 +132,8 @@ def make_report(
         the environments.
     left_out : columns that were not used, each with the reason: a mapping, or pairs.
     alpha_path : the models at other levels, from `icscm.sensitivity.compute_alpha_path`.
+    class_names : what to call the negative and the positive class, if not as the labels.
+    translate : puts advice that names parameters into other words.
 
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
@@ -149,6 +153,8 @@ def make_report(
             environment=environment,
             left_out=left_out,
             alpha_path=alpha_path,
+            class_names=class_names,
+            translate=translate,
         )
     )
 

@@ -30,7 +30,7 @@ here, with what does not print written as an escape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,7 @@ from icscm.report.answers import (
     make_sentence,
     make_title,
 )
+from icscm.report.errors import find_worst_and_best
 from icscm.report.leaves import (
     Standard,
     count_conclusions,
@@ -65,8 +66,10 @@ from icscm.report.words import (
     as_text,
     can_compare,
     compute_intervals,
+    count,
     describe_counts,
     describe_rate,
+    format_share,
     make_names,
 )
 from icscm.rules import format_name
@@ -114,30 +117,34 @@ def make_summary(
     environment: str | None = None,
     left_out: LeftOut | None = None,
     alpha_path: AlphaPath | None = None,
+    class_names: tuple[str, str] | None = None,
+    translate: Callable[[str], str] = str,
 ) -> Plain:
     """All that a report says about a fitted learner, as the module describes.
 
     `data_name`, `target` and `environment` are what to call the data, the label's column and the
-    environment's; `left_out` gives columns that were not used, with the reason (as the learner
-    tells where it is None).
+    environment's, `class_names` the negative and the positive class; `left_out` gives columns that
+    were not used, with the reason (as the learner tells where it is None). `translate` puts
+    advice into other words than Python's, such as those of the command line.
     """
     check_learner(learner)
     check_is_fitted(learner, "model_")
     left_out = getattr(learner, "left_out_", None) if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
-    names = make_names(model, trace, target, environment)
+    names = make_names(model, trace, target, environment, class_names)
     standard = find_standard(learner)
     verdicts = judge(model, trace, standard)
     leaves = describe_leaves(model, names, verdicts, standard)
     errors = _describe_errors(model, names)
     search = describe_search(learner, names)
+    search["suggestions"] = [translate(each) for each in search["suggestions"]]
     return {
         "about": {"package": "icscm", "version": icscm.__version__, "schema": SCHEMA},
         "title": make_title(model, trace, names),
         "asked": _describe_question(learner, names, data_name, left_out),
         "answers": {
             "rule": answer_rule(model, names),
-            "error": answer_error(errors, names),
+            "error": answer_error(errors),
             "invariance": answer_invariance(leaves, names, standard),
             "refused": answer_refused(learner, search),
         },
@@ -149,8 +156,8 @@ def make_summary(
         "search": search,
         "pruning": describe_pruning(trace),
         "alpha_path": alpha_path and _describe_path(alpha_path, names),
-        "notes": list(trace.notes),
-        "meaning": explain_meaning(trace, leaves, standard, names),
+        "notes": [translate(note) for note in trace.notes],
+        "meaning": explain_meaning(model, trace, leaves, standard, names, translate),
     }
 
 
@@ -273,14 +280,22 @@ def _describe_errors(model: RuleSet, names: Names) -> Plain:
         {"environment": name, **_describe_error(totals[:, k], right[:, k], majority)}
         for k, name in enumerate(names.environments)
     ]
-    seen = [each for each in environments if each["n"]]
+    ends = find_worst_and_best(
+        [each["n_errors"] for each in environments], [each["n"] for each in environments]
+    )
     return {
         "on": "the training data",
         **_describe_error(totals.sum(axis=1), right.sum(axis=1), majority),
         "majority_class": names.predict(bool(majority)),
         "environments": environments,
-        "worst": max(seen, key=lambda each: each["error"]) if len(seen) > 1 else None,
+        "worst": None if ends is None else _name_worst(environments[ends[0]], names),
     }
+
+
+def _name_worst(environment: Plain, names: Names) -> Plain:
+    """The environment of most errors, and how to say so."""
+    share, n = format_share(environment["error"]), count(environment["n"], "sample")
+    return {**environment, "text": f"{names.place(environment)}, {share} of {n}"}
 
 
 def _describe_error(totals: NDArray[np.int64], right: NDArray[np.int64], majority: int) -> Plain:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.models import LeafCounts, RuleSet
+from icscm.report.errors import count_errors, find_worst_and_best, is_positive
 from icscm.rules import escape_controls, format_name, format_number
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict
 from icscm.trace import REFUSALS, Look, Refusal, Trace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _WHY = {"dependent": "label shifts between environments", "small": "too few samples"}
 
 # Headings of columns that hold words, not numbers.
-_PROSE = ("why", "accepted")
+_PROSE = ("why", "accepted", "lowest rate", "highest rate")
 
 # Conclusions under the heading "invariant?".
 _BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell"}
@@ -98,11 +99,6 @@ def list_leaves(model: RuleSet) -> list[str]:
     return [*(("else " if i else "") + str(rule) for i, rule in enumerate(settled)), "else"]
 
 
-def is_positive(model: RuleSet, leaf: int) -> bool:
-    """Whether the model predicts the positive class in a leaf."""
-    return model.settles_when == (leaf < len(model.rules))
-
-
 def make_range_table(
     model: RuleSet, environments: Sequence[object], verdicts: Sequence[Verdict] = ()
 ) -> Table:
@@ -115,13 +111,20 @@ def make_range_table(
     if verdicts:
         table.add_column("invariant?")
     for number, (text, counts) in enumerate(zip(list_leaves(model), model.leaves, strict=True)):
-        rates = format_rates(counts)
-        order = _sort_by_rate(counts)
-        ends = [f"{rates[k]}\n{as_text(environments[k])}" for k in (order[0], order[-1])]
+        ends = _format_ends(counts, environments)
         conclusion = [_BRIEFLY[verdict.conclusion] for verdict in verdicts[number : number + 1]]
         predicts = "positive" if is_positive(model, number) else "negative"
         _add_row(table, text, predicts, f"{count_samples(counts):,}", *ends, *conclusion)
     return table
+
+
+def _format_ends(counts: LeafCounts, environments: Sequence[object]) -> list[str]:
+    """Lowest and highest rate, each with its environment; a single environment once."""
+    rates, order = format_rates(counts), _sort_by_rate(counts)
+    if count_samples(counts) == 0:
+        return ["no sample", ""]
+    texts = [f"{rates[k]}\n(env {as_text(environments[k])})" for k in (order[0], order[-1])]
+    return texts if len(order) > 1 else [texts[0], "no other env"]
 
 
 def _sort_by_rate(counts: LeafCounts) -> list[int]:
@@ -151,27 +154,13 @@ def describe_errors(model: RuleSet, environments: Sequence[object]) -> str:
     text = f"{sum(wrong) / max(sum(total), 1):.1%} of {sum(total):,} training samples"
     if len(environments) < 2:
         return text
-    least = min(SPARSE_ENVIRONMENT, max(total))
-    enough = [k for k in range(len(total)) if total[k] >= least]
-    worst = max(enough, key=lambda k: wrong[k] / total[k])
-    best = min(enough, key=lambda k: wrong[k] / total[k])
-    return (
-        f"{text}; worst in environment {as_text(environments[worst])}, "
-        f"{wrong[worst] / total[worst]:.1%} of {total[worst]:,}, best in "
-        f"{as_text(environments[best])}, {wrong[best] / total[best]:.1%} of {total[best]:,}"
+    ends = find_worst_and_best(wrong, total)
+    if ends is None:
+        return text
+    worst, best = (
+        f"{as_text(environments[k])}, {wrong[k] / total[k]:.1%} of {total[k]:,}" for k in ends
     )
-
-
-def count_errors(model: RuleSet) -> tuple[list[int], list[int]]:
-    """Training samples predicted wrongly, and all, in each environment."""
-    n_environments = len(model.leaves[0][0])
-    wrong, total = [0] * n_environments, [0] * n_environments
-    for number, (negatives, positives) in enumerate(model.leaves):
-        mistaken = negatives if is_positive(model, number) else positives
-        for k in range(n_environments):
-            wrong[k] += mistaken[k]
-            total[k] += negatives[k] + positives[k]
-    return wrong, total
+    return f"{text}; worst in environment {worst}, best in {best}"
 
 
 def describe_guess(model: RuleSet) -> str:
@@ -292,16 +281,46 @@ def as_text(value: object) -> str:
     return escape_controls(str(value))
 
 
-def describe_verdicts(verdicts: Sequence[Verdict], margin: float) -> str:
+def describe_verdicts(verdicts: Sequence[Verdict], margin: float, margin_on: str = "rate") -> str:
     """How far apart the rates may still be, and what would have been seen, as sentences."""
+    most = f"{margin:.1%}" if margin_on == "rate" else f"an odds ratio of {margin:g}"
+    sentences = [f"Invariant: shown to differ by at most {most} between environments."]
     highest = max((v.difference_interval[1] for v in verdicts if v.difference_interval), default=1)
-    meaning = f"Invariant: shown to differ by at most {margin:.1%} between environments."
+    if highest < 0.9995:  # 100.0% is no bound
+        sentences.append(f"In no leaf do the data allow more than {highest:.1%}.")
     if any(v.detectable is None for v in verdicts):
-        return f"{meaning} In some leaf no difference, however large, would have been seen."
-    seen = max((v.detectable or 0.0 for v in verdicts), default=1.0)
+        sentences.append("In some leaf no difference, however large, would have been seen.")
+    elif verdicts:
+        seen = max(v.detectable or 0.0 for v in verdicts)
+        sentences.append(f"In each the test would likely have seen {seen:.1%}.")
+    return " ".join(sentences)
+
+
+def describe_uncompared(model: RuleSet, environments: Sequence[object]) -> list[str]:
+    """A sentence for each leaf that holds samples of one environment only.
+
+    Its p-value is 1 by definition, which reads like the best of evidence and is none.
+    """
+    if len(environments) < 2:
+        return []
+    sentences = []
+    for number, counts in enumerate(model.leaves):
+        seen = [k for k, pair in enumerate(zip(*counts, strict=True)) if sum(pair)]
+        if len(seen) == 1:
+            where = as_text(environments[seen[0]])
+            sentences.append(_describe_one_environment(model, number, where))
+    return sentences
+
+
+def _describe_one_environment(model: RuleSet, leaf: int, where: str) -> str:
+    if leaf == len(model.rules):
+        return (
+            f"The samples that no rule settles are of one environment only, {where}: nothing could "
+            "be compared there."
+        )
     return (
-        f"{meaning} In no leaf do the data allow more than {highest:.1%}; in each the test would "
-        f"likely have seen {seen:.1%}."
+        f"{model.rules[leaf]} settles rows of one environment only, {where}: nothing could be "
+        "compared there; such a rule may be a mark of the site."
     )
 
 
@@ -383,7 +402,7 @@ def _make_table(first: str, second: str, *others: str) -> Table:
     table.add_column(Text(first), overflow="fold")
     table.add_column(Text(second), overflow="fold")
     for name in others:
-        table.add_column(Text(name), justify="left" if name in _PROSE else "right")
+        _add_column(table, name)
     return table
 
 
@@ -392,8 +411,14 @@ def _make_number_table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(Text(first), overflow="fold")
     for name in others:
-        table.add_column(Text(name), justify="left" if name in _PROSE else "right")
+        _add_column(table, name)
     return table
+
+
+def _add_column(table: Table, name: str) -> None:
+    """Words to the left, numbers to the right; nothing is cut off."""
+    justify: Literal["left", "right"] = "left" if name in _PROSE else "right"
+    table.add_column(Text(name), justify=justify, overflow="fold")
 
 
 def _add_row(table: Table, *cells: str) -> None:

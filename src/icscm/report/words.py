@@ -87,12 +87,18 @@ def format_points(difference: float | None) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
-def make_names(model: RuleSet, trace: Trace, target: str | None, environment: str | None) -> Names:
+def make_names(
+    model: RuleSet,
+    trace: Trace,
+    target: str | None,
+    environment: str | None,
+    class_names: tuple[str, str] | None = None,
+) -> Names:
     """What to call the label, its classes and the environments."""
     texts = tuple(as_text(each) for each in trace.environments)
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
         texts = tuple(as_text(repr(each)) for each in trace.environments)
-    negative, positive = map(as_text, trace.classes)
+    negative, positive = map(as_text, class_names or trace.classes)
     return Names(
         target=as_text(target or "label"),
         environment=as_text(environment or "environment"),
