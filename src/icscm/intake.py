@@ -171,6 +171,13 @@ def leave_out_suspicious(
     if intake.whole is None:
         return table
     found = find_suspicious(table, labels, environments, intake.whole)
+    return leave_out(table, found, keep, stacklevel=6)
+
+
+def leave_out(
+    table: CodedTable, found: Mapping[int, str], keep: Any, *, stacklevel: int
+) -> CodedTable:
+    """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -183,7 +190,7 @@ def leave_out_suspicious(
         warnings.warn(
             f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
             LeftOutWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     return table.leave_out(found)
 
