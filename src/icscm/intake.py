@@ -120,7 +120,7 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
     for j, column in enumerate(intake.content):
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             continue
-        if np.abs(table.values[:, j]).max(initial=0) <= _LARGEST_EXACT:
+        if np.fmax.reduce(np.abs(table.values[:, j]), initial=0) <= _LARGEST_EXACT:
             continue
         if not is_numbering(column.values):
             raise IcscmError(
