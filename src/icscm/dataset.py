@@ -109,15 +109,14 @@ def parse_size(size: int | str) -> int:
     >>> parse_size("2GiB"), parse_size("500 MB"), parse_size(1000)
     (2147483648, 500000000, 1000)
     """
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-        return size
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
-    if isinstance(size, bool) or found is None or found[2].upper() not in _UNITS:
+    n_bytes = int(float(found[1]) * _UNITS.get(found[2].upper(), 0)) if found else 0
+    if n_bytes == 0:
         raise IcscmError(
             "max_memory must be a number of bytes, or a size such as '2GiB' or '500MB'; got "
             f"{size!r}"
         )
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return n_bytes
 
 
 def make_request(learner: Any, **asked: Any) -> Request:
@@ -164,7 +163,10 @@ def open_countable(data: Any, request: Request) -> Iterator[CountableFiles]:
             n_threads=request.n_threads,
             block_bytes=budget.share,
         )
-        yield CountableFiles(source, table, names, cells.classes)
+        try:
+            yield CountableFiles(source, table, names, cells.classes)
+        finally:
+            source.close()
 
 
 # --- what was asked for --------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -69,6 +70,12 @@ class CodeFile:
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
+    def close(self) -> None:
+        """Unmap the file, so that its space is free as soon as it is closed."""
+        if self._map is not None:
+            with suppress(BufferError):  # an array over it is still in someone's hands
+                self._map.close()
+
 
 class MappedStore(CodeStore):
     """Columns of one layout in a code file; `block_features` of them are resident at a time."""
@@ -117,6 +124,11 @@ class MappedSource(MemorySource):
         nowhere = np.broadcast_to(np.zeros(1, dtype=ROW_DTYPE), (len(rows),))  # takes no memory
         super().__init__(binned, stores, rows, nowhere, classes, environments, notes)
         self._file = file
+
+    def close(self) -> None:
+        """Give the file up; nothing can be counted any more."""
+        self._stores = ()
+        self._file.close()
 
     def take(self, rows: NDArray[np.intp]) -> MemorySource:
         raise NotImplementedError("rows of a file cannot be taken by their number")
