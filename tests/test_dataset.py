@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.dataset import parse_size
 from icscm.engine import binning, encoding, mapped, sampling, survey
-from icscm.engine.sampling import HashFile, choose_rows
+from icscm.engine.sampling import Candidates, HashFile, choose_hashes, find_rows
 from icscm.engine.scratch import ScratchFile
 from icscm.exceptions import IcscmError, IcscmWarning
 
@@ -253,14 +253,23 @@ def test_hashes_larger_than_memory_give_the_same_sample():
         ),
     ):
         wanted = np.sort(hashes[binning.choose_sample(hashes)])
+        candidates = Candidates()
         for max_bytes in (2**30, 100_000):
             with ScratchFile() as scratch:
                 file = HashFile(scratch)
                 for part in np.array_split(hashes, 7):
                     file.append(part)
-                rows = choose_rows(file, max_bytes)
+                found = choose_hashes(file, max_bytes)
+                rows = find_rows(file, found)
+            np.testing.assert_array_equal(found, wanted)
             assert len({*rows.tolist()}) == len(rows)
             np.testing.assert_array_equal(np.sort(hashes[rows]), wanted)
+        for part in np.array_split(hashes, 7):
+            candidates.add({0: part.view(np.int64)}, part)
+        values = candidates.find_values(wanted)
+        assert (values is None) == (len({*hashes.tolist()}) < len(hashes))
+        if values is not None:
+            np.testing.assert_array_equal(np.sort(values[0].view(np.uint64)), wanted)
 
 
 # --- errors -------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Learning from files larger than memory: the table is read two or three times, never held.
 
     pass one       types, levels, distinct values; labels, environments and row hashes
-    sampled rows   the values of some rows, where thresholds are quantiles
+    sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
     pass two       one byte for each cell, in a temporary file, sorted by label and environment
 
 The search then walks the temporary file. What it finds, and the trace, are those of the same table
@@ -27,13 +27,13 @@ import pyarrow.compute
 from numpy.typing import NDArray
 from pyarrow import types
 
-from icscm._constants import MAX_NARROW_BINS, ROW_DTYPE
+from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE, ROW_DTYPE
 from icscm.columns import CodedTable
 from icscm.engine.binning import Binning
 from icscm.engine.mapped import CodeFile, MappedSource, make_mapped_source
 from icscm.engine.memory import SAMPLED
 from icscm.engine.rows import Rows
-from icscm.engine.sampling import HashFile, choose_rows
+from icscm.engine.sampling import Candidates, HashFile, choose_hashes, find_rows
 from icscm.engine.scratch import ScratchFile
 from icscm.engine.survey import (
     Groups,
@@ -48,7 +48,7 @@ from icscm.engine.survey import (
     read_numbers,
     survey_piece,
 )
-from icscm.engine.threads import count_threads, run_tasks
+from icscm.engine.threads import count_threads, run_in_parts
 from icscm.environments import encode_environments
 from icscm.exceptions import IcscmError
 from icscm.files import TableReader, open_table
@@ -227,6 +227,10 @@ class _Budget:
             )
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
+    def can_hold(self, n_columns: int, n_rows: int) -> bool:
+        """Whether the numbers of so many rows fit."""
+        return 8 * n_columns * n_rows <= self.share
+
     def check_rows(self, n_rows: int) -> None:
         """Raise if so many rows cannot be searched within the limit."""
         least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW
@@ -321,6 +325,7 @@ class _FirstPass(NamedTuple):
     environments: _GroupReader | None
     hashes: HashFile
     hash_file: ScratchFile
+    candidates: Candidates | None
 
 
 def _read_first(
@@ -335,6 +340,7 @@ def _read_first(
     special = [name for name in (request.target, request.environments) if name is not None]
     survey: Survey | None = None
     hash_file = ScratchFile(request.temp_dir)
+    candidates = Candidates() if budget.can_hold(len(names), 4 * QUANTILE_SAMPLE) else None
     try:
         hashes = HashFile(hash_file)
         for batch in reader.read([*names, *special], budget.batch_rows):
@@ -351,18 +357,30 @@ def _read_first(
                 n_threads=request.n_threads,
             )
             survey = piece if survey is None else merge_surveys(survey, piece, names)
-            hashes.append(hash_piece(columns, len(batch), request.n_threads))
+            hashed = hash_piece(columns, len(batch), request.n_threads)
+            hashes.append(hashed)
+            if candidates is not None:
+                candidates.add(_find_numbers(columns), hashed)
         if survey is None or survey.n_rows == 0:
             raise IcscmError("the data has no rows")
     except BaseException:
         hash_file.close()
         raise
     _log.info("pass one: %d rows in %.2f s", survey.n_rows, time.perf_counter() - started)
-    return _FirstPass(survey, labels, environments, hashes, hash_file)
+    return _FirstPass(survey, labels, environments, hashes, hash_file, candidates)
 
 
 def _read_columns(batch: pyarrow.RecordBatch, names: Sequence[str], n_threads: int) -> list[Column]:
-    return run_tasks(lambda name: read_arrow(batch.column(name), name), names, n_threads)
+    return run_in_parts(lambda name: read_arrow(batch.column(name), name), names, n_threads)
+
+
+def _find_numbers(columns: Sequence[Column]) -> dict[int, Array]:
+    """Whole numbers stay exact for as long as none is missing, as they would in memory."""
+    return {
+        j: read_numbers(column, is_exact=True)
+        for j, column in enumerate(columns)
+        if isinstance(column, Numbers)
+    }
 
 
 # --- between the passes ------------------------------------------------------------
@@ -434,13 +452,26 @@ def _plan(reader: TableReader, first: _FirstPass, table: CodedTable, budget: _Bu
     """Choose thresholds, if need be from the values of sampled rows."""
     started = time.perf_counter()
     survey, columns = first.survey, find_sampled(first.survey, table)
-    sample: dict[int, Array] = {}
-    if columns:
-        rows = choose_rows(first.hashes, budget.share)
-        sample = _read_rows(reader, columns, table, rows, survey.is_exact, budget.batch_rows)
+    sample = _find_sample(reader, first, table, columns, budget) if columns else {}
     binned = plan_from_survey(survey, table, sample)
     _log.info("sampled rows: %.2f s", time.perf_counter() - started)
     return binned
+
+
+def _find_sample(
+    reader: TableReader,
+    first: _FirstPass,
+    table: CodedTable,
+    columns: Sequence[int],
+    budget: _Budget,
+) -> Mapping[int, Array]:
+    """The values of the sampled rows: kept from pass one where that could be, else read now."""
+    wanted = choose_hashes(first.hashes, budget.share)
+    kept = None if first.candidates is None else first.candidates.find_values(wanted)
+    if kept is not None:
+        return kept
+    rows = find_rows(first.hashes, wanted)
+    return _read_rows(reader, columns, table, rows, budget.batch_rows)
 
 
 def _read_rows(
@@ -448,7 +479,6 @@ def _read_rows(
     columns: Sequence[int],
     table: CodedTable,
     rows: NDArray[np.int64],
-    is_exact: bool,
     batch_rows: int,
 ) -> dict[int, Array]:
     """The values of some columns in some rows."""
@@ -462,7 +492,7 @@ def _read_rows(
         for j, name in zip(columns, names, strict=True):
             column = read_arrow(taken.column(name), name)
             assert isinstance(column, Numbers)
-            found[j].append(read_numbers(column, is_exact))
+            found[j].append(read_numbers(column, is_exact=True))
         start += len(batch)
     return {j: np.concatenate(parts) for j, parts in found.items()}
 

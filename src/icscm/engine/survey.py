@@ -58,7 +58,7 @@ from icscm.engine import _kernels
 from icscm.engine._kernels import SearchTable
 from icscm.engine.binning import Binning, choose_edges, extend_edges, make_salt
 from icscm.engine.encoding import make_search_table
-from icscm.engine.threads import run_tasks
+from icscm.engine.threads import run_in_parts, run_tasks
 from icscm.exceptions import IcscmError
 from icscm.table import Column, Dates, Level, Levels, Numbers, sort_key
 
@@ -218,7 +218,7 @@ def survey_piece(
     return Survey(
         n_rows,
         most_values,
-        tuple(run_tasks(survey_column, range(len(columns)), n_threads)),
+        tuple(run_in_parts(survey_column, range(len(columns)), n_threads)),
         labels.count_rows(),
         {} if environments is None else environments.count_rows(),
     )
@@ -707,7 +707,7 @@ class PieceCoder:
         def code_feature(k: int) -> None:
             self._lookups[self.features[k]].code(columns[self.features[k]], out[k])
 
-        run_tasks(code_feature, range(len(self.features)), n_threads)
+        run_in_parts(code_feature, range(len(self.features)), n_threads)
         return out
 
 
