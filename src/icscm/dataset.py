@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,6 +63,8 @@ _log = logging.getLogger(__name__)
 # Memory that a row takes beyond what is read and written: its number while it is in play, and
 # again while those that leave are told from those that stay; its label and environment.
 _BYTES_PER_ROW = 16
+# Memory of the process before it reads anything, where the system does not tell.
+_USUAL_RESIDENT = 2**28
 # Memory for counts and for arithmetic on a block of candidates.
 _SEARCH_BYTES = 2**26
 # Rows read at a time: enough to keep threads busy, few enough to stay near the cache.
@@ -73,6 +74,9 @@ _LEAST_BATCH_ROWS = 2**8
 _BUFFER_ROWS = 2**20
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
+
+# How pandas names the numbers of rows that it writes as a column.
+_INDEX = re.compile(r"__index_level_\d+__$")
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -184,7 +188,7 @@ def _choose_features(schema: pyarrow.Schema, request: Request) -> tuple[str, ...
     if request.target == request.environments:
         raise IcscmError(f"target and environments are both {request.target!r}; name two columns")
     if request.columns is None:
-        chosen = [name for name in schema.names if name not in special]
+        chosen = [name for name in schema.names if name not in special and not _INDEX.match(name)]
     else:
         chosen = list(request.columns)
         _check_chosen(chosen, schema, special)
@@ -250,11 +254,8 @@ def _measure_resident() -> int:
     try:
         n_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return n_pages * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # elsewhere, the most that it took so far
-        import resource
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
+    except OSError:
+        return _USUAL_RESIDENT  # other systems do not tell
 
 
 # --- pass one --------------------------------------------------------------------
