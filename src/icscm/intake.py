@@ -176,6 +176,13 @@ def leave_out_suspicious(
     once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
     looked_at = replace(table, values=table.values[once])
     found = find_suspicious(looked_at, labels[once], environments[once], intake.whole)
+    return leave_out(table, found, keep, stacklevel=6)
+
+
+def leave_out(
+    table: CodedTable, found: Mapping[int, str], keep: Any, *, stacklevel: int
+) -> CodedTable:
+    """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -188,7 +195,7 @@ def leave_out_suspicious(
         warnings.warn(
             f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
             LeftOutWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     return table.leave_out(found)
 
