@@ -65,22 +65,69 @@ def _overload_hash_low_bits(value, salt):
     return lambda value, salt: np.uint64(0)  # noqa: ARG005 (both must take the same)
 
 
+@register_jitable
+def _hash_value(value, salt):
+    hashed = np.uint64(0)
+    if value > _LARGEST_EXACT or value < -_LARGEST_EXACT:
+        hashed = _hash_low_bits(value, salt)
+        value = _clear_low_bits(value)
+    # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
+    number = value + 0.0
+    if number != number:
+        number = np.inf
+    return hashed + _mix(np.float64(number).view(np.uint64) ^ salt)
+
+
 @njit(cache=True, nogil=True)
 def hash_rows(X, columns, salt, start, stop, out):
     """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
     for i in range(start, stop):
         total = np.uint64(0)
         for j in columns:
-            value = X[i, j]
-            if value > _LARGEST_EXACT or value < -_LARGEST_EXACT:
-                total += _hash_low_bits(value, salt[j])
-                value = _clear_low_bits(value)
-            # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
-            number = value + 0.0
-            if number != number:
-                number = np.inf
-            total += _mix(np.float64(number).view(np.uint64) ^ salt[j])
+            total += _hash_value(X[i, j], salt[j])
         out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def hash_column(values, salt, out):
+    """out[i] += what one column adds to the hash of row i; the order of the columns is free."""
+    for i in range(values.shape[0]):
+        out[i] += _hash_value(values[i], salt)
+
+
+@njit(cache=True, nogil=True)
+def tally_values(values, found, n_rows):
+    """The distinct values, in the order of their first rows, and the rows of each.
+
+    Returns their number; one more than `found` has room for, and zeros, if there are more.
+    None of the values may be NaN.
+    """
+    most = found.shape[0]
+    n_places = 64
+    while n_places < 4 * most:
+        n_places *= 2
+    last = np.uint64(n_places - 1)
+    at_place = np.full(n_places, -1, np.int64)  # open addressing: the number of a value, or -1
+    n_found = 0
+    n_rows[:] = 0
+    for i in range(values.shape[0]):
+        value = values[i]
+        # as in `_hash_value`: equal numbers must have equal bits
+        place = _mix(np.float64(value + 0.0).view(np.uint64)) & last
+        while at_place[place] >= 0 and found[at_place[place]] != value:
+            place = (place + _ONE) & last
+        number = at_place[place]
+        if number < 0:
+            if n_found == most:
+                found[:] = 0
+                n_rows[:] = 0
+                return most + 1
+            found[n_found] = value
+            at_place[place] = n_found
+            number = n_found
+            n_found += 1
+        n_rows[number] += 1
+    return n_found
 
 
 @njit(cache=True, nogil=True)

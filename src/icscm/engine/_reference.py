@@ -28,6 +28,22 @@ def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out:
     out[start:stop] = hashes.sum(axis=1, dtype=np.uint64)
 
 
+def hash_column(values: Array, salt: np.uint64, out: Array) -> None:
+    hashes = np.empty_like(out)
+    hash_rows(values[:, np.newaxis], np.array([0]), np.array([salt]), 0, len(values), hashes)
+    out += hashes
+
+
+def tally_values(values: Array, found: Array, n_rows: Array) -> int:
+    distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
+    found[:], n_rows[:] = 0, 0
+    if len(distinct) > len(found):
+        return len(found) + 1
+    order = np.argsort(first)
+    found[: len(distinct)], n_rows[: len(distinct)] = values[first[order]], counts[order]
+    return len(distinct)
+
+
 def _mix(bits: Array) -> Array:
     bits = bits * _MULTIPLIER
     mixed: Array = bits ^ (bits >> np.uint64(32))

@@ -163,8 +163,7 @@ def choose_sample(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.uint64]:
     """A hash of each row's values, the same for integers and for floats of equal value."""
-    rng = np.random.default_rng((_SAMPLE_SEED, 0))
-    salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
+    salt = make_salt(X.shape[1])
     hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
@@ -172,6 +171,12 @@ def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[n
 
     run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
     return hashes
+
+
+def make_salt(n_columns: int) -> NDArray[np.uint64]:
+    """What sets the hashes of equal values in different columns apart."""
+    rng = np.random.default_rng((_SAMPLE_SEED, 0))
+    return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
 
 
 def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
