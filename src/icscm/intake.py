@@ -170,7 +170,11 @@ def leave_out_suspicious(
     table = _leave_out_rounded(intake, table)
     if intake.whole is None:
         return table
-    found = find_suspicious(table, labels, environments, intake.whole)
+    return leave_out_found(table, find_suspicious(table, labels, environments, intake.whole), keep)
+
+
+def leave_out_found(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
+    """Leave out columns for the reasons found, unless asked for."""
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -183,7 +187,7 @@ def leave_out_suspicious(
         warnings.warn(
             f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
             LeftOutWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return table.leave_out(found)
 

@@ -69,6 +69,11 @@ def is_frame(X: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
+
+
 def open_frame(X: Any) -> nw.DataFrame[Any]:
     """A frame of any kind behind one interface."""
     try:

@@ -13,6 +13,7 @@ make again what a lost worker held. Without a client the same tasks run on Dask'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm.engine.counts import BinnedRule, CandidateMap, CountArray, CountCube, PatternTable
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
+from icscm.exceptions import IcscmError
 
 # Results added up by one task: enough to keep the tree flat, few enough to hold at once.
 FAN_IN = 8
@@ -75,6 +77,49 @@ def merge_tasks(
     return level[0]
 
 
+def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
+    """Start tasks whose results stay where they are made."""
+    with explain_failures():
+        return list(dask.persist(*tasks))
+
+
+def compute(tasks: Sequence[Delayed]) -> list[Any]:
+    """Run tasks and bring their results here."""
+    with explain_failures():
+        return list(dask.compute(*tasks))
+
+
+# What to tell of the errors of a cluster, by their names: they need no import then.
+_FAILURES = {
+    "KilledWorker": "workers died again and again over the same task, most likely for lack of "
+    "memory; make the partitions smaller or give the workers more",
+    "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
+    "FutureCancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
+    "whether it still runs, and fit again",
+    "CancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
+    "whether it still runs, and fit again",
+    "TimeoutError": "the Dask scheduler did not answer in time; see whether it still runs",
+}
+
+
+@contextmanager
+def explain_failures() -> Iterator[None]:
+    """Turn what goes wrong with a cluster, not with the data, into one clear error."""
+    try:
+        yield
+    except IcscmError:
+        raise
+    except Exception as error:
+        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "icscm":
+            raise IcscmError(f"{NO_PACKAGE} ({error})") from error
+        if type(error).__name__ not in _FAILURES:
+            raise
+        raise IcscmError(_FAILURES[type(error).__name__]) from error
+
+
+NO_PACKAGE = "a Dask worker cannot import icscm; install the same version on every worker"
+
+
 class DaskSource:
     """Counts over pieces that live on workers.
 
@@ -99,11 +144,11 @@ class DaskSource:
         self.notes = notes
         self._names = names or TaskNames()
         self._blocks = blocks
-        self._pieces: list[Delayed] = list(dask.persist(*pieces))
+        self._pieces: list[Delayed] = persist(pieces)
         self._homes = [""] * len(self._pieces)
         self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
-        self._in_play: list[Delayed] = list(dask.persist(*self._map("keep", Piece.start)))
+        self._in_play: list[Delayed] = persist(self._map("keep", Piece.start))
         self._cubes: list[CountArray] = []
         # which rows to count next; None where the cubes are those of the rows in play
         self._pending: Callable[..., CountArray] | None = count_staying
@@ -120,7 +165,7 @@ class DaskSource:
         self._pending = count_leaving if is_few else count_staying
         step = self._map("keep", Piece.keep, self._in_play, [rule] * len(self._pieces))
         # the step before is let go of; Dask keeps the recipe for as long as it may need it
-        self._in_play = list(dask.persist(*step))
+        self._in_play = persist(step)
 
     def find_same_coverage(
         self, rule: BinnedRule, others: Sequence[BinnedRule]
@@ -175,7 +220,7 @@ class DaskSource:
         """The cubes of some blocks, over all pieces."""
         n = len(self._pieces)
         answers = [self._map("count", function, self._in_play, [block] * n) for block in blocks]
-        return list(dask.compute(*(self._merge("sum", add_counts, each) for each in answers)))
+        return compute([self._merge("sum", add_counts, each) for each in answers])
 
     def _ask(
         self,
@@ -186,7 +231,7 @@ class DaskSource:
         *columns: Sequence[Any],
     ) -> Any:
         """Ask every piece, and bring back one merged answer."""
-        return self._merge(how, merge, self._map(what, function, *columns)).compute()
+        return compute([self._merge(how, merge, self._map(what, function, *columns))])[0]
 
     def _merge(
         self, how: str, merge: Callable[[list[Any]], Any], answers: Sequence[Delayed]
@@ -219,7 +264,7 @@ def add_counts(parts: list[CountArray]) -> CountArray:
 
 def find_all_true(parts: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     """Where all are true."""
-    return np.logical_and.reduce(parts)
+    return np.asarray(np.logical_and.reduce(parts))
 
 
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
