@@ -21,7 +21,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
@@ -133,8 +133,12 @@ def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> P
 
 
 def _list_pieces(collection: Any) -> list[Delayed]:
-    delayed_pieces = collection.to_delayed()
-    return list(np.ravel(delayed_pieces)) if hasattr(collection, "chunks") else delayed_pieces
+    if hasattr(collection, "chunks"):
+        return list(np.ravel(collection.to_delayed()))
+    # reads only the columns that are used, and stops there: Dask would also join small files, as
+    # many as the columns allow, and so cut y at other rows than X
+    pieces: list[Delayed] = collection.simplify().to_delayed(optimize_graph=False)
+    return pieces
 
 
 def _check_aligned(what: str, values: Any, X: Any, n_pieces: int) -> None:
@@ -287,7 +291,7 @@ class SampleTask:
     dtype: np.dtype[Any]
 
 
-def take_sample(X: Any, number: int, task: SampleTask) -> SampledRows:
+def take_sample(task: SampleTask, X: Any, number: int) -> SampledRows:
     """Pass two over one partition."""
     columns, n_rows = task.reader.read(X, number)
     values = np.empty((n_rows, len(task.columns)), dtype=task.dtype)
@@ -299,7 +303,7 @@ def take_sample(X: Any, number: int, task: SampleTask) -> SampledRows:
 
 
 def choose_thresholds(
-    rows: SampledRows, task: SampleTask, survey: Survey, table: CodedTable
+    task: SampleTask, survey: Survey, table: CodedTable, rows: SampledRows
 ) -> Binning:
     """The thresholds, so that the sampled rows need not leave the cluster."""
     values = repeat_copies(rows, task.sample)
@@ -317,7 +321,7 @@ class Plan:
     environments: tuple[Any, ...]
 
 
-def code_partition(X: Any, y: Any, environments: Any, number: int, plan: Plan) -> Piece:
+def code_partition(plan: Plan, X: Any, y: Any, environments: Any, number: int) -> Piece:
     """Pass three over one partition."""
     columns, n_rows = plan.reader.read(X, number)
     labels = _number(read_groups(y, n_rows, "y", number)[0], plan.classes)
@@ -367,7 +371,7 @@ def make_dask_source(
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
     plan = Plan(reader, binning, tuple(blocks), tuple(learner.classes_.tolist()), places)
     return DaskSource(
-        _map_partitions(tasks, "bin", code_partition, parts, [_share(tasks, plan)]),
+        _map_partitions(tasks, "bin", partial(code_partition, plan), parts),
         blocks,
         binning,
         classes=learner.classes_.tolist(),
@@ -394,32 +398,24 @@ def plan_thresholds(
     if not columns:
         return plan_from_survey(summary.survey, table, {})
     task = SampleTask(reader, summary.sample, columns, summary.survey.dtype)
-    shared, n = _share(tasks, task), len(parts.X)
-    rows = map_tasks(tasks, "sample", take_sample, parts.X, range(n), [shared] * n)
+    n = len(parts.X)
+    rows = map_tasks(tasks, "sample", partial(take_sample, task), parts.X, range(n))
     merged = merge_tasks(tasks, "merge", merge_sampled, rows)
-    choose = map_tasks(
-        tasks, "choose", choose_thresholds, [merged], [shared], [summary.survey], [table]
-    )
-    binning: Binning = compute(choose)[0]
+    choose = partial(choose_thresholds, task, summary.survey, table)
+    binning: Binning = compute(map_tasks(tasks, "choose", choose, [merged]))[0]
     return binning
 
 
 def _map_partitions(
-    tasks: TaskNames,
-    what: str,
-    function: Callable[..., Any],
-    parts: Partitions,
-    shared: Sequence[Delayed] = (),
+    tasks: TaskNames, what: str, function: Callable[..., Any], parts: Partitions
 ) -> list[Delayed]:
-    """`function` of each partition's X, y, environments and number."""
-    n = len(parts.X)
-    more = [[each] * n for each in shared]
-    return map_tasks(tasks, what, function, parts.X, parts.y, parts.environments, range(n), *more)
+    """`function` of each partition's X, y, environments and number.
 
-
-def _share(tasks: TaskNames, value: Any) -> Delayed:
-    """A value that many tasks need: it travels to each worker once, not with each task."""
-    return delayed(value, name=tasks.make("plan"), traverse=False)
+    What all partitions need goes with the function. As a task of its own it would draw the others
+    to the worker that has it, and their rows with them.
+    """
+    numbers = range(len(parts.X))
+    return map_tasks(tasks, what, function, parts.X, parts.y, parts.environments, numbers)
 
 
 def _check_survey(summary: Summary) -> Survey:
@@ -500,16 +496,18 @@ def check_cluster() -> None:
             f"the Dask client is {client.status}; connect to a running scheduler, or close the "
             "client to use this machine alone"
         )
+    # resolve_name is Python's own: who lacks this package can still be asked
+    question = (resolve_name, "icscm:__version__")
     with explain_failures():
-        # resolve_name is Python's own: a worker without this package can still be asked
-        found = client.run(resolve_name, "icscm:__version__", on_error="return")
+        found = {"scheduler": client.run_on_scheduler(*question)}
+        found |= client.run(*question, on_error="return")
     for address, version in found.items():
         if isinstance(version, Exception):
             raise IcscmError(f"{NO_PACKAGE} ({address}: {version})") from version
         if version != __version__:
             raise IcscmError(
-                f"the Dask worker {address} has icscm {version}, and here it is {__version__}; "
-                "install the same version everywhere"
+                f"icscm is {version} at the Dask {address}, and {__version__} here; install the "
+                "same version everywhere"
             )
 
 

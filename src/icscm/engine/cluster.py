@@ -93,6 +93,8 @@ def compute(tasks: Sequence[Delayed]) -> list[Any]:
 _FAILURES = {
     "KilledWorker": "workers died again and again over the same task, most likely for lack of "
     "memory; make the partitions smaller or give the workers more",
+    "ClosedClientError": "the Dask client was closed in the middle of the work; see whether its "
+    "scheduler still runs",
     "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
     "FutureCancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
     "whether it still runs, and fit again",
@@ -117,7 +119,9 @@ def explain_failures() -> Iterator[None]:
         raise IcscmError(_FAILURES[type(error).__name__]) from error
 
 
-NO_PACKAGE = "a Dask worker cannot import icscm; install the same version on every worker"
+NO_PACKAGE = (
+    "the Dask scheduler or a worker cannot import icscm; install the same version on all of them"
+)
 
 
 class DaskSource:
