@@ -242,7 +242,10 @@ def test_a_thinned_sample_does_not_depend_on_the_pieces():
         assert merged.n_zero_bits == whole.n_zero_bits > 0
         np.testing.assert_array_equal(merged.hashes, whole.hashes)
         np.testing.assert_array_equal(merged.n_rows, whole.n_rows)
-    assert 100 / 2 < len(whole.hashes) <= 200
+    distinct = np.unique(hashes)
+    limits = [np.uint64(2 ** (64 - bits)) for bits in (whole.n_zero_bits, whole.n_zero_bits - 1)]
+    assert (distinct < limits[0]).sum() == len(whole.hashes) <= 200
+    assert (distinct < limits[1]).sum() > 200
 
 
 def test_a_thinned_sample_is_told_of():

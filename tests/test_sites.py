@@ -103,6 +103,7 @@ def test_each_step_asks_for_one_cube():
     n_looks = len(fitted.trace_.steps) + (fitted.trace_.last_look is not None)
     for site in sites:
         cubes = [answer for name, answer in site.asked if name == "count_cube"]
+        assert [name for name, _ in site.asked].count("count_totals") == 1
         assert len(cubes) == n_looks * len(agreement.blocks)
 
 

@@ -46,10 +46,10 @@ from icscm.engine.sampling import (
     Sample,
     SampledRows,
     choose_rows,
+    find_rows,
     merge_hash_counts,
     merge_sampled,
     repeat_copies,
-    take_rows,
     tally_hashes,
 )
 from icscm.engine.survey import (
@@ -294,12 +294,16 @@ class SampleTask:
 def take_sample(task: SampleTask, X: Any, number: int) -> SampledRows:
     """Pass two over one partition."""
     columns, n_rows = task.reader.read(X, number)
-    values = np.empty((n_rows, len(task.columns)), dtype=task.dtype)
+    hashes = hash_piece(columns, n_rows)
+    rows = find_rows(hashes, task.sample)
+    values = np.empty((len(rows), len(task.columns)), dtype=task.dtype)
     for k, j in enumerate(task.columns):
         column = columns[j]
         if isinstance(column, Numbers):  # of a partition without rows the kind is unknown
-            values[:, k] = read_numbers(column, is_exact=task.dtype.kind in "iu")
-    return take_rows(hash_piece(columns, n_rows), values, task.sample)
+            missing = None if column.missing is None else column.missing[rows]
+            some = Numbers(column.values[rows], missing)
+            values[:, k] = read_numbers(some, is_exact=task.dtype.kind in "iu")
+    return SampledRows(hashes[rows], values)
 
 
 def choose_thresholds(

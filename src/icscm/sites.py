@@ -173,11 +173,14 @@ class SitesSource:
         self._sites = sites
         self._blocks = agreement.blocks
         self._rules: list[BinnedRule] = []
+        self._totals: CountArray | None = None
         # a step may look at a cube twice: it is kept, so that sites are asked but once
         self._cubes: dict[int, CountArray] = {}
 
     def count_totals(self) -> CountArray:
-        return self._add(lambda site: site.count_totals())
+        if self._totals is None:
+            self._totals = self._add(lambda site: site.count_totals())
+        return self._totals.copy()
 
     def counts(self) -> Iterator[CountCube]:
         for number, block in enumerate(self._blocks):

@@ -45,15 +45,18 @@ class HashCounts:
         """Those that begin with at least so many zero bits."""
         if n_zero_bits <= self.n_zero_bits:
             return self
-        end = np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits)))
+        end = self._find_end(n_zero_bits)
         return HashCounts(self.hashes[:end], self.n_rows[:end], n_zero_bits)
 
-    def limit(self, most: int) -> HashCounts:
-        """At most so many hashes. The whole decides how many bits that takes, not its pieces."""
-        found = self
-        while len(found.hashes) > most:
-            found = found.thin(found.n_zero_bits + 1)
-        return found
+    def take_only(self, n_zero_bits: int) -> HashCounts:
+        """Those that begin with so many zero bits and then a one."""
+        part = slice(self._find_end(n_zero_bits + 1), self._find_end(n_zero_bits))
+        return HashCounts(self.hashes[part], self.n_rows[part], n_zero_bits)
+
+    def _find_end(self, n_zero_bits: int) -> int:
+        if n_zero_bits == 0:
+            return len(self.hashes)
+        return int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
 
 
 @dataclass(frozen=True)
@@ -79,23 +82,40 @@ class SampledRows:
 def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
     """How often each hash occurs in a piece."""
     found, n_rows = np.unique(hashes, return_counts=True)
-    return HashCounts(found, n_rows.astype(np.int64)).limit(most)
+    return merge_hash_counts([HashCounts(found, n_rows.astype(np.int64))], most)
 
 
 def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> HashCounts:
-    """How often each hash occurs in several pieces."""
-    n_zero_bits = max(part.n_zero_bits for part in parts)
-    thinned = [part.thin(n_zero_bits) for part in parts]
-    hashes = np.concatenate([part.hashes for part in thinned])
-    n_rows = np.concatenate([part.n_rows for part in thinned])
-    if len(hashes) == 0:
-        return HashCounts(hashes, n_rows, n_zero_bits)
+    """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
+
+    That number of bits is the same however the rows are cut: it depends on the different hashes
+    of the whole. To sort few, those with enough bits come first, then one bit less at a time.
+    """
+    least = max(part.n_zero_bits for part in parts)
+    n_zero_bits = least
+    while sum(len(part.thin(n_zero_bits).hashes) for part in parts) > most:
+        n_zero_bits += 1
+    merged = _merge([part.thin(n_zero_bits) for part in parts])
+    while n_zero_bits > least:
+        more = _merge([part.take_only(n_zero_bits - 1) for part in parts])
+        if len(merged.hashes) + len(more.hashes) > most:
+            break
+        merged = _merge([merged, more])
+        n_zero_bits -= 1
+    return HashCounts(merged.hashes, merged.n_rows, n_zero_bits)
+
+
+def _merge(parts: Sequence[HashCounts]) -> HashCounts:
+    """All hashes, ascending, rows of equal ones added up."""
+    hashes = np.concatenate([part.hashes for part in parts])
+    n_rows = np.concatenate([part.n_rows for part in parts])
     order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
     hashes = hashes[order]
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-    return HashCounts(hashes[starts], np.add.reduceat(n_rows[order], starts), n_zero_bits).limit(
-        most
-    )
+    is_first = np.ones(len(hashes), dtype=np.bool_)
+    is_first[1:] = hashes[1:] != hashes[:-1]
+    starts = np.flatnonzero(is_first)
+    totals = np.add.reduceat(n_rows[order], starts) if len(starts) else n_rows
+    return HashCounts(hashes[starts], totals)
 
 
 def choose_rows(counts: HashCounts) -> Sample:
@@ -107,11 +127,11 @@ def choose_rows(counts: HashCounts) -> Sample:
     return Sample(hashes, n_copies.astype(np.int64), counts.n_zero_bits)
 
 
-def take_rows(hashes: Hashes, values: Array, sample: Sample) -> SampledRows:
-    """Those of a piece's rows that belong to the sample, from the hash and the values of each."""
-    found, first = np.unique(hashes, return_index=True)
-    is_sampled = np.isin(found, sample.hashes)
-    return SampledRows(found[is_sampled], values[first[is_sampled]])
+def find_rows(hashes: Hashes, sample: Sample) -> NDArray[np.intp]:
+    """The rows of a piece, by their hashes, that belong to the sample; one of each content."""
+    at = np.minimum(np.searchsorted(sample.hashes, hashes), len(sample.hashes) - 1)
+    rows = np.flatnonzero(sample.hashes[at] == hashes)
+    return rows[np.unique(hashes[rows], return_index=True)[1]]
 
 
 def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
