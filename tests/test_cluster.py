@@ -28,7 +28,7 @@ from icscm.engine.cluster import DaskSource, TaskNames, explain_failures, map_ta
 from icscm.engine.counts import Cut
 from icscm.engine.memory import make_memory_source
 from icscm.engine.pieces import make_piece, plan_blocks
-from icscm.engine.sampling import merge_hash_counts, tally_hashes
+from icscm.engine.picking import merge_hash_counts, tally_hashes
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.testing import LiteralSource, check_count_source
 
@@ -166,7 +166,7 @@ def test_so_does_a_cluster(client, drawn):
 @given(cut_tables())
 def test_so_do_thresholds_from_a_sample(drawn):
     """Rows of equal content among them, of which only some are in the sample."""
-    homes = ("binning", "encoding", "survey", "sampling")
+    homes = ("binning", "encoding", "survey", "picking")
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(ON_THIS_THREAD))
         for home in homes:

@@ -40,7 +40,7 @@ from icscm.engine.cluster import (
 )
 from icscm.engine.memory import SAMPLED
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
-from icscm.engine.sampling import (
+from icscm.engine.picking import (
     MAX_HASHES,
     HashCounts,
     Sample,
