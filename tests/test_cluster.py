@@ -27,8 +27,8 @@ from icscm.engine import cluster as engine
 from icscm.engine.cluster import DaskSource, TaskNames, explain_failures, map_tasks
 from icscm.engine.counts import Cut
 from icscm.engine.memory import make_memory_source
-from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.engine.picking import merge_hash_counts, tally_hashes
+from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.testing import LiteralSource, check_count_source
 

@@ -39,7 +39,6 @@ from icscm.engine.cluster import (
     merge_tasks,
 )
 from icscm.engine.memory import SAMPLED
-from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.picking import (
     MAX_HASHES,
     HashCounts,
@@ -52,6 +51,7 @@ from icscm.engine.picking import (
     repeat_copies,
     tally_hashes,
 )
+from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.survey import (
     Groups,
     PieceCoder,
@@ -67,7 +67,7 @@ from icscm.engine.survey import (
 )
 from icscm.environments import encode_environments
 from icscm.exceptions import IcscmError
-from icscm.intake import leave_out_found, refuse_missing
+from icscm.intake import leave_out, refuse_missing
 from icscm.table import Column, Numbers, is_dask, open_frame, read_array, read_series
 from icscm.text import shorten_list
 from icscm.validation import check_labels
@@ -368,8 +368,9 @@ def make_dask_source(
     if learner.missing == "error":
         refuse_missing(table)
     if parts.columns is not None:  # arrays come from users who prepared them
-        table = leave_out_found(table, find_suspicious(survey, table), learner.keep_columns)
-    learner._describe_columns(table)
+        found = find_suspicious(survey, table)
+        table = leave_out(table, found, learner.keep_columns, stacklevel=6)
+    learner._keep_table(table)
     binning = plan_thresholds(tasks, reader, parts, summary, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -185,7 +186,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.missing == "error":
             refuse_missing(table)
         table = leave_out_suspicious(intake, table, labels, numbers, self.keep_columns)
-        self._describe_columns(table)
+        self._keep_table(table)
         return make_memory_source(
             table,
             labels,
@@ -196,7 +197,48 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
 
-    def _describe_columns(self, table: CodedTable) -> None:
+    @whole_or_nothing
+    def fit_dataset(
+        self,
+        data: Any,
+        target: str,
+        environments: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        positive: Any = None,
+        max_memory: int | str = "2GiB",
+        temp_dir: str | Path | None = None,
+    ) -> Self:
+        """Learn from files that need not fit in memory; the result is that of `fit`.
+
+        `data` is the path of a Parquet or CSV file, or of a folder of such files, or a
+        `pyarrow.dataset.Dataset`; `target` and `environments` name columns of it. `columns` are
+        those to make rules of, by default all others, and `positive` the label to be predicted, by
+        default the second in order. `max_memory` bounds the memory of the whole process; a byte
+        for each cell is written to a temporary file in `temp_dir`, which is gone afterwards.
+        (The scanner of a `Dataset` that you made yourself may hold several row groups.)
+        """
+        from icscm.dataset import make_request, open_countable  # pyarrow is slow to import
+
+        check_parameters(self, self._allowed)
+        request = make_request(
+            self,
+            target=target,
+            environments=environments,
+            columns=columns,
+            positive=positive,
+            max_memory=max_memory,
+            temp_dir=temp_dir,
+        )
+        with open_countable(data, request) as files:
+            self.classes_ = files.classes
+            self.feature_names_in_ = np.array(files.names, dtype=object)
+            self.n_features_in_ = len(files.names)
+            self._keep_table(files.table)
+            return self._learn_from(files.source, has_environments=environments is not None)
+
+    def _keep_table(self, table: CodedTable) -> None:
+        """Keep what became of the columns."""
         self.feature_types_ = table.list_types()
         self.left_out_ = {
             j if table.names is None else table.names[j]: why for j, why in table.left_out.items()

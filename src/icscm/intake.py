@@ -120,7 +120,7 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
     for j, column in enumerate(intake.content):
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             continue
-        if np.abs(table.values[:, j]).max(initial=0) <= _LARGEST_EXACT:
+        if np.fmax.reduce(np.abs(table.values[:, j]), initial=0) <= _LARGEST_EXACT:
             continue
         if not is_numbering(column.values):
             raise IcscmError(
@@ -170,11 +170,14 @@ def leave_out_suspicious(
     table = _leave_out_rounded(intake, table)
     if intake.whole is None:
         return table
-    return leave_out_found(table, find_suspicious(table, labels, environments, intake.whole), keep)
+    found = find_suspicious(table, labels, environments, intake.whole)
+    return leave_out(table, found, keep, stacklevel=6)
 
 
-def leave_out_found(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
-    """Leave out columns for the reasons found, unless asked for."""
+def leave_out(
+    table: CodedTable, found: Mapping[int, str], keep: Any, *, stacklevel: int
+) -> CodedTable:
+    """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -187,7 +190,7 @@ def leave_out_found(table: CodedTable, found: Mapping[int, str], keep: Any) -> C
         warnings.warn(
             f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
             LeftOutWarning,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
     return table.leave_out(found)
 

@@ -175,9 +175,11 @@ def _read_numbers(array: pyarrow.Array) -> Numbers:
 
     if types.is_decimal(array.type):
         array = array.cast(pyarrow.float64())
+    if array.null_count == 0:
+        values = array.to_numpy(zero_copy_only=False)
+        is_missing = np.isnan(values) if values.dtype.kind == "f" else None
+        return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
     missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if not missing.any():
-        return Numbers(array.to_numpy(zero_copy_only=False))
     return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
 
 

@@ -58,7 +58,7 @@ from icscm.engine import _kernels
 from icscm.engine._kernels import SearchTable
 from icscm.engine.binning import Binning, choose_edges, extend_edges, make_salt
 from icscm.engine.encoding import make_search_table
-from icscm.engine.threads import run_tasks
+from icscm.engine.threads import run_in_parts, run_tasks
 from icscm.exceptions import IcscmError
 from icscm.table import Column, Dates, Level, Levels, Numbers, sort_key
 
@@ -218,7 +218,7 @@ def survey_piece(
     return Survey(
         n_rows,
         most_values,
-        tuple(run_tasks(survey_column, range(len(columns)), n_threads)),
+        tuple(run_in_parts(survey_column, range(len(columns)), n_threads)),
         labels.count_rows(),
         {} if environments is None else environments.count_rows(),
     )
@@ -678,8 +678,7 @@ class PieceCoder:
     """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
-        self._binned = binned
-        self._features = features
+        self.features = features
         self._n_bins = binned.count_bins(np.array(features, dtype=np.int64))
         self._lookups = {
             j: _LevelLookup.make(binned, j) if j in binned.levels else _EdgeSearch.make(binned, j)
@@ -692,20 +691,23 @@ class PieceCoder:
         return np.min_scalar_type(max(1, *self._n_bins.tolist(), MAX_NARROW_BINS) - 1)
 
     def code(
-        self, columns: Sequence[Column], out: Array | None = None, n_threads: int = 1
+        self,
+        columns: Sequence[Column] | Mapping[int, Column],
+        out: Array | None = None,
+        n_threads: int = 1,
     ) -> Array:
         """Bin numbers (feature, row), written to `out` if given.
 
-        `columns` are all columns of the piece, by position; those not asked for may be anything.
+        `columns` are the columns of the piece by position; only the features' own are needed.
         """
         if out is None:
-            n_rows = _count_rows(columns[self._features[0]]) if self._features else 0
-            out = np.empty((len(self._features), n_rows), dtype=self.dtype)
+            n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
+            out = np.empty((len(self.features), n_rows), dtype=self.dtype)
 
         def code_feature(k: int) -> None:
-            self._lookups[self._features[k]].code(columns[self._features[k]], out[k])
+            self._lookups[self.features[k]].code(columns[self.features[k]], out[k])
 
-        run_tasks(code_feature, range(len(self._features)), n_threads)
+        run_in_parts(code_feature, range(len(self.features)), n_threads)
         return out
 
 
