@@ -119,7 +119,7 @@ def measure(client: Client, size: Size) -> Run:
     in_source: list[float] = []
     start = time.perf_counter()
     with get_task_stream(client) as stream, timing(in_source):
-        source = learner._open_source(X, y, e)
+        source = learner._make_dask_source(X, y, e)
         opened = time.perf_counter()
         in_source.clear()
         learner._learn_from(source, has_environments=True)

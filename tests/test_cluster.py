@@ -232,6 +232,14 @@ def test_exhaustive_search_and_plain_learner_and_no_environments():
         assert_same_fit(SCMClassifier().fit(X, table["y"]), SCMClassifier().fit(bare, frame.y))
 
 
+def test_warnings_point_to_the_caller():
+    frame = make_patients().assign(id=np.arange(1500), site=lambda table: table["e"] + "!")
+    with dask.config.set(ON_THIS_THREAD), pytest.warns(LeftOutWarning) as caught:
+        found = fit_cut(ICSCMClassifier(), frame, [100])
+    assert {each.filename for each in caught} == {__file__}
+    assert [*found.left_out_] == ["site", "id"]
+
+
 def test_a_thinned_sample_does_not_depend_on_the_pieces():
     hashes = np.random.default_rng(0).integers(2**64, size=3000, dtype=np.uint64)
     hashes[500:900] = hashes[0]
@@ -362,7 +370,7 @@ def test_only_counts_move_and_tasks_are_named(client):
 def test_each_worker_sends_one_cube_for_each_block(client):
     X, y, e = (each.persist() for each in cut_array(500, *make_array(10_000)))
     client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
-    source = ICSCMClassifier()._open_source(X, y, e)
+    source = ICSCMClassifier()._make_dask_source(X, y, e)
     list(source.counts())
     logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log))
     moved = [str(key[0]) for log in logs.values() for entry in log for key in entry["keys"]]

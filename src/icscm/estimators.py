@@ -155,12 +155,14 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
 
-    def _open_source(
+    def _choose_maker(self, X: Any) -> Callable[..., CountSource]:
+        """What makes the samples countable: in memory, or where a Dask collection lies."""
+        return self._make_dask_source if is_dask(X) else self._make_source
+
+    def _make_dask_source(
         self, X: Any, y: Any, environments: Any, sample_weight: Any = None
     ) -> CountSource:
-        """Check parameters and data, and make the samples countable where they are."""
-        if not is_dask(X):
-            return self._make_source(X, y, environments, sample_weight)
+        """Check parameters and data, and make the samples countable where they lie."""
         from icscm.cluster import make_dask_source
 
         check_parameters(self, self._allowed)
@@ -357,7 +359,7 @@ class SCMClassifier(_CoverClassifier):
         test them. `sample_weight` says how many samples each row stands for: whole numbers, which
         act exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        source = self._open_source(X, y, environments, sample_weight)
+        source = self._choose_maker(X)(X, y, environments, sample_weight)
         return self._learn_from(source, has_environments=environments is not None)
 
     def _learn_from(
@@ -500,7 +502,7 @@ class ICSCMClassifier(_CoverClassifier):
         `sample_weight` says how many samples each row stands for: whole numbers, which act
         exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        source = self._open_source(X, y, environments, sample_weight)
+        source = self._choose_maker(X)(X, y, environments, sample_weight)
         return self._learn_from(source, has_environments=environments is not None)
 
     def _learn_from(self, source: CountSource, *, has_environments: bool) -> Self:
