@@ -51,7 +51,7 @@ from icscm.engine.survey import (
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.environments import encode_environments
 from icscm.exceptions import IcscmError
-from icscm.files import TableReader, open_table
+from icscm.streams import TableReader, open_table
 from icscm.intake import leave_out, refuse_missing
 from icscm.table import Column, Numbers, read_arrow
 from icscm.text import shorten_list
