@@ -16,11 +16,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from icscm.files import read_table
 
 from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.datasets import load_heart_disease, make_conjunction
-from icscm.files import read_table
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -3,12 +3,12 @@
 import re
 import warnings
 
+import icscm.files
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-import icscm.files
 from icscm.cli import main
 from icscm.exceptions import IcscmWarning
 

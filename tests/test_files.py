@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from icscm.exceptions import IcscmError
 from icscm.files import (
     MISSING_TEXTS,
     check_columns,
@@ -19,6 +17,8 @@ from icscm.files import (
     read_table,
     suggest,
 )
+
+from icscm.exceptions import IcscmError
 
 PLAIN = "age,site\n63,north\n41,south\n"
 EXPECTED = {"age": [63, 41], "site": ["north", "south"]}

@@ -73,6 +73,11 @@ def _is_record_batch(X: Any) -> bool:
     return type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow")
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
+
+
 def open_frame(X: Any) -> nw.DataFrame[Any]:
     """A frame of any kind behind one interface; names that are no text become text."""
     if _is_record_batch(X):
