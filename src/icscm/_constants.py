@@ -23,6 +23,11 @@ MAX_NARROW_BINS: Final = 256
 # Rows whose values place the quantile thresholds. A rank estimated from 2**14 rows is off by
 # 0.4 % of the rows (one standard error), a fifth of a bin at the default 50 thresholds.
 QUANTILE_SAMPLE: Final = 2**14
+# Columns of zeros and ones packed at a time: the words they go to, a cache line each, and the
+# eight lanes of bits on the way there fit the second-level cache.
+PACKED_COLUMNS: Final = 2**11
+# Rows looked at before a whole table is taken for zeros and ones.
+BINARY_LOOK_ROWS: Final = 8
 # Rows binned at a time: one cache line of each fits the first-level cache.
 ROW_BLOCK: Final = 128
 # Places of the table that guesses a value's bin: half a kilobyte a column stays in the cache.

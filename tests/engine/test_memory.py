@@ -19,7 +19,7 @@ from icscm.testing import LiteralSource, check_count_source
 
 def make_literal(source, X, labels, environments):
     """The slow source with the same thresholds."""
-    binning = source.candidates
+    binning = getattr(source.candidates, "single", source.candidates)
     columns = []
     for j in range(X.shape[1]):
         codes = np.searchsorted(binning.find_edges(j), X[:, j])
@@ -77,7 +77,7 @@ def test_counts_equal_literal_counts(table, max_thresholds):
 
 
 def draw_cuts(source, rng):
-    binning = source.candidates
+    binning = getattr(source.candidates, "single", source.candidates)
     cuts = [
         Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
         for j in range(binning.n_features)

@@ -15,7 +15,7 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic, overload, register_jitable
 
-from icscm._constants import ROW_BLOCK, SHORT_SEGMENT
+from icscm._constants import PACKED_COLUMNS, ROW_BLOCK, SHORT_SEGMENT
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
@@ -216,6 +216,141 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
                 out[bit >> _WORD_SHIFT] |= is_above << np.uint64(bit & _BIT_MASK)
             if known[k] and n_surprises > 0:
                 surprised[k] = True
+
+
+@njit(cache=True, nogil=True)
+def _add_row(values, shift, lane, others):
+    """Bit `shift` of each byte of `lane`, set where the value is 1; `others` where not 0 either."""
+    for c in range(values.shape[0]):
+        is_one = values[c] == 1
+        lane[c] |= np.uint8(is_one) << shift
+        others[c] |= np.uint8(values[c] != 0) ^ np.uint8(is_one)
+
+
+@njit(cache=True, nogil=True)
+def pack_rows(X, row_of_bit, first, last, words):
+    """Pack columns first .. last of a row-major table of zeros and ones; False if it is not.
+
+        X, sorted        lanes                       words
+        row 0  1 0 1     byte 0 of a, of b, of c     a: bytes 0 .. 7
+        ...           -> ...                      -> b: bytes 0 .. 7
+        row 63 0 0 1     byte 7 of a, of b, of c     c: bytes 0 .. 7
+
+    Whole rows go through in lanes of bytes, which processors are good at. `row_of_bit` is -1
+    where a bit belongs to no row.
+    """
+    lanes = np.zeros((8, PACKED_COLUMNS), np.uint8)
+    others = np.zeros(PACKED_COLUMNS, np.uint8)
+    for start in range(first, last, PACKED_COLUMNS):
+        size = min(PACKED_COLUMNS, last - start)
+        for w in range(words.shape[1]):
+            lanes[:] = 0
+            for bit in range(64):
+                row = row_of_bit[64 * w + bit]
+                if row >= 0:
+                    values = X[row, start : start + size]
+                    _add_row(values, np.uint8(bit & 7), lanes[bit >> 3], others)
+            if others.any():
+                return False
+            for c in range(size):
+                word = np.uint64(0)
+                for b in range(8):
+                    word |= np.uint64(lanes[b, c]) << np.uint64(8 * b)
+                words[start + c, w] = word
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pack_sparse_columns(values, rows, starts, bit_position, first, last, words):
+    """Set the bits of columns first .. last of a CSC matrix; False if any value is not 0 or 1."""
+    for c in range(first, last):
+        for i in range(starts[c], starts[c + 1]):
+            if values[i] == 1:
+                bit = bit_position[rows[i]]
+                words[c, bit >> _WORD_SHIFT] |= _ONE << np.uint64(bit & _BIT_MASK)
+            elif values[i] != 0:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pack_sparse_rows(values, columns, starts, bit_position, first, last, words):
+    """The same of a CSR matrix whose columns are sorted within each row.
+
+    All rows go through a block of columns together, each from where it stopped at the last
+    block: the words of a block stay in the cache.
+    """
+    at = np.empty(starts.shape[0] - 1, np.int64)
+    for r in range(at.shape[0]):
+        at[r] = starts[r] + np.searchsorted(columns[starts[r] : starts[r + 1]], first)
+    for start in range(first, last, PACKED_COLUMNS):
+        stop = min(last, start + PACKED_COLUMNS)
+        for r in range(at.shape[0]):
+            bit = bit_position[r]
+            word, mask = bit >> _WORD_SHIFT, _ONE << np.uint64(bit & _BIT_MASK)
+            i = at[r]
+            while i < starts[r + 1] and columns[i] < stop:
+                if values[i] == 1:
+                    words[columns[i], word] |= mask
+                elif values[i] != 0:
+                    return False
+                i += 1
+            at[r] = i
+    return True
+
+
+@njit(cache=True, nogil=True)
+def hash_patterns(words, out):
+    """out[i] = a hash of row i of the words."""
+    for i in range(words.shape[0]):
+        total = np.uint64(0)
+        for w in range(words.shape[1]):
+            total = _mix(total ^ words[i, w]) + _MULTIPLIER
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def number_patterns(words, hashes, stored, slots, known, first, numbers):
+    """numbers[i] = the number of the pattern in row i; patterns count from their first row on.
+
+    Those in `stored` have their numbers already; `first` lists the rows of the new ones. `slots`
+    is a table of numbers plus one, 0 where free, at most half full, by the patterns' `known`
+    hashes. Equal hashes are not enough: all words are compared. Returns the number of new ones.
+    """
+    n_new = 0
+    last_slot = np.uint64(slots.shape[0] - 1)
+    for i in range(words.shape[0]):
+        slot = hashes[i] & last_slot
+        while True:
+            number = np.int64(slots[slot]) - 1
+            if number < 0:
+                number = stored.shape[0] + n_new
+                slots[slot] = number + 1
+                known[number] = hashes[i]
+                first[n_new] = i
+                n_new += 1
+                break
+            if known[number] == hashes[i]:
+                if number < stored.shape[0]:
+                    is_same = np.array_equal(stored[number], words[i])
+                else:
+                    is_same = np.array_equal(words[first[number - stored.shape[0]]], words[i])
+                if is_same:
+                    break
+            slot = (slot + _ONE) & last_slot
+        numbers[i] = number
+    return n_new
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(known, slots):
+    """Enter patterns 0, 1, ... with these hashes into an empty table."""
+    last_slot = np.uint64(slots.shape[0] - 1)
+    for number in range(known.shape[0]):
+        slot = known[number] & last_slot
+        while slots[slot] > 0:
+            slot = (slot + _ONE) & last_slot
+        slots[slot] = number + 1
 
 
 @njit(cache=True, nogil=True)

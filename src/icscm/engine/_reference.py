@@ -79,6 +79,102 @@ def pack_columns(
             surprised[k] = True
 
 
+def pack_rows(X: Array, row_of_bit: Array, first: int, last: int, words: Array) -> bool:
+    values = X[:, first:last]
+    if not np.isin(values, (0, 1)).all():
+        return False
+    bits = np.where(row_of_bit[:, np.newaxis] >= 0, values[row_of_bit] == 1, False)
+    words[first:last] = _pack_bits(bits.T)
+    return True
+
+
+def _pack_bits(bits: Array) -> Array:
+    """(column, bit) as words."""
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint64)
+
+
+def pack_sparse_columns(
+    values: Array,
+    rows: Array,
+    starts: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    columns = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+
+
+def pack_sparse_rows(
+    values: Array,
+    columns: Array,
+    starts: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+
+
+def _pack_entries(
+    values: Array,
+    rows: Array,
+    columns: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    wanted = (first <= columns) & (columns < last)
+    bits = np.zeros((last - first, words.shape[1] * 64), dtype=np.bool_)
+    bits[columns[wanted] - first, bit_position[rows[wanted]]] = values[wanted] == 1
+    words[first:last] = _pack_bits(bits)
+    return bool(np.isin(values[wanted], (0, 1)).all())
+
+
+def hash_patterns(words: Array, out: Array) -> None:
+    total = np.zeros(len(words), dtype=np.uint64)
+    for column in words.T:
+        total = _mix(total ^ column) + _MULTIPLIER
+    out[:] = total
+
+
+def number_patterns(
+    words: Array,
+    hashes: Array,
+    stored: Array,
+    slots: Array,
+    known: Array,
+    first: Array,
+    numbers: Array,
+) -> int:
+    found = {pattern.tobytes(): number for number, pattern in enumerate(stored)}
+    n_new = 0
+    for i, pattern in enumerate(words):
+        key = pattern.tobytes()
+        if key not in found:
+            found[key] = len(stored) + n_new
+            known[found[key]] = hashes[i]
+            first[n_new] = i
+            n_new += 1
+        numbers[i] = found[key]
+    fill_slots(known[: len(found)], slots)
+    return n_new
+
+
+def fill_slots(known: Array, slots: Array) -> None:
+    slots[:] = 0
+    for number, value in enumerate(known.tolist()):
+        slot = value % len(slots)
+        while slots[slot] > 0:
+            slot = (slot + 1) % len(slots)
+        slots[slot] = number + 1
+
+
 def count_codes(codes: Array, bounds: Array, out: Array) -> None:
     every_row = np.arange(codes.shape[1])
     count_codes_of_rows(codes, every_row, bounds, 1, out)

@@ -150,6 +150,8 @@ class BitStore:
         #: where the bit of each sorted row stands
         self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
+        #: how many identical features each stands for; None where no two are
+        self.n_alike: NDArray[np.int64] | None = None
         self._set_in_play(rows)
 
     def select(self, wanted: NDArray[np.bool_]) -> BitStore:
@@ -157,6 +159,14 @@ class BitStore:
         if not wanted.all():
             self.features, self.words = self.features[wanted], self.words[wanted]
         return self
+
+    def keep_first(self, features: NDArray[np.int64], n_alike: NDArray[np.int64]) -> None:
+        """Keep these of the features, ascending, each for as many identical ones."""
+        kept = np.searchsorted(self.features, features)
+        for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):
+            self.words[part] = self.words[kept[part]]  # in place: all move towards the start
+        self.words = self.words[: len(kept)]
+        self.features, self.n_alike = features, n_alike
 
     def find_codes(self, feature: int) -> Array:
         words = self.words[np.searchsorted(self.features, feature)]
@@ -184,7 +194,8 @@ class BitStore:
             ones = self._count_ones(block)
             segments = np.stack((self._n_in_play - ones, ones), axis=1)
             counts = _by_label_and_environment(segments)
-            yield CountCube(self.features[block], counts, self._layout)
+            n_alike = None if self.n_alike is None else self.n_alike[block]
+            yield CountCube(self.features[block], counts, self._layout, n_alike)
 
     def _count_ones(self, block: slice) -> CountArray:
         words = self.words[block]
