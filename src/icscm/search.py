@@ -23,7 +23,7 @@ from icscm.rules import Rule
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion, make_criterion
 from icscm.stats.independence import IndependenceTest
-from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables
+from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables, sum_environments
 from icscm.stats.verdicts import Verdict, make_verdicts
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
@@ -312,7 +312,9 @@ class _Gate:
     def find_refused(self, leaves: LeafTables, is_tested: BoolArray) -> BoolArray:
         """Which of the tested candidates may not be added."""
         is_refused = np.zeros_like(is_tested)
-        if self.criterion is not None:
+        if self.criterion is not None and is_tested.all():
+            is_refused = ~self.criterion.find_accepted(leaves.tables)
+        elif self.criterion is not None:
             tested = np.flatnonzero(is_tested)
             is_refused[tested] = ~self.criterion.find_accepted(leaves.tables[tested])
         if self.memory is not None:
@@ -347,8 +349,7 @@ def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings, gate: 
 
 def _weigh(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
     """Utility and size of every candidate; nothing is tested yet."""
-    by_label = leaves.tables.sum(axis=2)
-    negatives, positives = by_label[:, 0], by_label[:, 1]
+    negatives, positives = sum_environments(leaves.tables).T
     size = negatives + positives
     utility = negatives - settings.p * positives
     is_candidate = (negatives > 0) & (size < remaining.sum())

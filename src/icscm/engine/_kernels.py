@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import njit
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic, overload, register_jitable
 
 from icscm._constants import PACKED_COLUMNS, ROW_BLOCK, SHORT_SEGMENT
@@ -25,6 +26,10 @@ _BIT_MASK = np.uint32(63)
 # Whole numbers beyond this are not all held by float64.
 _LARGEST_EXACT = 2**53
 _LOW_BITS = 0xFFFF
+_BYTES = ir.VectorType(ir.IntType(8), 16)
+_WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
+# Pairs of words until a counter of a byte, at most 8 more each time, may be full.
+_MAX_PAIRS = 31
 
 
 @intrinsic
@@ -35,6 +40,48 @@ def _popcount(typingctx, word):
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _count_pairs(typingctx, a, i, b, j, start, n_pairs):
+    """One bits common to 2 * n_pairs words of row i of `a` and row j of `b`, from `start` on.
+
+    Sixteen bytes at a time, in counters of a byte, which bounds the number of pairs: left to
+    itself, the compiler widens each count to a word first and takes twice as long.
+    """
+
+    def codegen(context, builder, signature, args):
+        rows_a, i, rows_b, j, start, n_pairs = args
+
+        def point(rows, kind, row):
+            array = context.make_array(kind)(context, builder, rows)
+            width = cgutils.unpack_tuple(builder, array.shape)[1]
+            place = builder.add(builder.mul(row, width), start)
+            return builder.bitcast(builder.gep(array.data, [place]), _BYTES.as_pointer())
+
+        def load(pointer, at):
+            found = builder.load(builder.gep(pointer, [at]))
+            found.align = 8
+            return found
+
+        count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
+        add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", ir.IntType(16), _WIDE_BYTES)
+        one, other = point(rows_a, signature.args[0], i), point(rows_b, signature.args[2], j)
+        total = cgutils.alloca_once_value(builder, ir.Constant(_BYTES, None))
+        with cgutils.for_range(builder, n_pairs) as loop:
+            common = builder.and_(load(one, loop.index), load(other, loop.index))
+            ones = builder.call(count, [common])
+            builder.store(builder.add(builder.load(total), ones), total)
+        wide = builder.zext(builder.load(total), _WIDE_BYTES)
+        return builder.zext(builder.call(add_up, [wide]), ir.IntType(64))
+
+    whole = types.intp
+    return types.uint64(a, whole, b, whole, whole, whole), codegen
+
+
+def _declare(builder, name, result, argument):
+    kind = ir.FunctionType(result, [argument])
+    return cgutils.get_or_insert_function(builder.module, kind, name)
 
 
 @register_jitable
@@ -219,12 +266,14 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
 
 
 @njit(cache=True, nogil=True)
-def _add_row(values, shift, lane, others):
-    """Bit `shift` of each byte of `lane`, set where the value is 1; `others` where not 0 either."""
+def _add_row(values, bit, lane, others):
+    """Set `bit` in the bytes of `lane` where the value is 1, and `others` where it is not 0."""
+    zero = np.uint8(0)
     for c in range(values.shape[0]):
-        is_one = values[c] == 1
-        lane[c] |= np.uint8(is_one) << shift
-        others[c] |= np.uint8(values[c] != 0) ^ np.uint8(is_one)
+        value = values[c]
+        # choices, not shifts: these compile to lanes
+        lane[c] |= bit if value == 1 else zero
+        others[c] |= bit if (value != 0) & (value != 1) else zero
 
 
 @njit(cache=True, nogil=True)
@@ -249,7 +298,7 @@ def pack_rows(X, row_of_bit, first, last, words):
                 row = row_of_bit[64 * w + bit]
                 if row >= 0:
                     values = X[row, start : start + size]
-                    _add_row(values, np.uint8(bit & 7), lanes[bit >> 3], others)
+                    _add_row(values, np.uint8(1 << (bit & 7)), lanes[bit >> 3], others)
             if others.any():
                 return False
             for c in range(size):
@@ -409,15 +458,103 @@ def count_codes_of_rows(codes, rows, bounds, sign, out):
 
 
 @njit(cache=True, nogil=True)
-def count_bits(words, in_play, word_bounds, out):
-    """out[feature, segment] = one bits among the samples in play of the segment."""
+def count_bits(words, in_play, word_bounds, n_in_play, out):
+    """out[feature, bin, segment] = samples in play of the segment, by their bit.
+
+    Each segment has words of its own; `in_play` is a single row.
+    """
     for f in range(words.shape[0]):
-        column = words[f]
         for s in range(word_bounds.shape[0] - 1):
-            total = np.uint64(0)
-            for w in range(word_bounds[s], word_bounds[s + 1]):
-                total += _popcount(column[w] & in_play[w])
-            out[f, s] = total
+            w, stop = word_bounds[s], word_bounds[s + 1]
+            ones = np.uint64(0)
+            while w + 2 <= stop:
+                n_pairs = min((stop - w) // 2, _MAX_PAIRS)
+                ones += _count_pairs(words, f, in_play, 0, w, n_pairs)
+                w += 2 * n_pairs
+            if w < stop:
+                ones += _popcount(words[f, w] & in_play[0, w])
+            out[f, 1, s] = ones
+            out[f, 0, s] = n_in_play[s] - np.int64(ones)
+
+
+@njit(cache=True, nogil=True)
+def count_masked_bits(words, masks, n_in_play, out):
+    """out[feature, bin, segment] = samples in play of the segment, by their bit.
+
+    Row s of `masks` has the bits of the samples in play of segment s; rows are of an even number
+    of words. (One function for both this and `count_bits` would cost more than the counting.)
+    """
+    for f in range(words.shape[0]):
+        for s in range(masks.shape[0]):
+            ones = np.uint64(0)
+            for w in range(0, words.shape[1], 2 * _MAX_PAIRS):
+                n_pairs = min((words.shape[1] - w) // 2, _MAX_PAIRS)
+                ones += _count_pairs(words, f, masks, s, w, n_pairs)
+            out[f, 1, s] = ones
+            out[f, 0, s] = n_in_play[s] - np.int64(ones)
+
+
+@njit(cache=True, nogil=True)
+def sum_environments(tables, out):
+    """out[i, label] = samples of table i with that label."""
+    for i in range(tables.shape[0]):
+        for label in range(2):
+            total = 0
+            for k in range(tables.shape[2]):
+                total += tables[i, label, k]
+            out[i, label] = total
+
+
+@njit(cache=True, nogil=True)
+def compute_pearson(tables, yates, statistics, dof):
+    """Pearson's statistic of each 2 x K table, and its degrees of freedom.
+
+    With `yates`, Yates' correction where there is one degree of freedom.
+    """
+    for i in range(tables.shape[0]):
+        table = tables[i]
+        negatives = positives = n_columns = 0
+        for k in range(table.shape[1]):
+            negatives += table[0, k]
+            positives += table[1, k]
+            n_columns += table[0, k] + table[1, k] > 0
+        dof[i] = n_columns - 1 if negatives > 0 and positives > 0 else 0
+        statistics[i] = 0.0
+        if dof[i] == 0:
+            continue
+        shift = 0.5 if yates and dof[i] == 1 else 0.0
+        rate = positives / (negatives + positives)
+        total = 0.0
+        for k in range(table.shape[1]):
+            size = table[0, k] + table[1, k]
+            if size > 0:
+                # both rows are off by the same amount, in opposite directions
+                off = max(abs(table[1, k] - size * rate) - shift, 0.0)
+                total += off * off / size
+        statistics[i] = total / (rate * (1.0 - rate))
+
+
+@njit(cache=True, nogil=True)
+def compute_likelihood_ratio(tables, statistics, dof):
+    """G = 2 sum n log(n / expected) of each 2 x K table, and its degrees of freedom."""
+    for i in range(tables.shape[0]):
+        table = tables[i]
+        rows = (table[0].sum(), table[1].sum())
+        n_columns = 0
+        total = 0.0
+        for k in range(table.shape[1]):
+            size = table[0, k] + table[1, k]
+            n_columns += size > 0
+            for label in range(2):
+                n = table[label, k]
+                if n > 0:
+                    # as a ratio, not as a difference of large logarithms: exactly 0 where n is
+                    # as expected
+                    expected = float(size) * rows[label]
+                    total += n * np.log(float(n) * (rows[0] + rows[1]) / expected)
+        dof[i] = n_columns - 1 if rows[0] > 0 and rows[1] > 0 else 0
+        # rounding may leave a hair below zero
+        statistics[i] = max(2.0 * total, 0.0)
 
 
 @njit(cache=True, nogil=True)

@@ -191,21 +191,21 @@ class BitStore:
         n_segments = len(self._n_in_play)
         n_cells = len(self.features) * 2 * n_segments
         for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
-            ones = self._count_ones(block)
-            segments = np.stack((self._n_in_play - ones, ones), axis=1)
-            counts = _by_label_and_environment(segments)
+            counts = _by_label_and_environment(self._count(block))
             n_alike = None if self.n_alike is None else self.n_alike[block]
             yield CountCube(self.features[block], counts, self._layout, n_alike)
 
-    def _count_ones(self, block: slice) -> CountArray:
-        words = self.words[block]
-        ones = np.empty((len(words), len(self._n_in_play)), dtype=COUNT_DTYPE)
+    def _count(self, block: slice) -> CountArray:
+        words, in_play = self.words[block], self._in_play[np.newaxis]
+        cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=COUNT_DTYPE)
 
         def count_part(part: slice) -> None:
-            _kernels.count_bits(words[part], self._in_play, self._word_bounds, ones[part])
+            _kernels.count_bits(
+                words[part], in_play, self._word_bounds, self._n_in_play, cube[part]
+            )
 
         _run_over_features(count_part, len(words), words.size, self._n_threads)
-        return ones
+        return cube
 
 
 def _by_label_and_environment(segments: CountArray) -> CountArray:

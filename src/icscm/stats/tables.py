@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._constants import COUNT_DTYPE
+from icscm.engine import _kernels
 from icscm.engine.counts import (
     MISSINGNESS,
+    ORDERED,
     CandidateMap,
     CountArray,
     CountCube,
@@ -111,6 +114,13 @@ def compute_leaf_tables(
     return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
 
 
+def sum_environments(tables: CountArray) -> CountArray:
+    """(table, label): the samples of all environments."""
+    by_label = np.empty(tables.shape[:2], dtype=COUNT_DTYPE)
+    _kernels.sum_environments(np.ascontiguousarray(tables), by_label)
+    return by_label
+
+
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
     """No leaf for cuts that narrower features of a block do not have.
 
@@ -125,6 +135,8 @@ def _compute_settled_values(
     values: CountArray, layout: Layout, signs: Sequence[bool], n_sides: int
 ) -> CountArray:
     """(feature, cut, sign, side, label, environment): what each rule settles of the values."""
+    if values.shape[1] == 2 and layout == ORDERED:
+        return values[:, np.newaxis, :, np.newaxis]  # each of the two rules settles one bin
     if layout.nominal:
         total, part = values.sum(axis=1, keepdims=True), values
     else:
