@@ -245,8 +245,9 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
     A frame needs the columns that the model uses, by name, in any order. Without names, at
     fitting or now, columns go by position and their number must be that of fitting.
     """
-    names = _get_names(estimator)
-    if is_frame(X) and names is not None and set(list_names(X)) & {*names}:
+    # a model learned from a packed store knows the names in its rules, and no others
+    names = _get_names(estimator) or [name for name in used if isinstance(name, str)]
+    if is_frame(X) and set(list_names(X)) & {*names}:
         _check_has(X, used)
         return X
     if issparse(X):

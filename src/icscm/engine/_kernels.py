@@ -28,6 +28,13 @@ _LARGEST_EXACT = 2**53
 _LOW_BITS = 0xFFFF
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
+# Four cells of text and their tabs, read as one word: 0\t0\t0\t0\t, and where the ones differ.
+_FOUR_ZEROS = np.uint64(0x0930093009300930)
+_FOUR_ONES = np.uint64(0x0001000100010001)
+# Multiplied by the first, bits 0, 16, 32 and 48 stand side by side from the second on.
+_GATHER = np.uint64(2**48 + 2**33 + 2**18 + 2**3)
+_GATHERED = np.uint64(48)
+_TAB, _NEWLINE, _RETURN, _ZERO = 9, 10, 13, 48
 # Pairs of words until a counter of a byte, at most 8 more each time, may be full.
 _MAX_PAIRS = 31
 
@@ -389,6 +396,82 @@ def number_patterns(words, hashes, stored, slots, known, first, numbers):
             slot = (slot + _ONE) & last_slot
         numbers[i] = number
     return n_new
+
+
+@njit(cache=True, nogil=True)
+def list_members(numbers, offsets, members):
+    """members[offsets[k] : offsets[k + 1]] = the places of k in `numbers`, ascending."""
+    at = offsets.copy()
+    for i in range(numbers.shape[0]):
+        members[at[numbers[i]]] = i
+        at[numbers[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def sum_words(words, sums):
+    """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
+    total, order = sums[0], sums[1]
+    for word in words:
+        total += word
+        order += total
+    sums[0], sums[1] = total, order
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(text, n_samples, words, names, ends):
+    """Read lines of a name and `n_samples` zeros and ones, all set apart by tabs.
+
+    Bits go to `words`, a row for each line; names to `names`, one after the other, that of line i
+    up to ends[i]. Returns the number of lines, at most as many as there are rows, and where in
+    the text they end: before the first that is not as it should be.
+    """
+    n_lines = at = name_end = 0
+    n_groups = (n_samples - 1) // 4
+    while n_lines < words.shape[0] and at < text.shape[0]:
+        if text[at] == _NEWLINE:  # an empty line
+            at += 1
+            continue
+        first = at
+        while first < text.shape[0] and text[first] != _TAB and text[first] != _NEWLINE:
+            first += 1
+        last = first + 2 * n_samples  # the end of the line, if all is well
+        if last >= text.shape[0] or text[first] != _TAB:
+            break
+        wrong = np.uint64(0)
+        # four cells and their tabs are a word
+        groups = text[first + 1 : first + 1 + 8 * n_groups].view(np.uint64)
+        for g in range(n_groups):
+            wrong |= (groups[g] ^ _FOUR_ZEROS) & ~_FOUR_ONES
+            bits = ((groups[g] & _FOUR_ONES) * _GATHER) >> _GATHERED
+            words[n_lines, g >> 4] |= (bits & np.uint64(15)) << np.uint64(4 * (g & 15))
+        for c in range(4 * n_groups, n_samples):
+            before, value = text[first + 2 * c], text[first + 2 * c + 1]
+            wrong |= np.uint64((before != _TAB) | (value < _ZERO) | (value > _ZERO + 1))
+            words[n_lines, c >> 6] |= np.uint64(value & 1) << np.uint64(c & 63)
+        if text[last] == _RETURN and last + 1 < text.shape[0]:
+            last += 1
+        if wrong > 0 or text[last] != _NEWLINE:
+            words[n_lines] = 0
+            break
+        for i in range(at, first):
+            names[name_end] = text[i]
+            name_end += 1
+        ends[n_lines] = name_end
+        n_lines += 1
+        at = last + 1
+    return n_lines, at
+
+
+@njit(cache=True, nogil=True)
+def hash_names(names, ends, out):
+    """out[i] = a hash of name i, which ends at ends[i]."""
+    start = 0
+    for i in range(ends.shape[0]):
+        total = np.uint64(ends[i] - start)
+        for b in range(start, ends[i]):
+            total = _mix(total ^ np.uint64(names[b]))
+        out[i] = total
+        start = ends[i]
 
 
 @njit(cache=True, nogil=True)

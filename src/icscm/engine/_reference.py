@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -165,6 +167,46 @@ def number_patterns(
         numbers[i] = found[key]
     fill_slots(known[: len(found)], slots)
     return n_new
+
+
+def list_members(numbers: Array, offsets: Array, members: Array) -> None:
+    for number, (start, stop) in enumerate(pairwise(offsets)):
+        members[start:stop] = np.flatnonzero(numbers == number)
+
+
+def sum_words(words: Array, sums: Array) -> None:
+    for word in words.tolist():
+        sums[0] = (int(sums[0]) + word) % 2**64
+        sums[1] = (int(sums[1]) + int(sums[0])) % 2**64
+
+
+def parse_lines(
+    text: Array, n_samples: int, words: Array, names: Array, ends: Array
+) -> tuple[int, int]:
+    n_lines = at = name_end = 0
+    for line in BytesIO(text.tobytes()):
+        name, *cells = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
+        if line != b"\n":
+            is_right = line[-1:] == b"\n" and len(cells) == n_samples and {*cells} <= {b"0", b"1"}
+            if n_lines == len(words) or not is_right:
+                break
+            bits = np.zeros(64 * words.shape[1], dtype=np.uint8)
+            bits[:n_samples] = [int(cell) for cell in cells]
+            words[n_lines] = np.packbits(bits, bitorder="little").view(np.uint64)
+            names[name_end : name_end + len(name)] = np.frombuffer(name, dtype=np.uint8)
+            name_end += len(name)
+            ends[n_lines] = name_end
+            n_lines += 1
+        at += len(line)
+    return n_lines, at
+
+
+def hash_names(names: Array, ends: Array, out: Array) -> None:
+    for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        total = np.array([end - start], dtype=np.uint64)
+        for byte in names[start:end]:
+            total = _mix(total ^ np.uint64(byte))
+        out[i] = total[0]
 
 
 def fill_slots(known: Array, slots: Array) -> None:

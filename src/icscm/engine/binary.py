@@ -56,7 +56,7 @@ def pack_binary(
     n_cells = table.values.shape[0] * table.values.shape[1]
     n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
     store = BitStore(np.arange(table.n_columns), rows, n_threads, ORDERED)
-    if not pack_matrix(table.values, store.bits[position], store.words, n_threads):
+    if not set_bits(table.values, store.bits[position], store.words, n_threads):
         return None
     candidates = PresenceMap(table.names) if table.is_presence else _cut_at_zero(table)
     return _collapse(candidates, store, n_threads)
@@ -91,7 +91,7 @@ def _collapse(
     return CollapsedMap(candidates, copies), store
 
 
-def pack_matrix(
+def set_bits(
     X: Any, bit_position: NDArray[np.uint32], words: NDArray[np.uint64], n_threads: int
 ) -> bool:
     """Set the bits of the ones of X, row i at `bit_position[i]` of each column's words.

@@ -57,7 +57,9 @@ def make_copies(numbers: Array, n_groups: int) -> Copies:
     """The groups, from the group of each feature."""
     offsets = np.zeros(n_groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(numbers, minlength=n_groups), out=offsets[1:])
-    return Copies(numbers, offsets, np.argsort(numbers, kind="stable"))
+    members = np.empty(len(numbers), dtype=np.uint32)
+    _kernels.list_members(numbers, offsets, members)
+    return Copies(numbers, offsets, members)
 
 
 class CollapsedMap:

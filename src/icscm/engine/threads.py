@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -36,6 +36,15 @@ def run_tasks(
         return [function(task) for task in tasks]
     with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
         return list(pool.map(function, tasks))
+
+
+def run_ahead(items: Iterator[Result]) -> Iterator[Result]:
+    """The same items, the next one made while the caller works on the last."""
+    with ThreadPoolExecutor(1) as pool:
+        upcoming = pool.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = pool.submit(next, items, None)
+            yield item
 
 
 def split_columns(n_columns: int, n_parts: int) -> list[slice]:
