@@ -185,10 +185,12 @@ def parse_lines(
 ) -> tuple[int, int]:
     n_lines = at = name_end = 0
     for line in BytesIO(text.tobytes()):
+        if n_lines == len(words):
+            break
         name, *cells = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
         if line != b"\n":
             is_right = line[-1:] == b"\n" and len(cells) == n_samples and {*cells} <= {b"0", b"1"}
-            if n_lines == len(words) or not is_right:
+            if not is_right:
                 break
             bits = np.zeros(64 * words.shape[1], dtype=np.uint8)
             bits[:n_samples] = [int(cell) for cell in cells]
