@@ -23,7 +23,7 @@ from icscm.rules import Rule
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion, make_criterion
 from icscm.stats.independence import IndependenceTest
-from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables, sum_environments
+from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables, weigh
 from icscm.stats.verdicts import Verdict, make_verdicts
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
@@ -349,17 +349,15 @@ def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings, gate: 
 
 def _weigh(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
     """Utility and size of every candidate; nothing is tested yet."""
-    negatives, positives = sum_environments(leaves.tables).T
-    size = negatives + positives
-    utility = negatives - settings.p * positives
-    is_candidate = (negatives > 0) & (size < remaining.sum())
+    worth = weigh(leaves.tables, settings.p, int(remaining.sum()), settings.min_samples_leaf)
+    utility, margin, is_candidate, is_small = worth
     if settings.feature_weights is not None:
         weights = settings.feature_weights[leaves.find_features()]
         is_candidate &= weights > 0
+        is_small &= is_candidate
         utility = _apply_weights(utility, weights)
-    is_small = is_candidate & (np.minimum(size, remaining.sum() - size) < settings.min_samples_leaf)
     is_dependent = np.zeros_like(is_small)
-    return _Block(leaves, utility, negatives - positives, is_candidate, is_small, is_dependent)
+    return _Block(leaves, utility, margin, is_candidate, is_small, is_dependent)
 
 
 def _apply_weights(utility: FloatArray, weights: FloatArray) -> FloatArray:

@@ -96,7 +96,11 @@ def test_statistics(seed, n_environments, largest):
     def make():
         return tables, np.zeros(40), np.zeros(40, np.int64)
 
-    run_both("sum_environments", lambda: (tables, np.zeros((40, 2), np.int64)))
+    def make_worth():
+        no = np.zeros(40, np.bool_)
+        return tables, 0.3, 4 * largest, 5, np.zeros(40), np.zeros(40, np.int64), no, no.copy()
+
+    run_both("weigh_leaves", make_worth)
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
     run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
     run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)

@@ -20,6 +20,7 @@ from icscm._constants import PACKED_COLUMNS, ROW_BLOCK, SHORT_SEGMENT
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
+_LOW_HALF = np.uint64(2**32 - 1)
 _ONE = np.uint64(1)
 _WORD_SHIFT = np.uint32(6)
 _BIT_MASK = np.uint32(63)
@@ -28,6 +29,7 @@ _LARGEST_EXACT = 2**53
 _LOW_BITS = 0xFFFF
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
+_SUM, _WORD = ir.IntType(16), ir.IntType(64)
 # Four cells of text and their tabs, read as one word: 0\t0\t0\t0\t, and where the ones differ.
 _FOUR_ZEROS = np.uint64(0x0930093009300930)
 _FOUR_ONES = np.uint64(0x0001000100010001)
@@ -49,46 +51,66 @@ def _popcount(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
-def _count_pairs(typingctx, a, i, b, j, start, n_pairs):
-    """One bits common to 2 * n_pairs words of row i of `a` and row j of `b`, from `start` on.
+def _make_counter(n_rows):
+    """A function that counts the one bits which words of two arrays have in common.
+
+    It takes 2 * n_pairs words of row i of `a` from `start` on with those of each of `n_rows` rows
+    of `b` from j on, and returns the counts side by side in one word, row j lowest.
 
     Sixteen bytes at a time, in counters of a byte, which bounds the number of pairs: left to
     itself, the compiler widens each count to a word first and takes twice as long.
     """
 
-    def codegen(context, builder, signature, args):
-        rows_a, i, rows_b, j, start, n_pairs = args
+    @intrinsic
+    def count_pairs(typingctx, a, i, b, j, start, n_pairs):
+        def codegen(context, builder, signature, args):
+            rows_a, i, rows_b, j, start, n_pairs = args
 
-        def point(rows, kind, row):
-            array = context.make_array(kind)(context, builder, rows)
-            width = cgutils.unpack_tuple(builder, array.shape)[1]
-            place = builder.add(builder.mul(row, width), start)
-            return builder.bitcast(builder.gep(array.data, [place]), _BYTES.as_pointer())
+            def point(rows, kind, row):
+                array = context.make_array(kind)(context, builder, rows)
+                width = cgutils.unpack_tuple(builder, array.shape)[1]
+                place = builder.add(builder.mul(row, width), start)
+                return builder.bitcast(builder.gep(array.data, [place]), _BYTES.as_pointer())
 
-        def load(pointer, at):
-            found = builder.load(builder.gep(pointer, [at]))
-            found.align = 8
-            return found
+            def load(pointer, at):
+                found = builder.load(builder.gep(pointer, [at]))
+                found.align = 8
+                return found
 
-        count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
-        add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", ir.IntType(16), _WIDE_BYTES)
-        one, other = point(rows_a, signature.args[0], i), point(rows_b, signature.args[2], j)
-        total = cgutils.alloca_once_value(builder, ir.Constant(_BYTES, None))
-        with cgutils.for_range(builder, n_pairs) as loop:
-            common = builder.and_(load(one, loop.index), load(other, loop.index))
-            ones = builder.call(count, [common])
-            builder.store(builder.add(builder.load(total), ones), total)
-        wide = builder.zext(builder.load(total), _WIDE_BYTES)
-        return builder.zext(builder.call(add_up, [wide]), ir.IntType(64))
+            count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
+            add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", _SUM, _WIDE_BYTES)
+            one = point(rows_a, signature.args[0], i)
+            numbers = [builder.add(j, ir.Constant(j.type, k)) for k in range(n_rows)]
+            others = [point(rows_b, signature.args[2], number) for number in numbers]
+            zeros = ir.Constant(_BYTES, None)
+            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_rows)]
+            with cgutils.for_range(builder, n_pairs) as loop:
+                words = load(one, loop.index)
+                for other, total in zip(others, totals, strict=True):
+                    common = builder.and_(words, load(other, loop.index))
+                    ones = builder.call(count, [common])
+                    builder.store(builder.add(builder.load(total), ones), total)
+            result = ir.Constant(_WORD, 0)
+            for k, total in enumerate(totals):
+                wide = builder.zext(builder.load(total), _WIDE_BYTES)
+                found = builder.zext(builder.call(add_up, [wide]), _WORD)
+                shift = ir.Constant(_WORD, k * 64 // n_rows)
+                result = builder.or_(result, builder.shl(found, shift))
+            return result
 
-    whole = types.intp
-    return types.uint64(a, whole, b, whole, whole, whole), codegen
+        whole = types.intp
+        return types.uint64(a, whole, b, whole, whole, whole), codegen
+
+    return count_pairs
 
 
 def _declare(builder, name, result, argument):
     kind = ir.FunctionType(result, [argument])
     return cgutils.get_or_insert_function(builder.module, kind, name)
+
+
+_count_pairs = _make_counter(1)
+_count_pairs_twice = _make_counter(2)
 
 
 @register_jitable
@@ -564,28 +586,39 @@ def count_bits(words, in_play, word_bounds, n_in_play, out):
 def count_masked_bits(words, masks, n_in_play, out):
     """out[feature, bin, segment] = samples in play of the segment, by their bit.
 
-    Row s of `masks` has the bits of the samples in play of segment s; rows are of an even number
-    of words. (One function for both this and `count_bits` would cost more than the counting.)
+    Row s of `masks` has the bits of the samples in play of segment s. Their number and that of
+    the words are even. (What this and `count_bits` share, called as a function, would cost
+    more than the counting.)
     """
     for f in range(words.shape[0]):
-        for s in range(masks.shape[0]):
-            ones = np.uint64(0)
+        for s in range(0, masks.shape[0], 2):
+            both = np.uint64(0)
             for w in range(0, words.shape[1], 2 * _MAX_PAIRS):
                 n_pairs = min((words.shape[1] - w) // 2, _MAX_PAIRS)
-                ones += _count_pairs(words, f, masks, s, w, n_pairs)
-            out[f, 1, s] = ones
-            out[f, 0, s] = n_in_play[s] - np.int64(ones)
+                both += _count_pairs_twice(words, f, masks, s, w, n_pairs)
+            for k in range(2):
+                ones = np.int64((both >> np.uint64(32 * k)) & _LOW_HALF)
+                out[f, 1, s + k] = ones
+                out[f, 0, s + k] = n_in_play[s + k] - ones
 
 
 @njit(cache=True, nogil=True)
-def sum_environments(tables, out):
-    """out[i, label] = samples of table i with that label."""
+def weigh_leaves(tables, p, n_in_play, n_least, utility, margin, is_candidate, is_small):
+    """What each leaf is worth: |A| - p |B| and |A| - |B|, for A its negatives and B its positives.
+
+    It is a candidate if it has negatives and leaves samples; a small one if it has, or leaves,
+    fewer than `n_least`.
+    """
     for i in range(tables.shape[0]):
-        for label in range(2):
-            total = 0
-            for k in range(tables.shape[2]):
-                total += tables[i, label, k]
-            out[i, label] = total
+        negatives = positives = 0
+        for k in range(tables.shape[2]):
+            negatives += tables[i, 0, k]
+            positives += tables[i, 1, k]
+        size = negatives + positives
+        utility[i] = negatives - p * positives
+        margin[i] = negatives - positives
+        is_candidate[i] = (negatives > 0) & (size < n_in_play)
+        is_small[i] = is_candidate[i] & (min(size, n_in_play - size) < n_least)
 
 
 @njit(cache=True, nogil=True)

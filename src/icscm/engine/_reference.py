@@ -247,8 +247,22 @@ def count_masked_bits(words: Array, masks: Array, n_in_play: Array, out: Array) 
     out[:, 0] = n_in_play - out[:, 1]
 
 
-def sum_environments(tables: Array, out: Array) -> None:
-    out[:] = tables.sum(axis=2)
+def weigh_leaves(
+    tables: Array,
+    p: float,
+    n_in_play: int,
+    n_least: int,
+    utility: Array,
+    margin: Array,
+    is_candidate: Array,
+    is_small: Array,
+) -> None:
+    negatives, positives = tables.sum(axis=2).T
+    size = negatives + positives
+    utility[:] = negatives - p * positives
+    margin[:] = negatives - positives
+    is_candidate[:] = (negatives > 0) & (size < n_in_play)
+    is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
 
 
 def compute_pearson(tables: Array, yates: bool, statistics: Array, dof: Array) -> None:

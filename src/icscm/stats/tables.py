@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,11 +115,23 @@ def compute_leaf_tables(
     return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
 
 
-def sum_environments(tables: CountArray) -> CountArray:
-    """(table, label): the samples of all environments."""
-    by_label = np.empty(tables.shape[:2], dtype=COUNT_DTYPE)
-    _kernels.sum_environments(np.ascontiguousarray(tables), by_label)
-    return by_label
+class Worth(NamedTuple):
+    """What leaves are worth to the search, whatever the environments."""
+
+    utility: NDArray[np.float64]
+    margin: NDArray[np.int64]
+    is_candidate: NDArray[np.bool_]
+    is_small: NDArray[np.bool_]
+
+
+def weigh(tables: CountArray, p: float, n_in_play: int, n_least: int) -> Worth:
+    """Utility and size of each leaf; see `weigh_leaves` of the kernels."""
+    n = len(tables)
+    worth = Worth(
+        np.empty(n), np.empty(n, COUNT_DTYPE), np.empty(n, np.bool_), np.empty(n, np.bool_)
+    )
+    _kernels.weigh_leaves(np.ascontiguousarray(tables), float(p), n_in_play, n_least, *worth)
+    return worth
 
 
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
