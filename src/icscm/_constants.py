@@ -39,8 +39,8 @@ BLOCK_CELLS: Final = 2**20
 # A cube up to this size is kept between steps and updated by subtraction; a larger one
 # is counted afresh, so that memory does not grow with the number of features.
 MAX_KEPT_CUBE_BYTES: Final = 2**28
-# Cells of the blocks of a packed store, which may have millions: small enough that the search
-# finds them in the second-level cache.
+# Cells of the blocks of bits, of which there may be many: small enough that the search finds them
+# in the second-level cache.
 PACKED_BLOCK_CELLS: Final = 2**17
 # Of a mapped file, what may stay in memory between looks; of a larger one nothing does.
 MAX_MAPPED_BYTES: Final = 2**30

@@ -380,7 +380,8 @@ def _look(
         n_refused["dependent"] += leaves.count(block.is_dependent)
         n_refused["small"] += leaves.count(block.is_small)
         best = _update_best(best, block, view)
-        more = _add_alike(_find_best_refused(block), view)
+        least = refused[-1].utility if len(refused) == N_REFUSED_KEPT else -np.inf
+        more = _add_alike(_find_best_refused(block, least), view)
         refused = sorted(refused + more, key=_Refused.rank)[:N_REFUSED_KEPT]
     described = _describe_refused(view, refused, settings)
     return best, Look(n_candidates, n_refused, described, gate.cutoff)
@@ -397,10 +398,11 @@ def _add_alike(refused: Sequence[_Refused], view: ConjunctionView) -> list[_Refu
 
 def _update_best(best: _Best, block: _Block, view: ConjunctionView) -> _Best:
     """The better of the best so far and the block's best; joined where they tie."""
-    allowed = np.flatnonzero(block.is_tested & ~block.is_dependent)
-    if len(allowed) == 0:
+    utility = np.where(block.is_tested & ~block.is_dependent, block.utility, -np.inf)
+    largest = utility.max(initial=-np.inf)
+    if largest == -np.inf or largest < best.utility:
         return best
-    allowed = allowed[block.utility[allowed] == block.utility[allowed].max()]
+    allowed = np.flatnonzero(utility == largest)
     allowed = allowed[block.margin[allowed] == block.margin[allowed].max()]
     key = float(block.utility[allowed[0]]), int(block.margin[allowed[0]])
     if key < (best.utility, best.margin):
@@ -427,9 +429,10 @@ def _group_by_leaf(
         yield freeze_counts(table), candidates[group == number][: MAX_EQUIVALENT_RULES + 1]
 
 
-def _find_best_refused(block: _Block) -> list[_Refused]:
-    """The refused candidates of largest utility in a block."""
-    refused = np.flatnonzero(block.is_small | block.is_dependent)
+def _find_best_refused(block: _Block, least: float) -> list[_Refused]:
+    """The refused candidates of largest utility in a block, if it is not below the least."""
+    is_refused = block.is_small | block.is_dependent
+    refused = np.flatnonzero(is_refused & (block.utility >= least))
     if len(refused) > N_REFUSED_KEPT:
         utility = block.utility[refused]
         refused = refused[utility >= np.partition(utility, -N_REFUSED_KEPT)[-N_REFUSED_KEPT]]

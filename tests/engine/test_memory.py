@@ -104,6 +104,7 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
         n_blocks = len(list(whole.counts()))
         with monkeypatch.context() as patch:
             patch.setattr(stores, "BLOCK_CELLS", 50)
+            patch.setattr(stores, "PACKED_BLOCK_CELLS", 50)
             assert len(list(pieces.counts())) > n_blocks
             check_count_source(pieces, whole, cuts)
 

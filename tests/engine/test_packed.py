@@ -74,7 +74,7 @@ def make_plain(table):
 def block_cells(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed, "PACKED_BLOCK_CELLS", request.param * 16)
-        patch.setattr(stores, "BLOCK_CELLS", request.param)
+        patch.setattr(stores, "PACKED_BLOCK_CELLS", request.param * 16)
         patch.setattr(bitfile, "BLOCK_PATTERNS", 2)
         patch.setattr(packed, "BLOCK_PATTERNS", 2)
         patch.setattr(packed, "MAX_MAPPED_BYTES", 0)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from icscm._constants import (
     COUNT_DTYPE,
     MAX_MAPPED_BYTES,
+    MIN_THREADED_CELLS,
     PACKED_BLOCK_CELLS,
     WORD_BITS,
     WORD_DTYPE,
@@ -28,7 +29,7 @@ from icscm.engine.bitfile import BLOCK_PATTERNS, BitFile
 from icscm.engine.copies import CollapsedMap
 from icscm.engine.counts import BinnedRule, CandidateMap, CountArray, CountCube, PatternTable
 from icscm.engine.patterns import count_patterns
-from icscm.engine.threads import count_threads, run_ahead, run_tasks, split_evenly
+from icscm.engine.threads import count_threads, run_ahead, split_evenly
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
@@ -61,18 +62,15 @@ class PackedSource:
         return totals.reshape(2, len(self.environments))
 
     def counts(self) -> Iterator[CountCube]:
-        """Blocks of features, each counted while the one before is being looked at."""
-        return run_ahead(self._count_blocks())
+        n_threads = self._n_threads if self._bits.words.size >= MIN_THREADED_CELLS else 1
+        return run_ahead(self._count_block, self._list_blocks(), n_threads)
 
-    def _count_blocks(self) -> Iterator[CountCube]:
-        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
-        is_large = self._bits.words.nbytes > MAX_MAPPED_BYTES
-        for block in self._list_blocks():
-            counts = self._count(block, n_in_play)
-            first, n_alike = self._bits.copies.describe(block)
-            if is_large:
-                self._bits.release(block)
-            yield CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
+    def _count_block(self, block: slice) -> CountCube:
+        counts = self._count(block)
+        first, n_alike = self._bits.copies.describe(block)
+        if self._bits.words.nbytes > MAX_MAPPED_BYTES:
+            self._bits.release(block)
+        return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
 
     def _list_blocks(self) -> list[slice]:
         """Checksums are of `BLOCK_PATTERNS` patterns: a block holds some of these, or is a part."""
@@ -81,16 +79,13 @@ class PackedSource:
         multiple = BLOCK_PATTERNS if size >= BLOCK_PATTERNS else 1
         return split_evenly(n_patterns, -(-n_patterns // size), multiple)
 
-    def _count(self, block: slice, n_in_play: CountArray) -> CountArray:
+    def _count(self, block: slice) -> CountArray:
         words = self._bits.words[block]
+        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
         for number in range(block.start // BLOCK_PATTERNS, -(-block.stop // BLOCK_PATTERNS)):
             self._bits.check_words(number)
         cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
-
-        def count_part(part: slice) -> None:
-            _kernels.count_masked_bits(words[part], self._masks, n_in_play, cube[part])
-
-        run_tasks(count_part, split_evenly(len(words), self._n_threads), self._n_threads)
+        _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
         return cube.reshape(len(words), 2, 2, -1)
 
     def keep(self, rule: BinnedRule) -> None:

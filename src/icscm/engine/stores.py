@@ -17,6 +17,7 @@ from icscm._constants import (
     COUNT_DTYPE,
     MAX_KEPT_CUBE_BYTES,
     MIN_THREADED_CELLS,
+    PACKED_BLOCK_CELLS,
     ROW_DTYPE,
     WORD_BITS,
     WORD_DTYPE,
@@ -24,7 +25,7 @@ from icscm._constants import (
 from icscm.engine import _kernels
 from icscm.engine.counts import CountArray, CountCube, Layout
 from icscm.engine.rows import Rows
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 
 Array = NDArray[Any]
 
@@ -188,24 +189,18 @@ class BitStore:
         self._n_in_play = np.diff(rows.bounds)
 
     def counts(self) -> Iterator[CountCube]:
-        n_segments = len(self._n_in_play)
-        n_cells = len(self.features) * 2 * n_segments
-        for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
-            counts = _by_label_and_environment(self._count(block))
-            n_alike = None if self.n_alike is None else self.n_alike[block]
-            yield CountCube(self.features[block], counts, self._layout, n_alike)
+        n_cells = len(self.features) * 2 * len(self._n_in_play)
+        blocks = split_evenly(len(self.features), -(-n_cells // PACKED_BLOCK_CELLS))
+        n_threads = self._n_threads if self.words.size >= MIN_THREADED_CELLS else 1
+        return run_ahead(self._count_block, blocks, n_threads)
 
-    def _count(self, block: slice) -> CountArray:
+    def _count_block(self, block: slice) -> CountCube:
         words, in_play = self.words[block], self._in_play[np.newaxis]
         cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=COUNT_DTYPE)
-
-        def count_part(part: slice) -> None:
-            _kernels.count_bits(
-                words[part], in_play, self._word_bounds, self._n_in_play, cube[part]
-            )
-
-        _run_over_features(count_part, len(words), words.size, self._n_threads)
-        return cube
+        _kernels.count_bits(words, in_play, self._word_bounds, self._n_in_play, cube)
+        n_alike = None if self.n_alike is None else self.n_alike[block]
+        counts = _by_label_and_environment(cube)
+        return CountCube(self.features[block], counts, self._layout, n_alike)
 
 
 def _by_label_and_environment(segments: CountArray) -> CountArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -38,13 +39,21 @@ def run_tasks(
         return list(pool.map(function, tasks))
 
 
-def run_ahead(items: Iterator[Result]) -> Iterator[Result]:
-    """The same items, the next one made while the caller works on the last."""
-    with ThreadPoolExecutor(1) as pool:
-        upcoming = pool.submit(next, items, None)
-        while (item := upcoming.result()) is not None:
-            upcoming = pool.submit(next, items, None)
-            yield item
+def run_ahead(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int
+) -> Iterator[Result]:
+    """`function` of each task, in their order; the next ones while the caller is at the last."""
+    tasks = list(tasks)
+    if n_threads == 1 or len(tasks) < 2:
+        yield from map(function, tasks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting = deque(pool.submit(function, task) for task in tasks[:n_threads])
+        for task in tasks[n_threads:]:
+            result = waiting.popleft().result()
+            waiting.append(pool.submit(function, task))
+            yield result
+        yield from (each.result() for each in waiting)
 
 
 def split_columns(n_columns: int, n_parts: int) -> list[slice]:
