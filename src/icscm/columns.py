@@ -60,7 +60,8 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN; `left_out` why a column makes no rules, by column.
+    NaN; `left_out` why a column makes no rules, by column. Where the table `is_presence` its
+    values, which may be a sparse matrix, are 0 and 1 for absent and present.
     """
 
     values: Array
@@ -68,6 +69,7 @@ class CodedTable:
     levels: Mapping[int, LevelBins] = field(default_factory=dict)
     has_missing: BoolArray | None = None
     left_out: Mapping[int, str] = field(default_factory=dict)
+    is_presence: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -84,6 +86,8 @@ class CodedTable:
 
     def list_types(self) -> tuple[str, ...]:
         """What each column is: "number", "category" or "left_out"."""
+        if not self.left_out and not self.levels:  # there may be millions
+            return ("number",) * self.n_columns
         return tuple(
             "left_out" if j in self.left_out else "category" if j in self.levels else "number"
             for j in range(self.n_columns)

@@ -341,6 +341,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True  # of zeros and ones
         return tags
 
 

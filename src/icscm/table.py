@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from icscm.exceptions import IcscmError
 
@@ -116,7 +117,7 @@ def _name_with_text(X: Any) -> Any:
 
 def count_rows(X: Any) -> int:
     """Number of rows of any kind of table."""
-    return len(open_frame(X)) if is_frame(X) else len(X)
+    return len(open_frame(X)) if is_frame(X) else int(np.shape(X)[0])
 
 
 def list_names(X: Any) -> list[str]:
@@ -126,6 +127,8 @@ def list_names(X: Any) -> list[str]:
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
     """One column: by name where the table has names and one is given, else by position."""
+    if issparse(X):
+        return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
     if not is_frame(X):
         return read_array(np.asarray(X)[:, position], f"column {position}")
     frame = open_frame(X)

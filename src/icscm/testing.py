@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm.engine.copies import expand
 from icscm.engine.counts import (
     BinnedRule,
     CandidateMap,
@@ -151,7 +152,7 @@ def _check_same_cubes(source: CountSource, expected: CountSource) -> None:
 
 def _cubes_by_feature(source: CountSource) -> dict[int, CountArray]:
     cubes: dict[int, CountArray] = {}
-    for block in source.counts():
+    for block in (expand(cube, source.candidates) for cube in source.counts()):
         assert block.counts.dtype == np.int64, f"counts must be int64, got {block.counts.dtype}"
         for feature, counts in zip(block.features.tolist(), block.counts, strict=True):
             assert feature not in cubes, f"feature {feature} came twice"

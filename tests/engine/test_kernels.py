@@ -18,7 +18,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 10
+    assert len(public) == 24
 
 
 def run_both(name, make_arguments):
@@ -175,7 +175,10 @@ def test_count_and_clear_bits(seed, n_words):
     words = rng.integers(2**64, size=(3, n_words), dtype=np.uint64)
     in_play = rng.integers(2**64, size=n_words, dtype=np.uint64)
     bounds = np.array([0, n_words // 2, n_words // 2, n_words])
-    run_both("count_bits", lambda: (words, in_play, bounds, np.zeros((3, 3), np.int64)))
+    run_both(
+        "count_bits",
+        lambda: (words, in_play[np.newaxis], bounds, np.arange(3), np.zeros((3, 2, 3), np.int64)),
+    )
     bits = rng.permutation(n_words * 64)[: 10 * n_words].astype(np.uint32)
     run_both("clear_bits", lambda: (in_play.copy(), bits))
 
