@@ -25,7 +25,11 @@ EXPECTED_FAILURES = {
     "check_classifiers_train": (
         "asks that predict be the likelier class of predict_proba; here predict is the rule set's "
         "verdict, and a leaf may hold more training samples of the other class"
-    )
+    ),
+    "check_sample_weight_equivalence_on_sparse_data": (
+        "gives sparse matrices of fractions; here sparse ones hold zeros and ones, and the tag "
+        "cannot say so"
+    ),
 }
 
 
@@ -368,7 +372,8 @@ def test_dtypes_give_the_same_model(data, dtype):
     wanted = ICSCMClassifier().fit(data.X.to_numpy(float), data.y, environments=data.environments)
     X = data.X.to_numpy().astype(dtype)
     fitted = ICSCMClassifier().fit(X, data.y, environments=data.environments)
-    assert str(fitted.model_) == str(wanted.model_)
+    words = str(wanted.model_).replace(" > 0", " present") if dtype is np.bool_ else wanted.model_
+    assert str(fitted.model_) == str(words)
     np.testing.assert_array_equal(fitted.predict(X), wanted.predict(data.X.to_numpy(float)))
     for layout in (np.asfortranarray(X), X[::-1][::-1]):
         again = ICSCMClassifier().fit(layout, data.y, environments=data.environments)

@@ -208,6 +208,18 @@ def test_columns_must_keep_their_kind():
         ThresholdRule(0, "z", 1, above=True).mask(frame)
 
 
+def test_whole_numbers_of_which_some_are_missing():
+    """A missing value hid how large the others are: small ones beside text were refused, and large
+    ones beside numbers silently rounded."""
+    y = np.arange(40) % 2
+    counts = pa.array([None, *range(39)])
+    table = pa.table({"count": counts, "colour": ["red", "blue", "red", "red"] * 10})
+    assert SCMClassifier().fit(table, y).feature_types_ == ("number", "category")
+    large = pa.table({"count": [None, *range(2**60, 2**60 + 39)], "dose": np.arange(40) / 7})
+    with pytest.raises(IcscmError, match=r"beyond 2\*\*53 in column 'count'"):
+        SCMClassifier().fit(large, y)
+
+
 @quiet
 def test_mixed_tables_in_stability_selection_and_transfer():
     frame, ill, hospital = make_patients()

@@ -204,6 +204,7 @@ def test_equivalent_rules_do_not_depend_on_blocks(monkeypatch):
     found = []
     for block_cells in (2**20, 2**12):
         monkeypatch.setattr(stores, "BLOCK_CELLS", block_cells)
+        monkeypatch.setattr(stores, "PACKED_BLOCK_CELLS", block_cells)
         fitted = SCMClassifier(max_rules=1).fit(X, y)
         found.append((fitted.model_, fitted.equivalent_rules_))
     assert found[0] == found[1]

@@ -23,6 +23,11 @@ MAX_NARROW_BINS: Final = 256
 # Rows whose values place the quantile thresholds. A rank estimated from 2**14 rows is off by
 # 0.4 % of the rows (one standard error), a fifth of a bin at the default 50 thresholds.
 QUANTILE_SAMPLE: Final = 2**14
+# Columns of zeros and ones packed at a time: the words they go to, a cache line each, and the
+# eight lanes of bits on the way there fit the second-level cache.
+PACKED_COLUMNS: Final = 2**11
+# Rows looked at before a whole table is taken for zeros and ones.
+BINARY_LOOK_ROWS: Final = 8
 # Rows binned at a time: one cache line of each fits the first-level cache.
 ROW_BLOCK: Final = 128
 # Places of the table that guesses a value's bin: half a kilobyte a column stays in the cache.
@@ -34,6 +39,11 @@ BLOCK_CELLS: Final = 2**20
 # A cube up to this size is kept between steps and updated by subtraction; a larger one
 # is counted afresh, so that memory does not grow with the number of features.
 MAX_KEPT_CUBE_BYTES: Final = 2**28
+# Cells of the blocks of bits, of which there may be many: small enough that the search finds them
+# in the second-level cache.
+PACKED_BLOCK_CELLS: Final = 2**17
+# Of a mapped file, what may stay in memory between looks; of a larger one nothing does.
+MAX_MAPPED_BYTES: Final = 2**30
 # Segments shorter than this are counted straight into the cube: clearing a local
 # histogram would cost more than the counting.
 SHORT_SEGMENT: Final = 512
@@ -83,3 +93,11 @@ LEAST_HUGE_NUMBER: Final = 1e9
 COPY_ROWS: Final = 20
 # Rows looked at before all rows of a column are searched for what makes it suspicious.
 SUSPICION_ROWS: Final = 256
+
+# --- files and clusters -------------------------------------------------------
+
+# Distinct values whose rows are counted to tell identifiers: the share of distinct values is
+# off by less than a tenth of the 1 % that decides.
+VALUE_SAMPLE: Final = 2**12
+# Levels of one category that are counted in a file; a few megabytes a column.
+MAX_SURVEYED_LEVELS: Final = 2**16

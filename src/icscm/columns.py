@@ -60,7 +60,8 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN; `left_out` why a column makes no rules, by column.
+    NaN; `left_out` why a column makes no rules, by column. Where the table `is_presence` its
+    values, which may be a sparse matrix, are 0 and 1 for absent and present.
     """
 
     values: Array
@@ -68,6 +69,7 @@ class CodedTable:
     levels: Mapping[int, LevelBins] = field(default_factory=dict)
     has_missing: BoolArray | None = None
     left_out: Mapping[int, str] = field(default_factory=dict)
+    is_presence: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -84,6 +86,8 @@ class CodedTable:
 
     def list_types(self) -> tuple[str, ...]:
         """What each column is: "number", "category" or "left_out"."""
+        if not self.left_out and not self.levels:  # there may be millions
+            return ("number",) * self.n_columns
         return tuple(
             "left_out" if j in self.left_out else "category" if j in self.levels else "number"
             for j in range(self.n_columns)
@@ -233,26 +237,34 @@ def _is_identifier(table: CodedTable, j: int, is_whole: bool) -> bool:
 
 
 def is_numbering(column: Array, is_whole: bool = True) -> bool:
-    """Whether whole numbers look like an identifier rather than like something measured.
+    """Whether whole numbers look like an identifier rather than like something measured."""
+    some = column[:SUSPICION_ROWS]
+    if not is_whole and (some != np.floor(some)).any(where=some == some):
+        return False
+    some = column[: max(SUSPICION_ROWS, len(column) // 50)]
+    # a look at some rows first: distinct values of all are slow to count
+    if _count_repeated(some[some == some]) > (1 - NUMBERED_IDENTIFIER_SHARE) * len(column):
+        return False
+    present = column[column == column]
+    if len(present) == 0 or (present != np.floor(present)).any():
+        return False
+    bounds = float(present.min()), float(present.max())
+    return is_handed_out(len(present), _count_repeated(present), *bounds)
+
+
+def _count_repeated(values: Array) -> int:
+    return len(values) - len(np.unique(values))
+
+
+def is_handed_out(n_rows: int, n_repeated: float, lowest: float, highest: float) -> bool:
+    """Whether so many whole numbers in this range are an identifier.
 
     Nearly all must differ, and that must say something. Of n numbers measured at random in a range
     of R, n^2 / 2R pairs would be equal by chance: if there are far fewer, they were handed out one
     by one. Numbers beyond a thousand million were not measured in any case.
     """
-    some = column[:SUSPICION_ROWS]
-    some = some[some == some]
-    # a look at some rows first: distinct values of all are slow to count
-    if len(np.unique(some)) <= NUMBERED_IDENTIFIER_SHARE * len(some):
+    if n_rows < IDENTIFIER_ROWS or n_repeated > (1 - NUMBERED_IDENTIFIER_SHARE) * n_rows:
         return False
-    if not is_whole and (some != np.floor(some)).any():
-        return False
-    present = column[column == column]
-    if len(present) < IDENTIFIER_ROWS or (present != np.floor(present)).any():
-        return False
-    n_repeated = len(present) - len(np.unique(present))
-    if n_repeated > (1 - NUMBERED_IDENTIFIER_SHARE) * len(present):
-        return False
-    lowest, highest = float(present.min()), float(present.max())
-    n_expected = len(present) ** 2 / (2 * (highest - lowest + 1))
-    is_handed_out = n_expected >= MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
-    return is_handed_out or highest >= LEAST_HUGE_NUMBER
+    n_expected = n_rows**2 / (2 * (highest - lowest + 1))
+    is_telling = n_expected >= MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
+    return is_telling or highest >= LEAST_HUGE_NUMBER

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
+from icscm.columns import CodedTable
 from icscm.engine.counts import CountSource
 from icscm.engine.memory import MemorySource, make_memory_source
 from icscm.environments import check_several, encode_environments, warn_of_sparse
@@ -38,6 +40,7 @@ from icscm.search import Settings, learn
 from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdict
+from icscm.table import is_dask
 from icscm.text import shorten_list
 from icscm.trace import STOP_REASONS, Trace
 from icscm.validation import (
@@ -96,26 +99,37 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     feature_types_: tuple[str, ...]
     left_out_: dict[str | int, str]
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """The class of each row of X: the rule set's own verdict.
 
         Only the model is used; environments are never needed to predict. Columns of a frame go by
-        their names, in any order, and only those that the model uses are needed.
+        their names, in any order, and only those that the model uses are needed. Of a Dask
+        collection it is a Dask array, computed when asked for.
         """
+        if is_dask(X):
+            return self._predict_lazily(self.predict, X, self.classes_[:0])
         rows = self._read_rows(X)
         verdict = self.model_.predict(rows)
         predicted: Array = self.classes_[verdict.astype(np.intp)]
         return predicted
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
 
         (count + 1) / (samples + 2), so never 0 or 1. It can lean the other way than `predict`
         where a leaf holds more samples of the other class than of the one it stands for.
         """
+        if is_dask(X):
+            return self._predict_lazily(self.predict_proba, X, np.empty((0, 2)))
         rows = self._read_rows(X)
         positive = self.model_.predict_proba(rows)
         return np.column_stack((1.0 - positive, positive))
+
+    def _predict_lazily(self, method: Callable[[Any], Array], X: Any, like: Array) -> Any:
+        """A Dask array: of Dask collections nothing is computed yet."""
+        from icscm.cluster import predict_lazily
+
+        return predict_lazily(method, X, like)
 
     def _read_rows(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
@@ -194,11 +208,29 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return draw_model(self)
 
+    def _choose_maker(self, X: Any) -> Callable[..., CountSource]:
+        """What makes the samples countable: in memory, or where a Dask collection lies."""
+        return self._make_dask_source if is_dask(X) else self._make_source
+
+    def _make_dask_source(
+        self, X: Any, y: Any, environments: Any, sample_weight: Any = None
+    ) -> CountSource:
+        """Check parameters and data, and make the samples countable where they lie."""
+        from icscm.cluster import make_dask_source
+
+        check_parameters(self, self._allowed)
+        return make_dask_source(self, X, y, environments, sample_weight)
+
     def _make_source(
         self, X: Any, y: Any, environments: Any, sample_weight: Any = None
     ) -> MemorySource:
-        """Check parameters and data, and make the samples countable."""
+        """Check parameters and data, and make the samples countable in memory."""
         check_parameters(self, self._allowed)
+        if is_dask(X):
+            raise IcscmError(
+                "X is a Dask collection, which only fit and predict take; bring it into memory "
+                "with X.compute() if it fits"
+            )
         intake = read_table(self, X)
         rows = find_counted_rows(sample_weight, intake.n_rows)
         labels, self.classes_ = check_labels(y, intake.n_rows, rows)
@@ -209,10 +241,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.missing == "error":
             refuse_missing(table)
         table = leave_out_suspicious(intake, table, labels, numbers, rows, self.keep_columns)
-        self.feature_types_ = table.list_types()
-        self.left_out_ = {
-            j if table.names is None else table.names[j]: why for j, why in table.left_out.items()
-        }
+        self._keep_table(table)
         return make_memory_source(
             table,
             labels,
@@ -222,6 +251,53 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_thresholds=self.max_thresholds,
             n_jobs=self.n_jobs,
         )
+
+    @whole_or_nothing
+    def fit_dataset(
+        self,
+        data: Any,
+        target: str,
+        environments: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        positive: Any = None,
+        max_memory: int | str = "2GiB",
+        temp_dir: str | Path | None = None,
+    ) -> Self:
+        """Learn from files that need not fit in memory; the result is that of `fit`.
+
+        `data` is the path of a Parquet or CSV file, or of a folder of such files, or a
+        `pyarrow.dataset.Dataset`; `target` and `environments` name columns of it. `columns` are
+        those to make rules of, by default all others, and `positive` the label to be predicted, by
+        default the second in order. `max_memory` bounds the memory of the whole process; a byte
+        for each cell is written to a temporary file in `temp_dir`, which is gone afterwards.
+        (The scanner of a `Dataset` that you made yourself may hold several row groups.)
+        """
+        from icscm.dataset import make_request, open_countable  # pyarrow is slow to import
+
+        check_parameters(self, self._allowed)
+        request = make_request(
+            self,
+            target=target,
+            environments=environments,
+            columns=columns,
+            positive=positive,
+            max_memory=max_memory,
+            temp_dir=temp_dir,
+        )
+        with open_countable(data, request) as files:
+            self.classes_ = files.classes
+            self.feature_names_in_ = np.array(files.names, dtype=object)
+            self.n_features_in_ = len(files.names)
+            self._keep_table(files.table)
+            return self._learn_from(files.source, has_environments=environments is not None)
+
+    def _keep_table(self, table: CodedTable) -> None:
+        """Keep what became of the columns."""
+        self.feature_types_ = table.list_types()
+        self.left_out_ = {
+            j if table.names is None else table.names[j]: why for j, why in table.left_out.items()
+        }
 
     def _learn_from(self, source: CountSource, *, has_environments: bool) -> Self:
         """Learn from samples made countable: all of `fit` but the checks of the data."""
@@ -265,6 +341,7 @@ class _CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True  # of zeros and ones
         return tags
 
 
@@ -336,7 +413,7 @@ class SCMClassifier(_CoverClassifier):
         test them. `sample_weight` says how many samples each row stands for: whole numbers, which
         act exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        source = self._make_source(X, y, environments, sample_weight)
+        source = self._choose_maker(X)(X, y, environments, sample_weight)
         return self._learn_from(source, has_environments=environments is not None)
 
     def _learn_from(
@@ -479,7 +556,7 @@ class ICSCMClassifier(_CoverClassifier):
         `sample_weight` says how many samples each row stands for: whole numbers, which act
         exactly as repeated rows. (Memory is that of the repeated rows, too.)
         """
-        source = self._make_source(X, y, environments, sample_weight)
+        source = self._choose_maker(X)(X, y, environments, sample_weight)
         return self._learn_from(source, has_environments=environments is not None)
 
     def _learn_from(self, source: CountSource, *, has_environments: bool) -> Self:

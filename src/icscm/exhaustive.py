@@ -52,7 +52,7 @@ def choose_alpha(n_samples: int) -> float:
 
 def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
     """Learn from counts the rules that all accepted subsets of the screened rules share."""
-    view = make_view(source, settings)
+    view = make_view(source, settings, expanded=True)
     screened, n_tried = _screen(view, settings)
     cuts = [each.cut for each in screened]
     rules = [view.make_rule(cut) for cut in cuts]

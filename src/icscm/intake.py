@@ -11,6 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -50,7 +51,7 @@ class Intake:
 
     `rows` is the table itself, for taking rows of it. `whole` says which columns are whole numbers
     by their type; None where columns have no types of their own, in an array, and nothing is
-    suspicious.
+    suspicious. Booleans and sparse matrices tell presence from absence.
     """
 
     rows: Any
@@ -58,12 +59,15 @@ class Intake:
     n_rows: int
     names: tuple[str, ...] | None
     whole: NDArray[np.bool_] | None
+    is_presence: bool = False
 
     def code(self, max_levels: int | None, rows: Rows) -> CodedTable:
         """Numbers only; `rows` are those that count, None meaning each once."""
         if isinstance(self.content, list):
             return code_mixed(self.content, self.n_rows, self.names, max_levels, rows)
         values = self.content if rows is None else self.content[rows]
+        if self.is_presence:
+            return CodedTable(values, self.names, is_presence=True)
         return code_array(values, self.names)
 
 
@@ -71,6 +75,9 @@ def read_table(estimator: BaseEstimator, X: Any) -> Intake:
     """Check what `fit` was given, and let the estimator know its columns."""
     if is_frame(X):
         return _read_frame(estimator, X)
+    if issparse(X):
+        matrix = _check_sparse(estimator, X, reset=True)
+        return Intake(matrix, matrix, matrix.shape[0], None, None, is_presence=True)
     try:
         array = check_table(estimator, X, reset=True, allow_missing=True)
     except HoldsTextError:
@@ -78,7 +85,16 @@ def read_table(estimator: BaseEstimator, X: Any) -> Intake:
         validate_data(estimator, array, reset=True, skip_check_array=True)
         columns = [read_array(array[:, j], f"column {j}") for j in range(array.shape[1])]
         return Intake(array, _check_columns(columns), len(array), None, None)
+    if getattr(X, "dtype", None) == np.bool_:
+        return Intake(array.view(np.bool_), array, len(array), None, None, is_presence=True)
     return Intake(array, array, len(array), _get_names(estimator), None)
+
+
+def _check_sparse(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """A sparse matrix by rows or by columns, whichever it is."""
+    return validate_data(
+        estimator, X, reset=reset, accept_sparse=("csr", "csc"), ensure_all_finite=False
+    )
 
 
 def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
@@ -176,6 +192,13 @@ def leave_out_suspicious(
     once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
     looked_at = replace(table, values=table.values[once])
     found = find_suspicious(looked_at, labels[once], environments[once], intake.whole)
+    return leave_out(table, found, keep, stacklevel=6)
+
+
+def leave_out(
+    table: CodedTable, found: Mapping[int, str], keep: Any, *, stacklevel: int
+) -> CodedTable:
+    """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
     _check_usable(table, kept)
     found = {j: why for j, why in found.items() if j not in kept}
@@ -188,7 +211,7 @@ def leave_out_suspicious(
         warnings.warn(
             f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
             LeftOutWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
     return table.leave_out(found)
 
@@ -235,13 +258,16 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
     A frame needs the columns that the model uses, by name, in any order. Without names, at
     fitting or now, columns go by position and their number must be that of fitting.
     """
-    names = _get_names(estimator)
+    # a model learned from a packed store knows the names in its rules, and no others
+    names = _get_names(estimator) or [name for name in used if isinstance(name, str)]
     if is_frame(X):
         X = open_frame(X).to_native()
-        if names is not None and set(list_names(X)) & {*names}:
+        if set(list_names(X)) & {*names}:
             _check_has(X, used)
             return X
         _check_positions(X)
+    if issparse(X):
+        return _check_sparse(estimator, X, reset=False)
     try:
         return check_table(estimator, X, reset=False, allow_missing=True)
     except HoldsTextError:

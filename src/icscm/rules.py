@@ -225,8 +225,50 @@ class MissingRule:
         return f"{_subject(self)} is {'missing' if self.is_missing else 'present'}"
 
 
-RULE_KINDS: dict[str, type[ThresholdRule | CategoryRule | MissingRule]] = {
-    each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule)
+@dataclass(frozen=True, slots=True)
+class PresenceRule:
+    """`x present`, a value above 0, or `x absent` when `present` is false.
+
+    >>> rule = PresenceRule(column=0, name="blaTEM", present=True)
+    >>> print(rule, "|", rule.negate(), "|", PresenceRule(3, None, present=True))
+    blaTEM present | blaTEM absent | x3 present
+    """
+
+    column: int
+    name: str | None
+    present: bool
+
+    kind: ClassVar[str] = "presence"
+    missing: ClassVar[None] = None  # what may be missing is no presence or absence
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        values, missing = _read_presence(read_column(X, self.column, self.name), self)
+        present: BoolArray = values > 0
+        return _settle_missing(present if self.present else ~present, missing, self)
+
+    def negate(self) -> PresenceRule:
+        return replace(self, present=not self.present)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "present": self.present,
+        }
+
+    def __str__(self) -> str:
+        return f"{_subject(self)} {'present' if self.present else 'absent'}"
+
+
+AnyRule = ThresholdRule | CategoryRule | MissingRule | PresenceRule
+
+RULE_KINDS: dict[str, type[AnyRule]] = {
+    each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule, PresenceRule)
 }
 
 
@@ -294,11 +336,11 @@ def escape_controls(text: str) -> str:
     )
 
 
-def _subject(rule: ThresholdRule | CategoryRule | MissingRule) -> str:
+def _subject(rule: AnyRule) -> str:
     return format_name(rule.feature)
 
 
-def _describe(rule: ThresholdRule | CategoryRule | MissingRule) -> str:
+def _describe(rule: AnyRule) -> str:
     return f"column {rule.feature!r}"
 
 
@@ -316,7 +358,16 @@ def _kind_of(column: Column) -> str:
     return "numbers" if isinstance(column, Numbers) else "categories"
 
 
-def _read_numbers(column: Column, rule: ThresholdRule) -> tuple[NDArray[Any], BoolArray | None]:
+def _read_presence(column: Column, rule: PresenceRule) -> tuple[NDArray[Any], BoolArray | None]:
+    """Numbers, or booleans, which tables keep as levels."""
+    if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
+        return np.append(column.levels, False)[column.codes], column.missing
+    return _read_numbers(column, rule)
+
+
+def _read_numbers(
+    column: Column, rule: ThresholdRule | PresenceRule
+) -> tuple[NDArray[Any], BoolArray | None]:
     if isinstance(column, Numbers):
         return column.values, column.missing
     if isinstance(column, Levels) and not column.levels:  # nothing at all in this column
@@ -327,7 +378,7 @@ def _read_numbers(column: Column, rule: ThresholdRule) -> tuple[NDArray[Any], Bo
 
 
 def _settle_missing(
-    truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule
+    truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule | PresenceRule
 ) -> BoolArray:
     """The rule's truth, with what it says of missing values where they are."""
     if missing is None or not missing.any():

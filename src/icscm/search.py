@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
+from icscm.engine.copies import expand, list_alike
 from icscm.engine.counts import BinnedRule, CountArray, CountSource, Cut, PatternTable
 from icscm.models import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
 from icscm.pruning import prune
@@ -22,7 +23,7 @@ from icscm.rules import Rule
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion, make_criterion
 from icscm.stats.independence import IndependenceTest
-from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables
+from icscm.stats.tables import EITHER_SIDE, LeafTables, compute_leaf_tables, weigh
 from icscm.stats.verdicts import Verdict, make_verdicts
 from icscm.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
 
@@ -168,18 +169,23 @@ class ConjunctionView:
     """The source as one who learns a conjunction sees it: for a disjunction, labels inverted.
 
     `sides` are the truths for a missing value that rules may have, as the learner sees them.
+    Identical features come as the source has them, or each by itself if `expanded`.
     """
 
-    def __init__(self, source: CountSource, inverted: bool, sides: Sequence[bool]) -> None:
+    def __init__(
+        self, source: CountSource, inverted: bool, sides: Sequence[bool], expanded: bool
+    ) -> None:
         self.source = source
         self._inverted = inverted
         self._sides = sides
+        self._expanded = expanded
 
     def count_totals(self) -> CountArray:
         return self._flip(self.source.count_totals())
 
     def leaf_tables(self) -> Iterator[LeafTables]:
         for cube in self.source.counts():
+            cube = expand(cube, self.source.candidates) if self._expanded else cube
             flipped = replace(cube, counts=self._flip(cube.counts))
             yield compute_leaf_tables(
                 flipped, self.source.candidates, self._sides, inverted=self._inverted
@@ -195,6 +201,10 @@ class ConjunctionView:
         rule = self.source.candidates.make_rule(cut)
         return rule.negate() if self._inverted else rule
 
+    def list_alike(self, cut: Cut, most: int) -> list[Cut]:
+        """The cut and those of identical features, the first of them."""
+        return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
+
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
         return self.source.candidates.make_binned_rule(cut)
 
@@ -202,15 +212,18 @@ class ConjunctionView:
         return counts[..., ::-1, :] if self._inverted else counts
 
 
-def make_view(source: CountSource, settings: Settings) -> ConjunctionView:
-    """The source for a search with these settings.
+def make_view(
+    source: CountSource, settings: Settings, *, expanded: bool = False
+) -> ConjunctionView:
+    """The source for a search with these settings. Features that weigh differently are not alike.
 
     With `missing="separate"` no printed rule is true for a missing value; where the printed
     rules are the negations of those searched, these are all true for it.
     """
     inverted = settings.model_type == "disjunction"
     sides = (inverted,) if settings.missing == "separate" else EITHER_SIDE
-    return ConjunctionView(source, inverted, sides)
+    expanded = expanded or settings.feature_weights is not None
+    return ConjunctionView(source, inverted, sides, expanded)
 
 
 @dataclass
@@ -299,7 +312,9 @@ class _Gate:
     def find_refused(self, leaves: LeafTables, is_tested: BoolArray) -> BoolArray:
         """Which of the tested candidates may not be added."""
         is_refused = np.zeros_like(is_tested)
-        if self.criterion is not None:
+        if self.criterion is not None and is_tested.all():
+            is_refused = ~self.criterion.find_accepted(leaves.tables)
+        elif self.criterion is not None:
             tested = np.flatnonzero(is_tested)
             is_refused[tested] = ~self.criterion.find_accepted(leaves.tables[tested])
         if self.memory is not None:
@@ -320,7 +335,8 @@ def _make_step_criterion(
     p_values = [np.empty(0)]
     for leaves in view.leaf_tables():
         is_tested = _weigh(leaves, remaining, settings).is_tested
-        p_values.append(settings.test.compute_p_values(leaves.tables[is_tested]))
+        found = settings.test.compute_p_values(leaves.tables[is_tested])
+        p_values.append(np.repeat(found, leaves.find_n_alike()[is_tested]))
     cutoff = find_cutoff(np.concatenate(p_values), settings.alpha, settings.correction)
     return PValueCriterion(settings.test, cutoff)
 
@@ -333,18 +349,15 @@ def _judge(leaves: LeafTables, remaining: CountArray, settings: Settings, gate: 
 
 def _weigh(leaves: LeafTables, remaining: CountArray, settings: Settings) -> _Block:
     """Utility and size of every candidate; nothing is tested yet."""
-    by_label = leaves.tables.sum(axis=2)
-    negatives, positives = by_label[:, 0], by_label[:, 1]
-    size = negatives + positives
-    utility = negatives - settings.p * positives
-    is_candidate = (negatives > 0) & (size < remaining.sum())
+    worth = weigh(leaves.tables, settings.p, int(remaining.sum()), settings.min_samples_leaf)
+    utility, margin, is_candidate, is_small = worth
     if settings.feature_weights is not None:
         weights = settings.feature_weights[leaves.find_features()]
         is_candidate &= weights > 0
+        is_small &= is_candidate
         utility = _apply_weights(utility, weights)
-    is_small = is_candidate & (np.minimum(size, remaining.sum() - size) < settings.min_samples_leaf)
     is_dependent = np.zeros_like(is_small)
-    return _Block(leaves, utility, negatives - positives, is_candidate, is_small, is_dependent)
+    return _Block(leaves, utility, margin, is_candidate, is_small, is_dependent)
 
 
 def _apply_weights(utility: FloatArray, weights: FloatArray) -> FloatArray:
@@ -363,21 +376,33 @@ def _look(
     refused: list[_Refused] = []
     for leaves in view.leaf_tables():
         block = _judge(leaves, remaining, settings, gate)
-        n_candidates += int(block.is_candidate.sum())
-        n_refused["dependent"] += int(block.is_dependent.sum())
-        n_refused["small"] += int(block.is_small.sum())
-        best = _update_best(best, block)
-        refused = sorted(refused + _find_best_refused(block), key=_Refused.rank)[:N_REFUSED_KEPT]
+        n_candidates += leaves.count(block.is_candidate)
+        n_refused["dependent"] += leaves.count(block.is_dependent)
+        n_refused["small"] += leaves.count(block.is_small)
+        best = _update_best(best, block, view)
+        least = refused[-1].utility if len(refused) == N_REFUSED_KEPT else -np.inf
+        more = _add_alike(_find_best_refused(block, least), view)
+        refused = sorted(refused + more, key=_Refused.rank)[:N_REFUSED_KEPT]
     described = _describe_refused(view, refused, settings)
     return best, Look(n_candidates, n_refused, described, gate.cutoff)
 
 
-def _update_best(best: _Best, block: _Block) -> _Best:
+def _add_alike(refused: Sequence[_Refused], view: ConjunctionView) -> list[_Refused]:
+    """With those of identical features: the first of each are enough."""
+    return [
+        replace(each, cut=cut)
+        for each in refused
+        for cut in view.list_alike(each.cut, N_REFUSED_KEPT)
+    ]
+
+
+def _update_best(best: _Best, block: _Block, view: ConjunctionView) -> _Best:
     """The better of the best so far and the block's best; joined where they tie."""
-    allowed = np.flatnonzero(block.is_tested & ~block.is_dependent)
-    if len(allowed) == 0:
+    utility = np.where(block.is_tested & ~block.is_dependent, block.utility, -np.inf)
+    largest = utility.max(initial=-np.inf)
+    if largest == -np.inf or largest < best.utility:
         return best
-    allowed = allowed[block.utility[allowed] == block.utility[allowed].max()]
+    allowed = np.flatnonzero(utility == largest)
     allowed = allowed[block.margin[allowed] == block.margin[allowed].max()]
     key = float(block.utility[allowed[0]]), int(block.margin[allowed[0]])
     if key < (best.utility, best.margin):
@@ -385,8 +410,10 @@ def _update_best(best: _Best, block: _Block) -> _Best:
     if key > (best.utility, best.margin):
         best = _Best(*key)
     for leaf, holders in _group_by_leaf(block, allowed):
-        best.add([block.leaves.locate(one) for one in holders], leaf)
-    best.n_ties += len(allowed)
+        cuts = [block.leaves.locate(one) for one in holders]
+        most = MAX_EQUIVALENT_RULES + 1
+        best.add([each for cut in cuts for each in view.list_alike(cut, most)], leaf)
+    best.n_ties += int(block.leaves.find_n_alike()[allowed].sum())
     return best
 
 
@@ -402,9 +429,10 @@ def _group_by_leaf(
         yield freeze_counts(table), candidates[group == number][: MAX_EQUIVALENT_RULES + 1]
 
 
-def _find_best_refused(block: _Block) -> list[_Refused]:
-    """The refused candidates of largest utility in a block."""
-    refused = np.flatnonzero(block.is_small | block.is_dependent)
+def _find_best_refused(block: _Block, least: float) -> list[_Refused]:
+    """The refused candidates of largest utility in a block, if it is not below the least."""
+    is_refused = block.is_small | block.is_dependent
+    refused = np.flatnonzero(is_refused & (block.utility >= least))
     if len(refused) > N_REFUSED_KEPT:
         utility = block.utility[refused]
         refused = refused[utility >= np.partition(utility, -N_REFUSED_KEPT)[-N_REFUSED_KEPT]]
@@ -434,8 +462,8 @@ def _find_nearest(
             continue
         p_values = settings.test.compute_p_values(leaves.tables[refused])
         for one in np.lexsort((refused, -p_values))[:N_REFUSED_KEPT]:
-            found = _make_refused(block, refused[one])
-            nearest.append((-float(p_values[one]), found.cut, found))
+            alike = _add_alike([_make_refused(block, refused[one])], view)
+            nearest += [(-float(p_values[one]), found.cut, found) for found in alike]
         nearest = sorted(nearest, key=lambda each: each[:2])[:N_REFUSED_KEPT]
     return _describe_refused(view, [found for _, _, found in nearest], settings)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from icscm.exceptions import IcscmError
 
@@ -73,6 +74,11 @@ def _is_record_batch(X: Any) -> bool:
     return type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow")
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
+
+
 def open_frame(X: Any) -> nw.DataFrame[Any]:
     """A frame of any kind behind one interface; names that are no text become text."""
     if _is_record_batch(X):
@@ -111,7 +117,7 @@ def _name_with_text(X: Any) -> Any:
 
 def count_rows(X: Any) -> int:
     """Number of rows of any kind of table."""
-    return len(open_frame(X)) if is_frame(X) else len(X)
+    return len(open_frame(X)) if is_frame(X) else int(np.shape(X)[0])
 
 
 def list_names(X: Any) -> list[str]:
@@ -121,6 +127,8 @@ def list_names(X: Any) -> list[str]:
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
     """One column: by name where the table has names and one is given, else by position."""
+    if issparse(X):
+        return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
     if not is_frame(X):
         return read_array(np.asarray(X)[:, position], f"column {position}")
     frame = open_frame(X)
@@ -209,9 +217,11 @@ def _read_numbers(array: pyarrow.Array) -> Numbers:
     if types.is_decimal(array.type):
         # by way of text, which is read to the nearest float; the direct way is off by one bit
         array = array.cast(pyarrow.string()).cast(pyarrow.float64())
+    if array.null_count == 0:
+        values = array.to_numpy(zero_copy_only=False)
+        is_missing = np.isnan(values) if values.dtype.kind == "f" else None
+        return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
     missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if not missing.any():
-        return Numbers(array.to_numpy(zero_copy_only=False))
     return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
 
 

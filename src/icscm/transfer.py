@@ -13,7 +13,7 @@ from icscm.environments import encode_environments
 from icscm.estimators import ICSCMClassifier, Learner, check_learner
 from icscm.exceptions import IcscmError
 from icscm.intake import read_table
-from icscm.table import count_rows, open_frame
+from icscm.table import count_rows, is_frame, open_frame
 from icscm.validation import check_labels, check_matplotlib
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class _Samples(NamedTuple):
     environments: NDArray[np.int64]
 
     def select(self, rows: NDArray[np.intp]) -> _Samples:
-        X = self.X[rows] if isinstance(self.X, np.ndarray) else _select_rows(self.X, rows)
+        X = _select_rows(self.X, rows) if is_frame(self.X) else self.X[rows]
         return _Samples(X, self.y[rows], self.environments[rows])
 
 

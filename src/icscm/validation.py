@@ -350,7 +350,7 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     frame = nw.from_native(X)
     integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
     positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
-    large = [j for j in positions if np.abs(table[:, j]).max(initial=0) >= 2**53]
+    large = [j for j in positions if (np.abs(table[:, j]) >= 2**53).any()]  # NaN is not
     if large:
         raise RoundedError(
             f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "

@@ -18,7 +18,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 8
+    assert len(public) == 24
 
 
 def run_both(name, make_arguments):
@@ -51,6 +51,31 @@ def test_hash_rows(X, seed):
     salt = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64)
     columns = np.flatnonzero(salt % np.uint64(4))
     run_both("hash_rows", lambda: (X, columns, salt, 0, len(X), np.zeros(len(X), np.uint64)))
+
+
+@bounded
+@given(value_tables(), seeds)
+def test_hash_column(X, seed):
+    salt = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64)
+    run_both("hash_column", lambda: (X[:, 0], salt[0], np.full(len(X), 7, np.uint64)))
+    by_column, by_row = np.zeros((2, len(X)), np.uint64)
+    for j in range(X.shape[1]):
+        _kernels.hash_column(X[:, j], salt[j], by_column)
+    _kernels.hash_rows(X, np.arange(X.shape[1]), salt, 0, len(X), by_row)
+    np.testing.assert_array_equal(by_column, by_row)
+
+
+@bounded
+@given(value_tables(), st.sampled_from([1, 2, 51, 256]))
+def test_tally_values(X, most):
+    values = X[:, 0].copy()
+    if values.dtype.kind == "f":
+        values[::2] *= -1  # -0.0 and 0.0 are one value
+    arguments = run_both(
+        "tally_values", lambda: (values, np.zeros(most, X.dtype), np.zeros(most, np.int64))
+    )
+    n_found = _kernels.tally_values(*arguments)
+    assert n_found == min(len(np.unique(values)), most + 1)
 
 
 def test_hash_does_not_depend_on_dtype_or_on_the_sign_of_zero():
@@ -150,7 +175,10 @@ def test_count_and_clear_bits(seed, n_words):
     words = rng.integers(2**64, size=(3, n_words), dtype=np.uint64)
     in_play = rng.integers(2**64, size=n_words, dtype=np.uint64)
     bounds = np.array([0, n_words // 2, n_words // 2, n_words])
-    run_both("count_bits", lambda: (words, in_play, bounds, np.zeros((3, 3), np.int64)))
+    run_both(
+        "count_bits",
+        lambda: (words, in_play[np.newaxis], bounds, np.arange(3), np.zeros((3, 2, 3), np.int64)),
+    )
     bits = rng.permutation(n_words * 64)[: 10 * n_words].astype(np.uint32)
     run_both("clear_bits", lambda: (in_play.copy(), bits))
 

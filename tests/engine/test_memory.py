@@ -19,7 +19,7 @@ from icscm.testing import LiteralSource, check_count_source
 
 def make_literal(source, X, labels, environments):
     """The slow source with the same thresholds."""
-    binning = source.candidates
+    binning = getattr(source.candidates, "single", source.candidates)
     columns = []
     for j in range(X.shape[1]):
         codes = np.searchsorted(binning.find_edges(j), X[:, j])
@@ -77,7 +77,7 @@ def test_counts_equal_literal_counts(table, max_thresholds):
 
 
 def draw_cuts(source, rng):
-    binning = source.candidates
+    binning = getattr(source.candidates, "single", source.candidates)
     cuts = [
         Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
         for j in range(binning.n_features)
@@ -104,6 +104,7 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
         n_blocks = len(list(whole.counts()))
         with monkeypatch.context() as patch:
             patch.setattr(stores, "BLOCK_CELLS", 50)
+            patch.setattr(stores, "PACKED_BLOCK_CELLS", 50)
             assert len(list(pieces.counts())) > n_blocks
             check_count_source(pieces, whole, cuts)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from icscm.engine._kernels import SearchTable
 
@@ -26,6 +29,22 @@ def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out:
     numbers[np.isnan(numbers)] = np.inf
     hashes += _mix(numbers.view(np.uint64) ^ salt[columns])
     out[start:stop] = hashes.sum(axis=1, dtype=np.uint64)
+
+
+def hash_column(values: Array, salt: np.uint64, out: Array) -> None:
+    hashes = np.empty_like(out)
+    hash_rows(values[:, np.newaxis], np.array([0]), np.array([salt]), 0, len(values), hashes)
+    out += hashes
+
+
+def tally_values(values: Array, found: Array, n_rows: Array) -> int:
+    distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
+    found[:], n_rows[:] = 0, 0
+    if len(distinct) > len(found):
+        return len(found) + 1
+    order = np.argsort(first)
+    found[: len(distinct)], n_rows[: len(distinct)] = values[first[order]], counts[order]
+    return len(distinct)
 
 
 def _mix(bits: Array) -> Array:
@@ -79,6 +98,144 @@ def pack_columns(
             surprised[k] = True
 
 
+def pack_rows(X: Array, row_of_bit: Array, first: int, last: int, words: Array) -> bool:
+    values = X[:, first:last]
+    if not np.isin(values, (0, 1)).all():
+        return False
+    bits = np.where(row_of_bit[:, np.newaxis] >= 0, values[row_of_bit] == 1, False)
+    words[first:last] = _pack_bits(bits.T)
+    return True
+
+
+def _pack_bits(bits: Array) -> Array:
+    """(column, bit) as words."""
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint64)
+
+
+def pack_sparse_columns(
+    values: Array,
+    rows: Array,
+    starts: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    columns = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+
+
+def pack_sparse_rows(
+    values: Array,
+    columns: Array,
+    starts: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+
+
+def _pack_entries(
+    values: Array,
+    rows: Array,
+    columns: Array,
+    bit_position: Array,
+    first: int,
+    last: int,
+    words: Array,
+) -> bool:
+    wanted = (first <= columns) & (columns < last)
+    bits = np.zeros((last - first, words.shape[1] * 64), dtype=np.bool_)
+    bits[columns[wanted] - first, bit_position[rows[wanted]]] = values[wanted] == 1
+    words[first:last] = _pack_bits(bits)
+    return bool(np.isin(values[wanted], (0, 1)).all())
+
+
+def hash_patterns(words: Array, out: Array) -> None:
+    total = np.zeros(len(words), dtype=np.uint64)
+    for column in words.T:
+        total = _mix(total ^ column) + _MULTIPLIER
+    out[:] = total
+
+
+def number_patterns(
+    words: Array,
+    hashes: Array,
+    stored: Array,
+    slots: Array,
+    known: Array,
+    first: Array,
+    numbers: Array,
+) -> int:
+    found = {pattern.tobytes(): number for number, pattern in enumerate(stored)}
+    n_new = 0
+    for i, pattern in enumerate(words):
+        key = pattern.tobytes()
+        if key not in found:
+            found[key] = len(stored) + n_new
+            known[found[key]] = hashes[i]
+            first[n_new] = i
+            n_new += 1
+        numbers[i] = found[key]
+    fill_slots(known[: len(found)], slots)
+    return n_new
+
+
+def list_members(numbers: Array, offsets: Array, members: Array) -> None:
+    for number, (start, stop) in enumerate(pairwise(offsets)):
+        members[start:stop] = np.flatnonzero(numbers == number)
+
+
+def sum_words(words: Array, sums: Array) -> None:
+    for word in words.tolist():
+        sums[0] = (int(sums[0]) + word) % 2**64
+        sums[1] = (int(sums[1]) + int(sums[0])) % 2**64
+
+
+def parse_lines(
+    text: Array, n_samples: int, words: Array, names: Array, ends: Array
+) -> tuple[int, int]:
+    n_lines = at = name_end = 0
+    for line in BytesIO(text.tobytes()):
+        if n_lines == len(words):
+            break
+        name, *cells = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
+        if line != b"\n":
+            is_right = line[-1:] == b"\n" and len(cells) == n_samples and {*cells} <= {b"0", b"1"}
+            if not is_right:
+                break
+            bits = np.zeros(64 * words.shape[1], dtype=np.uint8)
+            bits[:n_samples] = [int(cell) for cell in cells]
+            words[n_lines] = np.packbits(bits, bitorder="little").view(np.uint64)
+            names[name_end : name_end + len(name)] = np.frombuffer(name, dtype=np.uint8)
+            name_end += len(name)
+            ends[n_lines] = name_end
+            n_lines += 1
+        at += len(line)
+    return n_lines, at
+
+
+def hash_names(names: Array, ends: Array, out: Array) -> None:
+    for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        total = np.array([end - start], dtype=np.uint64)
+        for byte in names[start:end]:
+            total = _mix(total ^ np.uint64(byte))
+        out[i] = total[0]
+
+
+def fill_slots(known: Array, slots: Array) -> None:
+    slots[:] = 0
+    for number, value in enumerate(known.tolist()):
+        slot = value % len(slots)
+        while slots[slot] > 0:
+            slot = (slot + 1) % len(slots)
+        slots[slot] = number + 1
+
+
 def count_codes(codes: Array, bounds: Array, out: Array) -> None:
     every_row = np.arange(codes.shape[1])
     count_codes_of_rows(codes, every_row, bounds, 1, out)
@@ -91,10 +248,63 @@ def count_codes_of_rows(codes: Array, rows: Array, bounds: Array, sign: int, out
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
 
 
-def count_bits(words: Array, in_play: Array, word_bounds: Array, out: Array) -> None:
+def count_bits(
+    words: Array, in_play: Array, word_bounds: Array, n_in_play: Array, out: Array
+) -> None:
     ones = np.bitwise_count(words & in_play).astype(np.int64)
     for s in range(len(word_bounds) - 1):
-        out[:, s] = ones[:, word_bounds[s] : word_bounds[s + 1]].sum(axis=1)
+        out[:, 1, s] = ones[:, word_bounds[s] : word_bounds[s + 1]].sum(axis=1)
+    out[:, 0] = n_in_play - out[:, 1]
+
+
+def count_masked_bits(words: Array, masks: Array, n_in_play: Array, out: Array) -> None:
+    ones = np.bitwise_count(words[:, np.newaxis] & masks).astype(np.int64)
+    out[:, 1] = ones.sum(axis=2)
+    out[:, 0] = n_in_play - out[:, 1]
+
+
+def weigh_leaves(
+    tables: Array,
+    p: float,
+    n_in_play: int,
+    n_least: int,
+    utility: Array,
+    margin: Array,
+    is_candidate: Array,
+    is_small: Array,
+) -> None:
+    negatives, positives = tables.sum(axis=2).T
+    size = negatives + positives
+    utility[:] = negatives - p * positives
+    margin[:] = negatives - positives
+    is_candidate[:] = (negatives > 0) & (size < n_in_play)
+    is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
+
+
+def compute_pearson(tables: Array, yates: bool, statistics: Array, dof: Array) -> None:
+    dof[:] = _compute_dof(tables)
+    sizes = tables.sum(axis=1)
+    rate = tables[:, 1].sum(axis=1) / np.maximum(sizes.sum(axis=1), 1)
+    off = np.abs(tables[:, 1] - sizes * rate[:, None])
+    off -= np.where(yates & (dof == 1), 0.5, 0.0)[:, None]
+    terms = np.maximum(off, 0.0) ** 2 / np.maximum(sizes, 1)
+    variance = np.where(dof > 0, rate * (1.0 - rate), 1.0)
+    statistics[:] = np.where(dof > 0, terms.sum(axis=1) / variance, 0.0)
+
+
+def compute_likelihood_ratio(tables: Array, statistics: Array, dof: Array) -> None:
+    dof[:] = _compute_dof(tables)
+    n = tables.astype(np.float64)
+    columns, rows = n.sum(axis=1, keepdims=True), n.sum(axis=2, keepdims=True)
+    ratios = n * n.sum(axis=(1, 2), keepdims=True) / np.maximum(columns * rows, 1.0)
+    statistics[:] = np.maximum(2.0 * special.xlogy(n, ratios).sum(axis=(1, 2)), 0.0)
+
+
+def _compute_dof(tables: Array) -> Array:
+    is_mixed = (tables.sum(axis=2) > 0).all(axis=1)
+    n_columns = (tables.sum(axis=1) > 0).sum(axis=1)
+    dof: Array = np.where(is_mixed, n_columns - 1, 0)
+    return dof
 
 
 def clear_bits(words: Array, bits: Array) -> None:

@@ -163,8 +163,7 @@ def choose_sample(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.uint64]:
     """A hash of each row's values, the same for integers and for floats of equal value."""
-    rng = np.random.default_rng((_SAMPLE_SEED, 0))
-    salt = np.asarray(rng.integers(2**64, size=X.shape[1], dtype=np.uint64))
+    salt = make_salt(X.shape[1])
     hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
@@ -174,6 +173,12 @@ def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[n
     return hashes
 
 
+def make_salt(n_columns: int) -> NDArray[np.uint64]:
+    """What sets the hashes of equal values in different columns apart."""
+    rng = np.random.default_rng((_SAMPLE_SEED, 0))
+    return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
+
+
 def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """New hashes from the old and the number among equal ones: 0 for the first copy, 1, ...
 
@@ -181,14 +186,27 @@ def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     half of the rows have could fill it. Which copy gets which number makes no difference.
     """
     order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    is_first = np.append(True, ordered[1:] != ordered[:-1])
-    first = np.flatnonzero(is_first)
-    number = np.arange(len(ordered)) - np.repeat(first, np.diff(np.append(first, len(ordered))))
-    mixed = (ordered ^ (number.astype(np.uint64) * _MULTIPLIERS[0])) * _MULTIPLIERS[1]
     apart = np.empty_like(hashes)
-    apart[order] = mixed ^ (mixed >> np.uint64(32))
+    apart[order] = mix_copies(hashes[order])
     return apart
+
+
+def mix_copies(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """New hashes of sorted ones, from each and its number among its equals."""
+    mixed = ordered ^ (number_copies(ordered).astype(np.uint64) * _MULTIPLIERS[0])
+    mixed *= _MULTIPLIERS[1]
+    return np.asarray(mixed ^ (mixed >> np.uint64(32)))
+
+
+def number_copies(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The number of each among its equals, of sorted ones.
+
+    >>> number_copies(np.array([3, 3, 5, 8, 8, 8], dtype=np.uint64))
+    array([0, 1, 0, 0, 1, 2])
+    """
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    first = np.flatnonzero(is_first)
+    return np.arange(len(ordered)) - np.repeat(first, np.diff(np.append(first, len(ordered))))
 
 
 def plan_columns(

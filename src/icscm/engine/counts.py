@@ -41,11 +41,15 @@ class CountCube:
 
     All features of a block have the same layout. Those with fewer bins than the block's widest
     have zeros in their last bins.
+
+    Where identical features are stored once, `n_alike` says how many each of them stands for; see
+    `icscm.engine.copies`.
     """
 
     features: NDArray[np.int64]
     counts: CountArray
     layout: Layout = ORDERED
+    n_alike: NDArray[np.int64] | None = None
 
 
 # The `cut` of the rules `x is missing` and, negated, `x is present`.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from icscm._constants import CODE_DTYPE, QUANTILE_SAMPLE
 from icscm.columns import CodedTable, code_array
+from icscm.engine.binary import pack_binary
 from icscm.engine.counts import BinnedRule, CandidateMap, CountArray, CountCube, PatternTable
 from icscm.engine.encoding import encode
 from icscm.engine.patterns import count_patterns
@@ -117,17 +118,19 @@ def make_memory_source(
 ) -> MemorySource:
     """Bin a table and make it countable.
 
-    An array holds finite numbers, and NaN where one is missing. For each row of X, `labels` holds
+    An array holds finite numbers, and NaN where one is missing; zeros and ones only go straight
+    to bits, and so do sparse matrices, which hold nothing else. For each row of X, `labels` holds
     0 or 1 and `environments` a position in `environment_labels`.
     """
     table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))
+    n_threads = count_threads(n_jobs)
+    packed = pack_binary(table, position, rows, n_threads)
+    if packed is not None:
+        candidates, store = packed
+        return MemorySource(candidates, [store], rows, position, classes, environment_labels)
     binning, stores = encode(
-        table,
-        position,
-        rows,
-        max_thresholds=max_thresholds,
-        n_threads=count_threads(n_jobs),
+        table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
     )
     notes = [SAMPLED] if binning.sampled else []
     return MemorySource(binning, stores, rows, position, classes, environment_labels, notes)

@@ -17,6 +17,7 @@ from icscm._constants import (
     COUNT_DTYPE,
     MAX_KEPT_CUBE_BYTES,
     MIN_THREADED_CELLS,
+    PACKED_BLOCK_CELLS,
     ROW_DTYPE,
     WORD_BITS,
     WORD_DTYPE,
@@ -24,7 +25,7 @@ from icscm._constants import (
 from icscm.engine import _kernels
 from icscm.engine.counts import CountArray, CountCube, Layout
 from icscm.engine.rows import Rows
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 
 Array = NDArray[Any]
 
@@ -150,6 +151,8 @@ class BitStore:
         #: where the bit of each sorted row stands
         self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
+        #: how many identical features each stands for; None where no two are
+        self.n_alike: NDArray[np.int64] | None = None
         self._set_in_play(rows)
 
     def select(self, wanted: NDArray[np.bool_]) -> BitStore:
@@ -157,6 +160,14 @@ class BitStore:
         if not wanted.all():
             self.features, self.words = self.features[wanted], self.words[wanted]
         return self
+
+    def keep_first(self, features: NDArray[np.int64], n_alike: NDArray[np.int64]) -> None:
+        """Keep these of the features, ascending, each for as many identical ones."""
+        kept = np.searchsorted(self.features, features)
+        for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):
+            self.words[part] = self.words[kept[part]]  # in place: all move towards the start
+        self.words = self.words[: len(kept)]
+        self.features, self.n_alike = features, n_alike
 
     def find_codes(self, feature: int) -> Array:
         words = self.words[np.searchsorted(self.features, feature)]
@@ -178,23 +189,18 @@ class BitStore:
         self._n_in_play = np.diff(rows.bounds)
 
     def counts(self) -> Iterator[CountCube]:
-        n_segments = len(self._n_in_play)
-        n_cells = len(self.features) * 2 * n_segments
-        for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
-            ones = self._count_ones(block)
-            segments = np.stack((self._n_in_play - ones, ones), axis=1)
-            counts = _by_label_and_environment(segments)
-            yield CountCube(self.features[block], counts, self._layout)
+        n_cells = len(self.features) * 2 * len(self._n_in_play)
+        blocks = split_evenly(len(self.features), -(-n_cells // PACKED_BLOCK_CELLS))
+        n_threads = self._n_threads if self.words.size >= MIN_THREADED_CELLS else 1
+        return run_ahead(self._count_block, blocks, n_threads)
 
-    def _count_ones(self, block: slice) -> CountArray:
-        words = self.words[block]
-        ones = np.empty((len(words), len(self._n_in_play)), dtype=COUNT_DTYPE)
-
-        def count_part(part: slice) -> None:
-            _kernels.count_bits(words[part], self._in_play, self._word_bounds, ones[part])
-
-        _run_over_features(count_part, len(words), words.size, self._n_threads)
-        return ones
+    def _count_block(self, block: slice) -> CountCube:
+        words, in_play = self.words[block], self._in_play[np.newaxis]
+        cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=COUNT_DTYPE)
+        _kernels.count_bits(words, in_play, self._word_bounds, self._n_in_play, cube)
+        n_alike = None if self.n_alike is None else self.n_alike[block]
+        counts = _by_label_and_environment(cube)
+        return CountCube(self.features[block], counts, self._layout, n_alike)
 
 
 def _by_label_and_environment(segments: CountArray) -> CountArray:

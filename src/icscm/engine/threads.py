@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -36,6 +37,32 @@ def run_tasks(
         return [function(task) for task in tasks]
     with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
         return list(pool.map(function, tasks))
+
+
+def run_in_parts(
+    function: Callable[[Task], Result], tasks: Sequence[Task], n_threads: int
+) -> list[Result]:
+    """As `run_tasks`, with one part of the tasks for each thread: for many small tasks."""
+    parts = [tasks[part] for part in split_evenly(len(tasks), n_threads)]
+    done = run_tasks(lambda part: [function(task) for task in part], parts, n_threads)
+    return [result for part in done for result in part]
+
+
+def run_ahead(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int
+) -> Iterator[Result]:
+    """`function` of each task, in their order; the next ones while the caller is at the last."""
+    tasks = list(tasks)
+    if n_threads == 1 or len(tasks) < 2:
+        yield from map(function, tasks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting = deque(pool.submit(function, task) for task in tasks[:n_threads])
+        for task in tasks[n_threads:]:
+            result = waiting.popleft().result()
+            waiting.append(pool.submit(function, task))
+            yield result
+        yield from (each.result() for each in waiting)
 
 
 def split_columns(n_columns: int, n_parts: int) -> list[slice]:

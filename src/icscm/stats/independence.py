@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from icscm._constants import P_VALUE_SLACK
+from icscm._constants import COUNT_DTYPE, P_VALUE_SLACK
+from icscm.engine import _kernels
 from icscm.engine.counts import CountArray
 from icscm.exceptions import IcscmError
 from icscm.stats.exact import compute_exact_p_values
@@ -45,18 +46,30 @@ class _StatisticTest:
     """A test whose statistic is compared with a critical value: no p-value per candidate."""
 
     def compute_statistics(self, tables: CountArray) -> FloatArray:
-        raise NotImplementedError
+        return self._compute(tables)[0]
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:
-        return compute_upper_tail(self.compute_statistics(tables), compute_dof(tables))
+        return compute_upper_tail(*self._compute(tables))
 
     def find_independent(self, tables: CountArray, alpha: float) -> BoolArray:
         """Which tables have a p-value above alpha."""
-        dof = compute_dof(tables)
+        statistics, dof = self._compute(tables)
         # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
         critical = np.append(np.inf, special.chdtri(np.arange(1, tables.shape[2]), alpha))
-        independent: BoolArray = self.compute_statistics(tables) < critical[dof]
+        independent: BoolArray = statistics < critical[dof]
         return independent
+
+    def _compute(self, tables: CountArray) -> tuple[FloatArray, NDArray[np.int64]]:
+        """Statistic and degrees of freedom of each table."""
+        tables = np.ascontiguousarray(tables, dtype=COUNT_DTYPE)
+        statistics, dof = np.empty(len(tables)), np.empty(len(tables), dtype=np.int64)
+        self._run_kernel(tables, statistics, dof)
+        return statistics, dof
+
+    def _run_kernel(
+        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
+    ) -> None:
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -68,19 +81,10 @@ class ChiSquaredTest(_StatisticTest):
     def __init__(self, yates: bool = True) -> None:
         self.yates = yates
 
-    def compute_statistics(self, tables: CountArray) -> FloatArray:
-        sizes = tables[:, 0] + tables[:, 1]
-        totals = sizes.sum(axis=1)
-        rate = tables[:, 1].sum(axis=1) / np.maximum(totals, 1)
-        # both rows are off by the same amount, in opposite directions
-        off = np.abs(tables[:, 1] - sizes * rate[:, None])
-        if self.yates:
-            off -= np.where(compute_dof(tables) == 1, 0.5, 0.0)[:, None]
-            np.maximum(off, 0.0, out=off)
-        variance = sizes * (rate * (1.0 - rate))[:, None]
-        terms = np.divide(off**2, variance, out=np.zeros_like(off), where=variance > 0)
-        statistics: FloatArray = terms.sum(axis=1)
-        return statistics
+    def _run_kernel(
+        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
+    ) -> None:
+        _kernels.compute_pearson(tables, self.yates, statistics, dof)
 
     def __repr__(self) -> str:
         return f"ChiSquaredTest(yates={self.yates})"
@@ -89,15 +93,10 @@ class ChiSquaredTest(_StatisticTest):
 class GTest(_StatisticTest):
     """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction."""
 
-    def compute_statistics(self, tables: CountArray) -> FloatArray:
-        n = tables.astype(np.float64)
-        columns, rows = n.sum(axis=1, keepdims=True), n.sum(axis=2, keepdims=True)
-        totals = rows.sum(axis=1, keepdims=True)
-        # as ratios, not as differences of large logarithms: exactly 0 where n is as expected
-        ratios = n * totals / np.maximum(columns * rows, 1.0)
-        statistics: FloatArray = 2.0 * special.xlogy(n, ratios).sum(axis=(1, 2))
-        # rounding may leave a hair below zero
-        return np.maximum(statistics, 0.0)
+    def _run_kernel(
+        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
+    ) -> None:
+        _kernels.compute_likelihood_ratio(tables, statistics, dof)
 
 
 class FisherTest:

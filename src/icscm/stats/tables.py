@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._constants import COUNT_DTYPE
+from icscm.engine import _kernels
 from icscm.engine.counts import (
     MISSINGNESS,
+    ORDERED,
     CandidateMap,
     CountArray,
     CountCube,
@@ -26,7 +30,8 @@ class LeafTables:
     """Candidates of one block of features, in the order of their cuts within each feature.
 
     `tables` is (candidate, label, environment): the samples that the rule would settle. With
-    missing values each feature begins with `x is missing` and `x is present`.
+    missing values each feature begins with `x is missing` and `x is present`. `n_alike` is how
+    many identical features each stands for, None where each is alone.
     """
 
     features: NDArray[np.int64]
@@ -34,6 +39,7 @@ class LeafTables:
     signs: Sequence[bool]
     sides: Sequence[bool]
     tables: CountArray
+    n_alike: NDArray[np.int64] | None = None
 
     @property
     def n_candidates(self) -> int:
@@ -43,6 +49,17 @@ class LeafTables:
     def find_features(self) -> NDArray[np.int64]:
         """The feature of each candidate."""
         return np.repeat(self.features, self.n_candidates)
+
+    def count(self, wanted: NDArray[np.bool_]) -> int:
+        """Number of the wanted candidates, those of identical features included."""
+        if self.n_alike is None:
+            return int(np.count_nonzero(wanted))
+        return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_alike)
+
+    def find_n_alike(self) -> NDArray[np.int64]:
+        """How many identical candidates each stands for."""
+        n_alike = np.ones_like(self.features) if self.n_alike is None else self.n_alike
+        return np.repeat(n_alike, self.n_candidates)
 
     def locate(self, candidate: int) -> Cut:
         """The cut of a candidate."""
@@ -86,14 +103,35 @@ def compute_leaf_tables(
     tables = _compute_settled_values(values, layout, signs, n_sides=len(sides))
     n_features, _, _, _, *cell = tables.shape
     if missing is None:
-        return LeafTables(cube.features, layout, signs, sides, tables.reshape(-1, *cell))
+        tables = tables.reshape(-1, *cell)
+        return LeafTables(cube.features, layout, signs, sides, tables, cube.n_alike)
     for number, is_true in enumerate(sides):
         if not is_true:
             tables[:, :, :, number] += missing[:, :, np.newaxis]
     _clear_beyond(tables, candidates.count_bins(cube.features), layout)
     presence = (values.sum(axis=1, keepdims=True), missing)
     joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
-    return LeafTables(cube.features, layout, signs, sides, joined.reshape(-1, *cell))
+    joined = joined.reshape(-1, *cell)
+    return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
+
+
+class Worth(NamedTuple):
+    """What leaves are worth to the search, whatever the environments."""
+
+    utility: NDArray[np.float64]
+    margin: NDArray[np.int64]
+    is_candidate: NDArray[np.bool_]
+    is_small: NDArray[np.bool_]
+
+
+def weigh(tables: CountArray, p: float, n_in_play: int, n_least: int) -> Worth:
+    """Utility and size of each leaf; see `weigh_leaves` of the kernels."""
+    n = len(tables)
+    worth = Worth(
+        np.empty(n), np.empty(n, COUNT_DTYPE), np.empty(n, np.bool_), np.empty(n, np.bool_)
+    )
+    _kernels.weigh_leaves(np.ascontiguousarray(tables), float(p), n_in_play, n_least, *worth)
+    return worth
 
 
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
@@ -110,6 +148,8 @@ def _compute_settled_values(
     values: CountArray, layout: Layout, signs: Sequence[bool], n_sides: int
 ) -> CountArray:
     """(feature, cut, sign, side, label, environment): what each rule settles of the values."""
+    if values.shape[1] == 2 and layout == ORDERED:
+        return values[:, np.newaxis, :, np.newaxis]  # each of the two rules settles one bin
     if layout.nominal:
         total, part = values.sum(axis=1, keepdims=True), values
     else:

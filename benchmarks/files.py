@@ -1,0 +1,190 @@
+"""A folder of Parquet files larger than memory may be: how fast, and in how much memory.
+
+    python benchmarks/files.py                       20 million rows x 50 columns, 8 GB
+    python benchmarks/files.py --quick               a small one, for CI
+    python benchmarks/files.py --folder /data/tmp    where the files are made, and removed again
+
+Fits run in processes of their own, so that the peak of resident memory (VmHWM) is theirs alone.
+The rate in memory is measured in the same run, on the first of the same files.
+"""
+
+import argparse
+import json
+import logging
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icscm import ICSCMClassifier
+
+N_SITES = 4
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.worker:
+        print(json.dumps(WORKERS[arguments.worker](arguments)))
+        return
+    folder = Path(tempfile.mkdtemp(prefix="icscm-benchmark-", dir=arguments.folder))
+    try:
+        compare(arguments, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--file-rows", type=int, default=1_000_000)
+    parser.add_argument("--memory-files", type=int, default=2, help="files that are read whole")
+    parser.add_argument("--max-memory", default="2GiB")
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rows, arguments.file_rows = 400_000, 100_000
+    return arguments
+
+
+def compare(arguments, folder):
+    started = time.perf_counter()
+    size = write_files(folder, arguments)
+    print(
+        f"{arguments.rows:,} rows x {arguments.columns} float64 columns, {size / 1e9:.2f} GB, "
+        f"written in {time.perf_counter() - started:.0f} s"
+    )
+    files = run_worker("files", folder, arguments)
+    memory = run_worker("memory", folder, arguments)
+    for line in files["passes"]:
+        print(f"  {line}")
+    print(f"  search: {files['seconds'] - files['passes_seconds']:.2f} s")
+    print(f"  model: {files['model']}")
+    report("files", files)
+    report("memory, files read", memory)
+    report("memory, from an array", {**memory, "seconds": memory["array_seconds"]})
+    rate = files["rows"] / files["seconds"]
+    for what, key in (("files read", "seconds"), ("from an array", "array_seconds")):
+        print(f"rate of files / rate in memory, {what}: {rate * memory[key] / memory['rows']:.2f}")
+
+
+def report(what, found):
+    seconds = found["seconds"]
+    print(
+        f"{what}: {found['rows']:,} rows in {seconds:.1f} s, {found['rows'] / seconds:,.0f} rows "
+        f"per second, peak {found['peak'] / 2**20:,.0f} MiB"
+    )
+
+
+def write_files(folder, arguments):
+    """Rows whose label depends on two columns, and an effect of it that differs by site."""
+    rng = np.random.default_rng(0)
+    size = 0
+    for number, start in enumerate(range(0, arguments.rows, arguments.file_rows)):
+        n_rows = min(arguments.file_rows, arguments.rows - start)
+        site = rng.integers(0, N_SITES, n_rows)
+        columns = {f"x{j}": rng.standard_normal(n_rows) for j in range(arguments.columns)}
+        columns["x0"] += 0.3 * site
+        label = (columns["x0"] > 0) & (columns["x1"] > -0.5)
+        label ^= rng.random(n_rows) < 0.1
+        columns["x2"] += label * (1 + site)
+        path = folder / f"part{number:03}.parquet"
+        table = pa.table({**columns, "site": site, "y": label})
+        pq.write_table(table, path, use_dictionary=["site", "y"])
+        size += path.stat().st_size
+    return size
+
+
+def run_worker(worker, folder, arguments):
+    command = [sys.executable, __file__, "--worker", worker, "--folder", str(folder)]
+    command += ["--memory-files", str(arguments.memory_files)]
+    command += ["--max-memory", arguments.max_memory]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def fit_files(arguments):
+    warm_up()
+    passes = []
+    handler = logging.Handler()
+    handler.emit = lambda record: passes.append(record.getMessage())
+    logging.getLogger("icscm").addHandler(handler)
+    logging.getLogger("icscm").setLevel(logging.INFO)
+    started = time.perf_counter()
+    fitted = ICSCMClassifier().fit_dataset(
+        arguments.folder, target="y", environments="site", max_memory=arguments.max_memory
+    )
+    return {
+        "seconds": time.perf_counter() - started,
+        "passes": passes,
+        "passes_seconds": sum(float(re.search(r"([\d.]+) s", line)[1]) for line in passes),
+        "rows": int(np.sum(fitted.model_.leaves)),
+        "model": str(fitted.model_),
+        "peak": read_peak(),
+    }
+
+
+def fit_memory(arguments):
+    """The best of some rounds counts: the harder to come near to."""
+    warm_up()
+    rounds = [fit_memory_once(arguments) for _ in range(3)]
+    return {key: min(each[key] for each in rounds) for key in rounds[0]}
+
+
+def fit_memory_once(arguments):
+    started = time.perf_counter()
+    paths = sorted(Path(arguments.folder).iterdir())[: arguments.memory_files]
+    table = pa.concat_tables([pq.read_table(path) for path in paths])
+    X, y, site = table.drop_columns(["y", "site"]), table["y"], table["site"]
+    ICSCMClassifier().fit(X, y, environments=site)
+    seconds, peak = time.perf_counter() - started, read_peak()
+    X = as_array(X)
+    started = time.perf_counter()
+    ICSCMClassifier().fit(X, y, environments=site)
+    array_seconds = time.perf_counter() - started
+    return {"seconds": seconds, "array_seconds": array_seconds, "rows": len(table), "peak": peak}
+
+
+def as_array(table):
+    return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+WORKERS = {"files": fit_files, "memory": fit_memory}
+
+
+def warm_up():
+    """Load the compiled kernels, both ways: they are no part of what is measured."""
+    rng = np.random.default_rng(0)
+    n_rows = 20_000
+    label = rng.random(n_rows) < 0.5
+    table = pa.table({"x": rng.random(n_rows), "site": np.arange(n_rows) % 2, "y": label})
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")
+        pq.write_table(table, Path(folder) / "a.parquet")
+        ICSCMClassifier().fit_dataset(folder, target="y", environments="site")
+        X = table.select(["x"])
+        for each in (X, as_array(X)):
+            ICSCMClassifier().fit(each, table["y"], environments=table["site"])
+
+
+def read_peak():
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    raise OSError("the system does not tell the peak of resident memory")
+
+
+if __name__ == "__main__":
+    main()

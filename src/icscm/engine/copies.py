@@ -1,0 +1,167 @@
+"""Identical features are stored and counted once, and reported as often as they occur.
+
+feature    0   1   2   3   4          pattern    0     1       2
+values     a   b   a   c   a    -->   features   0 2 4 | 1   | 3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import WORD_DTYPE
+from icscm.engine import _kernels
+from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Cut, Layout
+from icscm.engine.threads import run_tasks, split_evenly
+from icscm.rules import Rule
+
+Array = NDArray[Any]
+
+_FEWEST_SLOTS = 2**10
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Groups of identical features, in the order of their first members.
+
+    Group k holds `members[offsets[k]:offsets[k + 1]]`, ascending; feature f is in group
+    `numbers[f]`.
+    """
+
+    numbers: Array
+    offsets: Array
+    members: Array
+
+    def find_first(self, feature: int) -> int:
+        """The feature that stands for its group."""
+        return int(self.members[self.offsets[self.numbers[feature]]])
+
+    def describe(self, groups: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first feature of each of some groups, and the number of its features."""
+        offsets = self.offsets[groups.start : groups.stop + 1]
+        return self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
+
+    def list_members(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The features of some groups, given by their first ones: a group after the other."""
+        groups = self.numbers[first].astype(np.intp)
+        starts, sizes = self.offsets[groups], self.offsets[groups + 1] - self.offsets[groups]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        members: NDArray[np.int64] = self.members[np.repeat(starts, sizes) + within]
+        return members.astype(np.int64)
+
+
+def make_copies(numbers: Array, n_groups: int) -> Copies:
+    """The groups, from the group of each feature."""
+    offsets = np.zeros(n_groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(numbers, minlength=n_groups), out=offsets[1:])
+    members = np.empty(len(numbers), dtype=np.uint32)
+    _kernels.list_members(numbers, offsets, members)
+    return Copies(numbers, offsets, members)
+
+
+class CollapsedMap:
+    """A candidate map over a source that stores the first of identical features only.
+
+    A rule on a copy is, on bins, the rule on the first. `single` is the map of the features,
+    each by itself.
+    """
+
+    def __init__(self, single: CandidateMap, copies: Copies) -> None:
+        self.single = single
+        self._copies = copies
+
+    def make_rule(self, cut: Cut) -> Rule:
+        return self.single.make_rule(cut)
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule:
+        rule = self.single.make_binned_rule(cut)
+        return replace(rule, feature=self._copies.find_first(cut.feature))
+
+    def find_layout(self, feature: int) -> Layout:
+        return self.single.find_layout(feature)
+
+    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.single.count_bins(features)
+
+    def list_members(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The features that some stand for, themselves included."""
+        return self._copies.list_members(first)
+
+
+def list_alike(cut: Cut, candidates: CandidateMap, most: int) -> list[Cut]:
+    """A cut and the same cut of the features that its own stands for: the first, as ties go."""
+    if not isinstance(candidates, CollapsedMap):
+        return [cut]
+    members = candidates.list_members(np.array([cut.feature]))[:most].tolist()
+    return [cut._replace(feature=feature) for feature in members]
+
+
+def expand(cube: CountCube, candidates: CandidateMap) -> CountCube:
+    """The cube with each feature in its place, copies included."""
+    if cube.n_alike is None or not isinstance(candidates, CollapsedMap):
+        return cube
+    members = candidates.list_members(cube.features)
+    order = np.argsort(members)
+    counts = np.repeat(cube.counts, cube.n_alike, axis=0)
+    return CountCube(members[order], counts[order], cube.layout)
+
+
+class PatternNumbers:
+    """Numbers distinct patterns as they come, in batches; exact, since words are compared.
+
+    Takes some twenty bytes for each pattern.
+    """
+
+    def __init__(self) -> None:
+        self.n_patterns = 0
+        self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.uint32)
+        self._known = np.zeros(_FEWEST_SLOTS // 2, dtype=np.uint64)
+
+    def add(
+        self, words: Array, stored: Array, n_threads: int = 1
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The number of each row's pattern, and which rows hold new ones.
+
+        `stored` are the words of all patterns numbered so far.
+        """
+        self._make_room(len(words))
+        hashes = hash_patterns(words, n_threads)
+        numbers = np.empty(len(words), dtype=np.uint32)
+        first = np.empty(len(words), dtype=np.int64)
+        n_new = _kernels.number_patterns(
+            words, hashes, stored, self._slots, self._known, first, numbers
+        )
+        self.n_patterns += n_new
+        return numbers, first[:n_new]
+
+    def _make_room(self, n_more: int) -> None:
+        """The table stays at most half full."""
+        wanted = 2 * (self.n_patterns + n_more)
+        if wanted <= len(self._slots):
+            return
+        n_slots = 1 << (wanted - 1).bit_length()
+        known = np.zeros(n_slots // 2, dtype=np.uint64)
+        known[: self.n_patterns] = self._known[: self.n_patterns]
+        self._known, self._slots = known, np.zeros(n_slots, dtype=np.uint32)
+        _kernels.fill_slots(known[: self.n_patterns], self._slots)
+
+
+def hash_patterns(words: Array, n_threads: int) -> NDArray[np.uint64]:
+    """A hash of each row."""
+    hashes = np.empty(len(words), dtype=np.uint64)
+
+    def hash_part(part: slice) -> None:
+        _kernels.hash_patterns(words[part], hashes[part])
+
+    run_tasks(hash_part, split_evenly(len(words), n_threads), n_threads)
+    return hashes
+
+
+def find_copies(words: Array, n_threads: int) -> Copies | None:
+    """Which rows are identical; None if no two are."""
+    none_yet = np.empty((0, words.shape[1]), dtype=WORD_DTYPE)
+    numbers, first = PatternNumbers().add(words, none_yet, n_threads)
+    return None if len(first) == len(words) else make_copies(numbers, len(first))

@@ -1,0 +1,220 @@
+"""A table surveyed in pieces is planned and coded as the whole one in memory is."""
+
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm._constants import IDENTIFIER_ROWS
+from icscm.columns import code_array, code_mixed
+from icscm.columns import find_suspicious as find_suspicious_in_memory
+from icscm.engine import binning as binning_module
+from icscm.engine import encoding
+from icscm.engine import survey as survey_module
+from icscm.engine.binning import choose_sample, hash_rows
+from icscm.engine.memory import make_memory_source
+from icscm.engine.survey import (
+    Groups,
+    PieceCoder,
+    code_piece,
+    describe_survey,
+    find_sampled,
+    find_suspicious,
+    hash_piece,
+    merge_surveys,
+    plan_from_survey,
+    read_numbers,
+    survey_piece,
+)
+from icscm.exceptions import IcscmError
+from icscm.table import Dates, Levels, Numbers, read_arrow
+
+SAMPLE = 60
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_sample():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (binning_module, encoding, survey_module):
+            patch.setattr(module, "QUANTILE_SAMPLE", SAMPLE)
+        patch.setattr(encoding, "FIRST_LOOK_ROWS", 8)
+        yield
+
+
+KINDS = ["few", "many", "heavy", "whole", "id", "text", "name", "bool", "empty", "label", "date"]
+
+
+def make_column(kind, n_rows, labels, rng):
+    """An Arrow array of one kind, some of its values missing."""
+    text = np.array([f"v{k}" for k in range(200)])
+    made = {
+        "few": lambda: pa.array(rng.integers(0, 4, n_rows) / 2),
+        "many": lambda: pa.array(rng.normal(size=n_rows)),
+        "heavy": lambda: pa.array(np.where(rng.random(n_rows) < 0.9, 0.0, rng.random(n_rows))),
+        "whole": lambda: pa.array(rng.integers(-50, 50, n_rows)),
+        "id": lambda: pa.array(2**60 + rng.permutation(n_rows)),
+        "text": lambda: pa.array(text[rng.integers(0, 3, n_rows) ** 3]),
+        "name": lambda: pa.array([f"n{k}" for k in rng.permutation(n_rows)]),
+        "bool": lambda: pa.array(rng.random(n_rows) < 0.3),
+        "empty": lambda: pa.array([None] * n_rows, pa.string()),
+        "label": lambda: pa.array(text[labels]),
+        "date": lambda: pa.array(rng.integers(0, 9, n_rows), pa.int32()).cast(pa.date32()),
+    }
+    array = made[kind]()
+    if kind in ("id", "label", "date") or rng.random() < 0.5:
+        return array
+    mask = rng.random(n_rows) < 0.2
+    return pa.array(array.to_pylist(), array.type, mask=mask)
+
+
+@st.composite
+def tables(draw):
+    n_rows = draw(st.integers(1, 200))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=6))
+    labels, environments = rng.integers(0, 2, n_rows), rng.integers(0, 3, n_rows)
+    arrays = [make_column(kind, n_rows, labels, rng) for kind in kinds]
+    arrays.append(pa.array(environments))
+    cuts = np.sort(rng.integers(0, n_rows + 1, draw(st.integers(0, 4)))).tolist()
+    pieces = list(zip([0, *cuts], [*cuts, n_rows], strict=True))
+    return arrays, labels, environments, pieces, kinds, rng
+
+
+def read(arrays):
+    return [read_arrow(each, f"column {j}") for j, each in enumerate(arrays)]
+
+
+def survey_in_pieces(arrays, labels, environments, pieces, max_thresholds):
+    return [
+        survey_piece(
+            read([each.slice(a, b - a) for each in arrays]),
+            b - a,
+            Groups(labels[a:b], ("no", "yes")),
+            Groups(environments[a:b], (0, 1, 2)),
+            max_thresholds=max_thresholds,
+        )
+        for a, b in pieces
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.sampled_from([1, 3, 50, 255]))
+def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds):
+    arrays, labels, environments, pieces, kinds, rng = table
+    n_rows, columns = len(labels), read(arrays)
+    found = survey_in_pieces(arrays, labels, environments, pieces, max_thresholds)
+    survey = reduce(merge_surveys, [found[i] for i in rng.permutation(len(found))])
+    assert survey == survey_in_pieces(*table[:3], [(0, n_rows)], max_thresholds)[0]
+
+    if survey.is_exact:
+        in_memory = code_array(np.column_stack([each.values for each in columns]))
+    else:
+        in_memory = code_mixed(columns, n_rows, None, max_thresholds, None)
+    whole = np.array([pa.types.is_integer(each.type) for each in arrays])
+    if n_rows < IDENTIFIER_ROWS and not survey.is_exact and "id" in kinds:
+        with pytest.raises(IcscmError, match=r"2\*\*53"):  # in small tables nothing is left out
+            describe_survey(survey)
+        return
+    described = describe_survey(survey)
+    large = {j: why for j, why in described.left_out.items() if isinstance(columns[j], Numbers)}
+    in_memory = in_memory.leave_out(large)
+    left_out = find_suspicious(survey, described)
+    assert left_out == find_suspicious_in_memory(in_memory, labels, environments, whole)
+    described, in_memory = described.leave_out(left_out), in_memory.leave_out(left_out)
+    assert described.levels == in_memory.levels
+    assert described.list_types() == in_memory.list_types()
+
+    hashes = np.concatenate(
+        [hash_piece(read([each.slice(a, b - a) for each in arrays]), b - a, 2) for a, b in pieces]
+    )
+    if "id" in kinds and len({each.is_exact for each in found if each.n_rows}) > 1:
+        return  # large whole numbers, exact in some pieces only: the sample is another one
+    in_one_go = hash_rows(in_memory.values, in_memory.find_numbers(), 1)
+    np.testing.assert_array_equal(hashes, in_one_go)
+    rows = choose_sample(hashes) if n_rows > SAMPLE else np.arange(n_rows)
+    sample = {
+        j: read_numbers(columns[j], survey.is_exact)[rows] for j in find_sampled(survey, described)
+    }
+    binned = plan_from_survey(survey, described, sample)
+    source = make_memory_source(
+        in_memory, labels, environments, environment_labels=(0, 1, 2), max_thresholds=max_thresholds
+    )
+    expected = source.candidates
+    np.testing.assert_array_equal(binned.offsets, expected.offsets)
+    np.testing.assert_array_equal(binned.edges, expected.edges)
+    np.testing.assert_array_equal(binned.has_missing, expected.has_missing)
+    assert binned.sampled == expected.sampled
+    assert binned.levels == expected.levels
+
+    features = [j for j in range(len(arrays)) if j not in left_out]
+    coder = PieceCoder(binned, features)
+    codes = [coder.code(read([each.slice(a, b - a) for each in arrays])) for a, b in pieces]
+    np.testing.assert_array_equal(np.hstack(codes), code_piece(columns, binned, features))
+    for k, j in enumerate(features):
+        in_order = np.empty(n_rows, dtype=np.int64)
+        in_order[:] = source._find_codes(j)[source._position]
+        np.testing.assert_array_equal(np.hstack(codes)[k], in_order)
+
+
+def survey_one(column, n_rows, max_thresholds=50):
+    groups = Groups(np.zeros(n_rows, dtype=np.int64), ("no",))
+    return survey_piece([column], n_rows, groups, None, max_thresholds=max_thresholds)
+
+
+def test_a_column_must_be_of_one_kind_in_all_pieces():
+    text = survey_one(Levels(np.zeros(2, np.int32), ("a",)), 2)
+    truth = survey_one(Levels(np.zeros(2, np.int32), (True,)), 2)
+    whole = survey_one(Numbers(np.arange(2)), 2)
+    number = survey_one(Numbers(np.arange(2.0)), 2)
+    date = survey_one(Dates("date"), 2)
+    kinds = [text, truth, whole, number, date]
+    for a in kinds:
+        for b in kinds:
+            if a is not b:
+                with pytest.raises(IcscmError, match=r"column 'age' holds .* in one piece"):
+                    merge_surveys(a, b, ["age"])
+
+
+def test_a_piece_without_rows_has_no_say():
+    nothing = survey_one(Levels(np.zeros(0, np.int32), ()), 0)
+    number = survey_one(Numbers(np.arange(2.0)), 2)
+    assert merge_surveys(nothing, number) == number == merge_surveys(number, nothing)
+
+
+def test_infinity_is_named():
+    with pytest.raises(IcscmError, match="infinity in column 0"):
+        survey_one(Numbers(np.array([1.0, -np.inf])), 2)
+
+
+def test_identifiers_are_told_from_some_values():
+    """Numbers that repeat twenty times are no identifier, though a sample of rows says so."""
+    n_rows = 200_000
+    once, often = np.arange(n_rows) * 3, np.arange(n_rows) % 10_000
+    for values, expected in ((once, {0: "identifier"}), (often, {})):
+        pieces = [survey_one(Numbers(part), len(part)) for part in np.split(values, 5)]
+        survey = reduce(merge_surveys, pieces)
+        assert survey == reduce(merge_surveys, pieces[::-1])
+        found = find_suspicious(survey, describe_survey(survey))
+        assert found.keys() == expected.keys()
+
+
+def test_levels_too_many_to_keep(monkeypatch):
+    monkeypatch.setattr(survey_module, "MAX_SURVEYED_LEVELS", 100)
+    codes = np.arange(1000, dtype=np.int32)
+    for n_levels in (1000, 500):
+        pieces = []
+        for part in np.split(codes % n_levels, 4):
+            present, own = np.unique(part, return_inverse=True)
+            levels = tuple(f"{k:04}" for k in present)
+            pieces.append(survey_one(Levels(own.astype(np.int32), levels), len(part)))
+        survey = reduce(merge_surveys, pieces)
+        assert survey == reduce(merge_surveys, pieces[::-1])
+        table = describe_survey(survey)
+        found = find_suspicious(survey, table)
+        assert len(found) == (n_levels == 1000)
+        if not found:
+            with pytest.raises(IcscmError, match="more than 100 levels"):
+                plan_from_survey(survey, table, {})
