@@ -25,8 +25,9 @@ from icscm.exceptions import IcscmError
 from icscm.files import TextFormat, find_numbers
 from icscm.models import RuleSet
 from icscm.rules import (
+    AnyRule,
     CategoryRule,
-    MissingRule,
+    PresenceRule,
     Rule,
     ThresholdRule,
     escape_controls,
@@ -183,7 +184,7 @@ def _make_leaves(saved: SavedModel) -> list[Leaf]:
 
 
 def _make_branch(rule: Rule, model: RuleSet, features: Sequence[Feature], leaf: Leaf) -> Branch:
-    if not isinstance(rule, ThresholdRule | CategoryRule | MissingRule):
+    if not isinstance(rule, AnyRule):
         raise IcscmError(f"a rule of type {type(rule).__name__} cannot be exported")
     operator, value, is_true_of_missing = _read_rule(rule)
     return Branch(
@@ -197,10 +198,10 @@ def _make_branch(rule: Rule, model: RuleSet, features: Sequence[Feature], leaf: 
     )
 
 
-def _read_rule(
-    rule: ThresholdRule | CategoryRule | MissingRule,
-) -> tuple[str, float | tuple[Level, ...] | None, bool]:
+def _read_rule(rule: AnyRule) -> tuple[str, float | tuple[Level, ...] | None, bool]:
     """A rule's operator, value and truth for a missing value."""
+    if isinstance(rule, PresenceRule):
+        return ">" if rule.present else "<=", 0, False
     if isinstance(rule, ThresholdRule):
         return ">" if rule.above else "<=", rule.threshold, bool(rule.missing)
     if isinstance(rule, CategoryRule):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 
 from icscm.engine.bitfile import BitFile, open_bits
-from icscm.engine.packed import PackedSource, make_packed_source
-from icscm.engine.packing import pack_matrix, pack_table
+from icscm.engine.packed import PackedSource, make_packed_source, unpack
+from icscm.engine.packing import pack_matrix, pack_table, read_lines
 from icscm.environments import encode_environments
 from icscm.estimators import ALL_SAMPLES, Learner, check_learner
 from icscm.exceptions import IcscmError
@@ -19,7 +21,9 @@ from icscm.table import list_names, open_frame
 from icscm.text import shorten_list
 from icscm.validation import check_labels, check_parameters, whole_or_nothing
 
-__all__ = ["fit_packed", "open_bits", "pack_matrix", "pack_table"]
+__all__ = ["fit_packed", "open_bits", "pack_matrix", "pack_table", "read_genomes"]
+
+BoolArray = NDArray[np.bool_]
 
 
 def fit_packed(
@@ -54,8 +58,9 @@ def _fit(
 ) -> None:
     check_parameters(learner, learner._allowed)
     source = _make_source(learner, store, labels, target, environment, sample_column)
-    if hasattr(learner, "feature_names_in_"):
-        del learner.feature_names_in_  # of an earlier fit; millions of names stay in the store
+    for name in ("feature_names_in_", "feature_types_"):
+        if hasattr(learner, name):
+            delattr(learner, name)  # of an earlier fit; millions of names stay in the store
     learner.n_features_in_ = store.n_features
     learner.left_out_ = {}
     learner._learn_from(source, has_environments=environment is not None)
@@ -113,3 +118,30 @@ def _place(values: NDArray[np.int64], rows: NDArray[np.int64], n: int) -> NDArra
     placed = np.full(n, -1, dtype=np.int64)
     placed[rows] = values
     return placed
+
+
+def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
+    """Some genes of a presence/absence table or of a packed store, a row for each genome.
+
+    The first column, `genome`, holds the genomes' names.
+    """
+    path = Path(path)
+    is_packed = path.suffix.lower() == ".bits"
+    genomes, found = (_read_bits if is_packed else read_lines)(path, genes)
+    absent = [repr(gene) for gene in genes if gene not in found]
+    if absent:
+        raise IcscmError(f"{path} has no {shorten_list(absent)}, which the model needs")
+    columns = {"genome": pyarrow.array(genomes)}
+    return pyarrow.table(columns | {gene: pyarrow.array(found[gene]) for gene in genes})
+
+
+def _read_bits(path: Path, genes: Sequence[str]) -> tuple[list[str], dict[str, BoolArray]]:
+    store = open_bits(path)
+    if store.names is None:
+        raise IcscmError(f"{path} holds no names of features, by which the model goes")
+    numbers = {gene: store.names.find(gene) for gene in genes}
+    return list(store.samples), {
+        gene: unpack(store.words[store.copies.numbers[number]], len(store.samples))
+        for gene, number in numbers.items()
+        if number is not None
+    }

@@ -10,10 +10,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from icscm import __version__
 from icscm.exceptions import IcscmError
 from icscm.models import MODEL_KINDS, RuleSet, make_model
-from icscm.rules import escape_controls
+from icscm.rules import PresenceRule, escape_controls
 from icscm.table import Level, is_frame, list_names, sort_key
 from icscm.writing import check_free, write_text
 
@@ -65,6 +65,7 @@ FEATURE_TYPES: Final = (NUMBER, CATEGORY, LEFT_OUT)
 # Which types of features each kind of rule can be about.
 _RULE_FEATURES: Final = {
     "threshold": (NUMBER,),
+    "presence": (NUMBER,),
     "category": (CATEGORY,),
     "missing": (NUMBER, CATEGORY),
 }
@@ -264,10 +265,14 @@ def make_saved_model(learner: Learner) -> SavedModel:
 
     check_learner(learner)
     check_is_fitted(learner, "model_")
-    features = _list_features(learner)
+    model = make_model(_make_plain(learner.model_.to_dict()))
+    if hasattr(learner, "feature_types_"):
+        features = _list_features(learner)
+    else:  # a packed store of millions of columns: those of the rules are enough
+        model, features = _keep_used(model)
     alpha = getattr(learner, "alpha_", None)
     return SavedModel(
-        model=make_model(_make_plain(learner.model_.to_dict())),
+        model=model,
         classes=_list_classes(learner),
         features=features,
         environments=_list_environments(learner),
@@ -285,13 +290,20 @@ def compute_fingerprint(features: Sequence[Feature]) -> str:
 
 
 def _list_features(learner: Learner) -> tuple[Feature, ...]:
-    n_features = learner.n_features_in_
-    names = getattr(learner, "feature_names_in_", [None] * n_features)
-    types = getattr(learner, "feature_types_", [NUMBER] * n_features)
+    names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
     return tuple(
         Feature(None if name is None else str(name), str(kind))
-        for name, kind in zip(names, types, strict=True)
+        for name, kind in zip(names, learner.feature_types_, strict=True)
     )
+
+
+def _keep_used(model: RuleSet) -> tuple[RuleSet, tuple[Feature, ...]]:
+    """The model with its rules' columns numbered anew, and these columns."""
+    rules = cast(Sequence[PresenceRule], model.rules)
+    columns = sorted({rule.column: rule.name for rule in rules}.items())
+    places = {column: place for place, (column, _) in enumerate(columns)}
+    renumbered = tuple(replace(rule, column=places[rule.column]) for rule in rules)
+    return replace(model, rules=renumbered), tuple(Feature(name, NUMBER) for _, name in columns)
 
 
 def _list_classes(learner: Learner) -> tuple[Label, Label]:
@@ -727,6 +739,7 @@ def _read_levels(value: Any, where: str) -> list[Level]:
 
 _RULE_CHECKS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
     "threshold": {"threshold": _read_number, "above": _read_boolean, "missing": _read_missing},
+    "presence": {"present": _read_boolean},
     "category": {
         "levels": _read_levels,
         "equal": _read_boolean,

@@ -132,13 +132,19 @@ def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[
     """
     known = set(names)
     wanted = [
-        name
-        for text in texts
-        for name in ([text] if text in known else [part.strip() for part in text.split(",")])
-        if name
+        name for text in texts for name in ([text] if text in known else split_commas([text]))
     ]
     check_columns(wanted, names, where)
     return list(dict.fromkeys(wanted))
+
+
+def split_commas(texts: Sequence[str]) -> list[str]:
+    """Names with commas between them.
+
+    >>> split_commas(["a, b", "c"])
+    ['a', 'b', 'c']
+    """
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
 
 def _choose_features(

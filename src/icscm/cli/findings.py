@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from icscm.cli.console import print_all, print_heading, print_note
 from icscm.cli.words import translate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from icscm.cli.scale import Elsewhere
     from icscm.estimators import Learner
     from icscm.trace import Trace
     from icscm.workflow import PChoice, Samples
@@ -22,7 +25,11 @@ _WORTH_A_TRY = 1e-4
 
 
 def print_fit(
-    console: Console, learner: Learner, samples: Samples, name: str, choice: PChoice | None
+    console: Console,
+    learner: Learner,
+    samples: Samples | Elsewhere,
+    name: str,
+    choice: PChoice | None,
 ) -> None:
     """The rule, how it was found, and how it fares in each environment."""
     from icscm.report.terminal import (
@@ -57,12 +64,12 @@ def print_fit(
     console.print()
 
 
-def _list_facts(learner: Learner, samples: Samples, name: str) -> list[tuple[str, str]]:
+def _list_facts(learner: Learner, samples: Samples | Elsewhere, name: str) -> list[tuple[str, str]]:
     from icscm.report.terminal import count
 
-    n_positive = int((samples.y == learner.classes_[1]).sum())
-    n_rows = samples.X.num_rows
-    n_used = samples.X.num_columns - len(learner.left_out_)
+    negatives, positives = np.sum(np.array(learner.model_.leaves), axis=(0, 2)).tolist()
+    n_positive, n_rows = positives, negatives + positives
+    n_used = learner.n_features_in_ - len(learner.left_out_)
     facts = [
         ("Data", f"{name}: {count(n_rows, 'row')}, {count(n_used, 'column')} to learn from"),
         ("Positive", f"{samples.positive_text}, in {n_positive / n_rows:.1%} of the rows"),

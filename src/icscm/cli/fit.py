@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
+from icscm.cli.scale import MEMORY, Elsewhere, choose_route, learn_elsewhere, scale_options
 from icscm.cli.words import translate
 from icscm.exceptions import (
     IcscmError,
@@ -36,12 +39,13 @@ from icscm.exceptions import (
     TooLittleDataWarning,
 )
 from icscm.files import describe_path, find_format, name_data
+from icscm.workflow import Samples, fit_source, split_commas
 
 if TYPE_CHECKING:
     from icscm.engine.memory import MemorySource
     from icscm.estimators import Learner
     from icscm.report.render import Report
-    from icscm.workflow import PChoice, Samples
+    from icscm.workflow import PChoice
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
@@ -231,6 +235,7 @@ output_options = apply(
 @column_options(needs_environment=False)
 @output_options
 @model_options
+@scale_options
 @reading_options
 @quiet_option
 @click.pass_context
@@ -242,7 +247,9 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     are printed; --out keeps the model, --report a page to read and to hand on.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
-    - for CSV from standard input.
+    - for CSV from standard input. A folder of Parquet or CSV files, or a file too large for memory,
+    is read in passes (--max-memory) or on a Dask cluster (--dask, --workers); a .bits file comes
+    from icscm pack and needs --labels.
 
     \b
     Examples:
@@ -253,12 +260,9 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     """
     _check_options(ctx, data, options)
     progress, console = Progress(quiet=quiet), make_console()
-    with progress.stage(f"Reading {describe_path(data)}"):
-        samples = take_apart(read_data(data, options), data, options)
-    learner = make_learner(samples, options)
-    choice = _choose_p(learner, samples, options, progress)
-    with progress.stage(f"Learning from {samples.X.num_rows:,} rows"):
-        source = _fit_quietly(learner, samples)
+    route = choose_route(data, options)
+    fitted = _fit_in_memory if route == MEMORY else _fit_elsewhere
+    learner, samples, source, choice = fitted(route, data, options, progress)
     try:  # first to files: what a terminal cannot show must not lose them
         written = _write(learner, samples, source, data, options, progress)
     finally:
@@ -267,6 +271,37 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
         print_written(console, path)
     if not written:
         print_note(console, "Nothing was written; --out keeps the model, --report the evidence.")
+
+
+# A fitted learner, what is known of its data, the counts if they are still there, and p's choice.
+Fitted = tuple["Learner", "Samples | Elsewhere", "MemorySource | None", "PChoice | None"]
+
+
+def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
+    with progress.stage(f"Reading {describe_path(data)}"):
+        samples = take_apart(read_data(data, options), data, options)
+    learner = make_learner(samples, options)
+    choice = _choose_p(learner, samples, options, progress)
+    with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), _said_below():
+        source = fit_source(learner, samples)
+    return learner, samples, source, choice
+
+
+def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
+    learner = make_learner(None, options)
+    learner.keep_columns = split_commas((*options["only"], *options["keep"])) or None
+    with _said_below():
+        samples = learn_elsewhere(learner, route, data, options, progress)
+    return learner, samples, None, None
+
+
+@contextmanager
+def _said_below() -> Iterator[None]:
+    """Without the warnings that are said in other words when the rule is printed."""
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> None:
@@ -362,20 +397,10 @@ def _choose_p(
     return choice
 
 
-def _fit_quietly(learner: Learner, samples: Samples) -> MemorySource:
-    """Fit without the warnings that are said in other words below; what was counted."""
-    from icscm.workflow import fit_source
-
-    with warnings.catch_warnings():
-        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
-            warnings.simplefilter("ignore", category)
-        return fit_source(learner, samples)
-
-
 def _write(
     learner: Learner,
-    samples: Samples,
-    source: MemorySource,
+    samples: Samples | Elsewhere,
+    source: MemorySource | None,
     data: Path,
     options: dict[str, Any],
     progress: Progress,
@@ -398,21 +423,24 @@ def _write(
     return [each for each in (out, path) if each is not None]
 
 
-def _describe_table(samples: Samples, data: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _describe_table(
+    samples: Samples | Elsewhere, data: Path, options: dict[str, Any]
+) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
+    is_file = isinstance(samples, Samples)
     return {
         "target": samples.target,
         "positive": [str(value) for value in samples.positive],
         "environment": samples.environment,
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
-        "format": find_format(data, options["member"]),
+        "format": find_format(data, options["member"]) if is_file else "parquet",
         "decimal": options["decimal"] or ".",
     }
 
 
 def make_fit_report(
-    learner: Learner, samples: Samples, name: str, source: MemorySource | None
+    learner: Learner, samples: Samples | Elsewhere, name: str, source: MemorySource | None
 ) -> Report:
     """The report on a fitted learner, with the models along alpha if there is a source for them."""
     from icscm.estimators import ICSCMClassifier

@@ -40,6 +40,10 @@ def _load(path: Path) -> SavedModel:
     return load(path)
 
 
+# Presence/absence tables: features in rows, genomes in columns.
+GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
+
+
 @main.command()
 @click.argument("model", type=FILE)
 @click.option("--all", "show_all", is_flag=True, help="Every environment of every leaf.")
@@ -155,7 +159,8 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     Writes one line for each row of DATA, in the same order: the probability of the positive
     class, the class that the rule predicts, and the rule that decided. Columns are found by
     name, in any order; only those in the model's rules are needed, and no environment is. Text
-    that meant missing for fit (--na) does so here.
+    that meant missing for fit (--na) does so here. DATA may also be a presence/absence table
+    (.Rtab, genes in rows) or what icscm pack made of it; then each line names its genome.
 
     \b
     Example:
@@ -188,6 +193,10 @@ def _read_rows(
     from icscm.workflow import split_names
 
     where = describe_path(data)
+    if data.name.lower().endswith(GENOME_ENDINGS):
+        from icscm.packed import read_genomes
+
+        return read_genomes(data, _list_used(saved)), ["genome"]
     table = read_data(data, _read_alike(saved, options), types=find_types(saved))
     check_columns(_list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)

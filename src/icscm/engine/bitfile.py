@@ -227,6 +227,18 @@ class FeatureNames(Sequence[str]):
         start = self._ends[feature - 1] if feature else 0
         return self._names[start : self._ends[feature]].tobytes().decode()
 
+    def find(self, name: str) -> int | None:
+        """The number of a name; None if it is not there."""
+        wanted = name.encode()
+        joined = self._names.tobytes()
+        at = joined.find(wanted)
+        while at >= 0:
+            number = int(np.searchsorted(self._ends, at + len(wanted), side="left"))
+            if number < len(self) and self[number] == name:
+                return number
+            at = joined.find(wanted, at + 1)
+        return None
+
 
 class BitFile:
     """A packed store, mapped into memory; open it with `open_bits`."""

@@ -159,6 +159,25 @@ def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
+def read_lines(path: Path, names: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+    """The genomes of a table, and which of them have each of some features."""
+    wanted = {name.encode(): name for name in names}
+    found: dict[str, Array] = {}
+    with _clear_errors(path), _open_table(path) as (file, _):
+        samples = _read_header(path, file)
+        for line in file:
+            name, _, values = line.rstrip(b"\r\n").partition(b"\t")
+            if name in wanted:
+                cells = values.split(b"\t")
+                if len(cells) != len(samples) or not {*cells} <= {b"0", b"1"}:
+                    raise IcscmError(
+                        f"{path}: the line of {wanted[name]!r} does not hold 0 or 1 for each of "
+                        f"the {len(samples):,} genomes"
+                    )
+                found[wanted[name]] = np.array(cells) == b"1"
+    return samples, found
+
+
 class _Reader:
     """Parses pieces of text and hands them to a writer; `n_lines` were not empty."""
 

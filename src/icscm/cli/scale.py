@@ -1,0 +1,219 @@
+"""Where `icscm fit` learns when the data are no table in memory: files in passes, Dask, bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icscm.cli.console import Progress, make_console, print_written
+from icscm.cli.group import main
+from icscm.cli.options import FILE, apply, check_outputs, force_option, quiet_option, read_data
+from icscm.exceptions import IcscmError
+from icscm.rules import format_level
+
+if TYPE_CHECKING:
+    from icscm.estimators import Learner
+
+BITS = ".bits"
+MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
+
+# A table takes a few times its file's size while it is read and binned.
+_ROOM = 4
+
+# What needs all rows at once, and the value that means it was not asked for.
+_MEMORY_ONLY = {
+    "cv": None,
+    "drop_missing": False,
+    "na": (),
+    "no_default_na": False,
+    "decimal": None,
+    "delimiter": None,
+    "member": None,
+}
+
+scale_options = apply(
+    click.option(
+        "--max-memory",
+        default="2GiB",
+        metavar="SIZE",
+        show_default=True,
+        help="A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
+    ),
+    click.option("--dask", metavar="ADDRESS", help="Learn on the Dask cluster at tcp://HOST:PORT."),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="NUMBER",
+        help="Learn on a Dask cluster of this machine, with so many processes.",
+    ),
+    click.option(
+        "--labels",
+        type=FILE,
+        metavar="FILE",
+        help="For DATA made by icscm pack: the table of target and environment, a row a genome.",
+    ),
+    click.option(
+        "--sample-column",
+        metavar="COLUMN",
+        help="Of --labels: the genomes' names.  [default: its first column]",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What can be said of data that were never a table in memory."""
+
+    target: str
+    environment: str | None
+    label: Any
+    positive: tuple[Any, ...] = ()
+    n_dropped: int = 0
+    class_names: tuple[str, str] | None = None
+
+    @property
+    def positive_text(self) -> str:
+        """What the positive class is."""
+        return f"{self.target} is {format_level(self.label)}"
+
+
+def choose_route(data: Path, options: dict[str, Any]) -> str:
+    """Where to learn, by what the data and the options are; raise for what does not go together."""
+    route = _find_route(data, options)
+    if (options["labels"] is None) == (route == PACKED):
+        raise IcscmError(
+            f"{data} needs --labels, the table of target and environment"
+            if route == PACKED
+            else f"--labels is for data made by icscm pack; {data} has its own target"
+        )
+    for name, unasked in _MEMORY_ONLY.items():
+        is_asked = options[name] not in (unasked, [], ())
+        if route in (PASSES, DASK) and is_asked:
+            raise IcscmError(
+                f"--{name.replace('_', '-')} needs the table in memory, and {data} is learned from "
+                f"{'in passes' if route == PASSES else 'on Dask'}; prepare the files, or raise "
+                "--max-memory"
+            )
+    if route in (DASK, PACKED) and (options["only"] or options["drop"] or options["keep"]):
+        raise IcscmError("--only, --drop and --keep are for tables; leave the columns out before")
+    return route
+
+
+def _find_route(data: Path, options: dict[str, Any]) -> str:
+    from icscm.dataset import parse_size
+
+    if data.suffix.lower() == BITS:
+        return PACKED
+    if options["dask"] is not None or options["workers"] is not None:
+        return DASK
+    if data.is_dir():
+        return PASSES
+    is_streamed = data.suffix.lower() in (".parquet", ".pq", ".csv", ".tsv")
+    is_large = data.is_file() and data.stat().st_size * _ROOM > parse_size(options["max_memory"])
+    return PASSES if is_streamed and is_large else MEMORY
+
+
+def learn_elsewhere(
+    learner: Learner, route: str, data: Path, options: dict[str, Any], progress: Progress
+) -> Elsewhere:
+    """Fit the learner where the data are."""
+    if len(options["positive"]) > 1:
+        raise IcscmError("several --positive values need the table in memory; name one")
+    learners = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
+    with progress.stage(f"Learning from {data}"):
+        learners[route](learner, data, options)
+    return Elsewhere(options["target"], options["environment"], learner.classes_.tolist()[1])
+
+
+def _learn_in_passes(learner: Learner, data: Path, options: dict[str, Any]) -> None:
+    learner.fit_dataset(
+        data,
+        options["target"],
+        options["environment"],
+        columns=_choose_columns(data, options),
+        positive=next(iter(options["positive"]), None),
+        max_memory=options["max_memory"],
+    )
+
+
+def _choose_columns(data: Path, options: dict[str, Any]) -> list[str] | None:
+    """The features that --only and --drop leave; None for all."""
+    from icscm.streams import open_table
+    from icscm.workflow import split_names
+
+    if not options["only"] and not options["drop"]:
+        return None
+    names = open_table(data).schema.names
+    only = split_names(options["only"], names, str(data))
+    away = {
+        options["target"],
+        options["environment"],
+        *split_names(options["drop"], names, str(data)),
+    }
+    return [name for name in only or names if name not in away]
+
+
+def _learn_on_dask(learner: Learner, data: Path, options: dict[str, Any]) -> None:
+    from icscm.cluster import fit_on_dask, open_client
+
+    if options["positive"]:
+        raise IcscmError("--positive needs the table in memory; make a target of two values")
+    with open_client(options["dask"], options["workers"]) as client:
+        fit_on_dask(
+            learner,
+            data,
+            target=options["target"],
+            environments=options["environment"],
+            client=client,
+        )
+
+
+def _learn_packed(learner: Learner, data: Path, options: dict[str, Any]) -> None:
+    from icscm.packed import fit_packed
+
+    fit_packed(
+        learner,
+        data,
+        read_data(options["labels"], options),
+        target=options["target"],
+        environment=options["environment"],
+        sample_column=options["sample_column"],
+    )
+
+
+@main.command()
+@click.argument("table", type=FILE)
+@click.option(
+    "--out",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="Write the store here; it ends in .bits.",
+)
+@force_option
+@quiet_option
+def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
+    """Pack a presence/absence table into bits.
+
+    TABLE is tab-separated (.Rtab, .tsv, also .gz): genomes in columns, named in the first line;
+    genes, k-mers or unitigs in rows, each a name and then 0 or 1 for every genome. It is read
+    once, in pieces, whatever its size; the store takes a bit a cell, and rows that are the same
+    in all genomes share one.
+
+    \b
+    Example:
+      icscm pack kmers.tsv --out kmers.bits
+      icscm fit kmers.bits --labels phenotypes.tsv --target resistant \\
+          --environment country --out model.json
+    """
+    from icscm.engine.packing import pack_table
+
+    if out.suffix.lower() != BITS:
+        raise IcscmError(f"{out} must end in {BITS}, by which icscm fit knows it")
+    check_outputs([out], force=force, inputs=[table])
+    with Progress(quiet=quiet).stage(f"Packing {table}"):
+        pack_table(table, out, force=force)
+    print_written(make_console(), out)
