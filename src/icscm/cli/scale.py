@@ -42,18 +42,23 @@ scale_options = apply(
         show_default=True,
         help="A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
     ),
-    click.option("--dask", metavar="ADDRESS", help="Learn on the Dask cluster at tcp://HOST:PORT."),
+    click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
+    ),
     click.option(
         "--workers",
         type=click.IntRange(1),
         metavar="NUMBER",
-        help="Learn on a Dask cluster of this machine, with so many processes.",
+        help="Learn on a Dask cluster of so many processes here.  [default: in this process]",
     ),
     click.option(
         "--labels",
         type=FILE,
         metavar="FILE",
-        help="For DATA made by icscm pack: the table of target and environment, a row a genome.",
+        help="For DATA made by icscm pack: the table of target and environment, a row a genome.  "
+        "[default: DATA has them]",
     ),
     click.option(
         "--sample-column",
