@@ -33,6 +33,8 @@ from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.testing import LiteralSource, check_count_source
 
 pytestmark = [
+    # threads of the cluster draw random numbers while a table is drawn
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
     pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning"),
     pytest.mark.filterwarnings("ignore::icscm.exceptions.SparseEnvironmentWarning"),
 ]

@@ -219,6 +219,7 @@ def test_cumulative_evidence_never_takes_what_was_refused_before():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_cumulative_evidence_helps_where_the_paper_says_it_should():
     """At a small alpha the greedy search collects what it refused at first; with memory not."""
     n_found = {"step": 0, "cumulative": 0}
