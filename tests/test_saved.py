@@ -370,7 +370,7 @@ BAD_DOCUMENTS = {
     "rule_number": (change(*RULE, to=3), "model.rules[0] must be an object, got 3"),
     "rule_kind": (
         change(*RULE, "kind", to="eval"),
-        "model.rules[0].kind must be one of 'threshold', 'presence', 'category', 'missing', got \"eval\"",
+        "model.rules[0].kind must be one of 'threshold', 'presence', 'category', 'missing', got",
     ),
     "rule_no_kind": (drop(*RULE, "kind"), "model.rules[0] lacks the key 'kind'"),
     "rule_extra": (change(*RULE, "x", to=1), "model.rules[0] has a key that this version does"),
