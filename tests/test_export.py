@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from icscm import SCMClassifier
 from icscm.cli.models import find_types
 from icscm.exceptions import IcscmError
-from icscm.export import export_model, format_sql_number, quote_python
+from icscm.export import export_model
+from icscm.export.python import quote_python
+from icscm.export.sql import format_sql_number
 from icscm.files import read_table
 from icscm.models import Conjunction, Disjunction
 from icscm.rules import CategoryRule, MissingRule, ThresholdRule

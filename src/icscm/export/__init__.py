@@ -1,0 +1,52 @@
+"""A saved model in other languages: SQL, Python, JSON for any other, and words.
+
+All are written from one list of branches. A sample goes through their conditions in order, and the
+first that is true decides:
+
+    condition 1 true?  -> leaf 0
+    condition 2 true?  -> leaf 1
+    ...
+    none               -> the last leaf
+
+In a disjunction the conditions are the rules. In a conjunction they are the rules' opposites. Names
+and levels come from users: each language has one function here that quotes text, and nothing else
+lets text through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icscm.exceptions import IcscmError
+from icscm.export.documents import make_json
+from icscm.export.python import make_python
+from icscm.export.sql import make_sql
+from icscm.export.words import make_text
+from icscm.saved import SavedModel
+
+
+def export_model(
+    saved: SavedModel, to: str, *, table: str = "data", schema: str | None = None
+) -> str:
+    """The model as `"sql"`, `"python"`, `"json"` or `"text"`; all predict what it predicts.
+
+    sql : one SELECT on `table`, in `schema` if that is named, for SQLite and DuckDB.
+    python : a module with `predict(row)` that needs the standard library only.
+    json : the conditions in order, for a program in any language.
+    text : the rule and a table of its leaves, for an e-mail or a paper.
+    """
+    if to == "sql":
+        return make_sql(saved, table, schema)
+    if to not in _WRITERS:
+        raise IcscmError(
+            f"a model is exported to 'sql', {', '.join(map(repr, _WRITERS))}; not {to!r}"
+        )
+    return _WRITERS[to](saved)
+
+
+_WRITERS: Final[dict[str, Callable[[SavedModel], str]]] = {
+    "python": make_python,
+    "json": make_json,
+    "text": make_text,
+}

@@ -1,0 +1,302 @@
+"""A model as one SELECT for SQLite and DuckDB."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from icscm.exceptions import IcscmError
+from icscm.export.branches import (
+    MAX_EXACT,
+    Absent,
+    Branch,
+    Leaf,
+    find_absent,
+    indent,
+    list_facts,
+    make_branches,
+    name_column,
+    say_refused,
+)
+from icscm.rules import (
+    escape_controls,
+    format_level,
+    format_number,
+)
+from icscm.saved import (
+    NUMBER,
+    Label,
+    SavedModel,
+    get_table_settings,
+)
+from icscm.table import Level
+
+# Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
+# get the last bit wrong, and a threshold is a value that was observed.
+MAX_SQL_DIGITS: Final = 15
+
+
+# The largest power of ten that a float64 holds exactly.
+MAX_TEN_POWER: Final = 22
+
+
+_SQL_NOTES = """\
+For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+d.*, such as d."id"): the class predicted, the probability of {positive}, and what decided.
+{missing}"""
+
+
+_SQL_NULL = """\
+Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+which DuckDB holds to be above infinity (9e999)."""
+
+
+_SQL_ABSENT = """\
+Missing is NULL and, as in the file that the model was fitted on,
+each of these texts{trimmed}:
+{texts}"""
+
+
+_SQL_POINTS = "Numbers that are held as text need decimal points here, not commas as in that file."
+
+
+_SQL_UNNAMED = (
+    "The model was fitted on columns without names; here they are called x0, x1 and so on."
+)
+
+
+def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
+    """One SELECT that gives each row's prediction, its probability and what decided.
+
+    The conditions stand there three times rather than once in a subquery: so rows keep their order,
+    and no column of the table can be taken for a helper's. Columns are written with their table
+    (d."age"), since SQLite reads a lone "age" as text where there is no such column.
+    """
+    branches, last = make_branches(saved)
+    absent = find_absent(saved)
+    conditions = [
+        _make_sql_condition(branch) if absent is None else _make_guarded_condition(branch, absent)
+        for branch in branches
+    ]
+
+    def choose(value: Callable[[Leaf], str], name: str) -> str:
+        values = [value(branch.leaf) for branch in branches]
+        return _make_case(conditions, values, value(last), name)
+
+    columns = [
+        choose(lambda leaf: _quote_label(leaf.label), "prediction"),
+        choose(_make_sql_probability, "probability"),
+        choose(lambda leaf: _quote_text(leaf.decided_by), "decided_by"),
+    ]
+    place = ".".join(_quote_name(each) for each in (schema, table) if each is not None)
+    return (
+        f"{_make_sql_comment(saved, absent)}\nSELECT\n  d.*,\n" + ",\n".join(columns) + "\n"
+        f"FROM {place} AS d;\n"
+    )
+
+
+def _make_sql_comment(saved: SavedModel, absent: Absent | None) -> str:
+    missing = _SQL_NULL if absent is None else _describe_absent(absent)
+    notes = _SQL_NOTES.format(positive=format_level(saved.classes[1]), missing=missing)
+    lines = [*list_facts(saved), *notes.split("\n"), *say_refused(saved)]
+    lines += [_SQL_POINTS] * (get_table_settings(saved).get("decimal") == ",")
+    lines += [_SQL_UNNAMED] * (saved.features[0].name is None)
+    return "\n".join(f"-- {line}".rstrip() for line in lines)
+
+
+def _describe_absent(absent: Absent) -> str:
+    """The texts once, for people: the statement repeats them where it needs them."""
+    texts = ", ".join(escape_controls(_quote_text(text)) for text in absent.texts)
+    trimmed = ", spaces around it aside" if absent.is_trimmed else ""
+    told = _SQL_ABSENT.format(trimmed=trimmed, texts=indent(textwrap.wrap(texts, 92)))
+    if absent.numbers:
+        numbers = ", ".join(map(format_number, absent.numbers))
+        told += f"\nand in columns of numbers {numbers}."
+    return told
+
+
+def _make_case(conditions: Sequence[str], values: Sequence[str], otherwise: str, name: str) -> str:
+    if not conditions:
+        return f"  {otherwise} AS {name}"
+    cases = [
+        f"    WHEN {condition}\n      THEN {value}"
+        for condition, value in zip(conditions, values, strict=True)
+    ]
+    return "\n".join(["  CASE", *cases, f"    ELSE {otherwise}", f"  END AS {name}"])
+
+
+def _make_sql_condition(branch: Branch) -> str:
+    """The condition, so that NULL and NaN come out as the rule says.
+
+    A CASE takes NULL for false, so where missing is false NULL needs no mention.
+    """
+    column = f"d.{_quote_name(name_column(branch))}"
+    number = _find_sql_number(branch, column)
+    truth = _compare_sql(branch, number or column)
+    if truth is None:  # missing or present
+        return (
+            _join_missing([], column, number) if branch.if_missing else _is_present(column, number)
+        )
+    if branch.if_missing:
+        is_nan_covered = branch.operator == ">"  # NaN is greater than any threshold
+        return _join_missing([truth], column, None if is_nan_covered else number)
+    is_nan_wrong = number is not None and branch.operator in (">", "not in")
+    return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
+
+
+def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
+    """The condition for columns of any type in which texts stand for missing values.
+
+    Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
+    a number behind a CASE, the one thing that both are bound to evaluate in order.
+    """
+    column = f"d.{_quote_name(name_column(branch))}"
+    text = f"CAST({column} AS VARCHAR)"
+    text = f"TRIM({text})" if absent.is_trimmed else text
+    if branch.type == NUMBER or branch.has_number_levels:
+        return _guard_number(branch, absent, column, text)
+    levels = branch.value if isinstance(branch.value, tuple) else ()
+    if levels and isinstance(levels[0], bool):
+        text = f"LOWER({text})"
+        levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
+    texts = [_quote_level(level) for level in levels]
+    missing = [_quote_text(each) for each in absent.texts]
+    if branch.operator == "in" and not branch.if_missing:
+        return _is_in(text, texts)
+    if branch.operator == "not in" and branch.if_missing:
+        return f"{_is_in(text, texts, 'NOT IN')} OR {column} IS NULL"
+    if branch.if_missing:
+        return f"{_is_in(text, texts + missing)} OR {column} IS NULL"
+    return _is_in(text, texts + missing, "NOT IN")
+
+
+def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
+    missing = [_quote_text(each) for each in absent.texts_of_numbers]
+    is_long = isinstance(branch.value, int) and abs(branch.value) >= MAX_EXACT
+    number = column if is_long else f"CAST({column} AS DOUBLE)"
+    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {number} END"
+    for each in absent.numbers:
+        number = f"NULLIF({number}, {format_sql_number(each)})"
+    truth = _compare_sql(branch, number)
+    if truth is None:
+        return f"{number} IS {'' if branch.if_missing else 'NOT '}NULL"
+    return f"COALESCE({truth}, 1 = 1)" if branch.if_missing else truth
+
+
+def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
+    if len(texts) == 1:
+        return f"{subject} {'=' if operator == 'IN' else '<>'} {texts[0]}"
+    return f"{subject} {operator} ({', '.join(texts)})"
+
+
+def _find_sql_number(branch: Branch, column: str) -> str | None:
+    """The column as a number that may be NaN; None where it is a category of another kind.
+
+    The cast makes booleans and text that hold numbers comparable. It is left out where it would
+    round: beside whole thresholds of more than 53 bits.
+    """
+    if branch.type != NUMBER:
+        return column if branch.has_number_levels else None
+    is_long = isinstance(branch.value, int) and abs(branch.value) >= MAX_EXACT
+    return column if is_long else f"CAST({column} AS DOUBLE)"
+
+
+def _compare_sql(branch: Branch, subject: str) -> str | None:
+    if branch.value is None:
+        return None
+    if not isinstance(branch.value, tuple):
+        return f"{subject} {branch.operator} {format_sql_number(branch.value)}"
+    levels = [_quote_level(level) for level in branch.value]
+    return _is_in(subject, levels, branch.operator.upper())
+
+
+def _join_missing(parts: list[str], column: str, number: str | None) -> str:
+    is_nan = [] if number is None else [f"{number} > 9e999"]
+    return " OR ".join([*parts, f"{column} IS NULL", *is_nan])
+
+
+def _is_present(column: str, number: str | None) -> str:
+    return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
+
+
+def _make_sql_probability(leaf: Leaf) -> str:
+    """A quotient of counts: exact, and it tells how much it rests on."""
+    if leaf.fraction is None:
+        return format_sql_number(leaf.probability)
+    above, below = leaf.fraction
+    return f"{above}e0 / {below}e0"
+
+
+def format_sql_number(value: float) -> str:
+    """A number that SQLite and DuckDB read as exactly this one.
+
+    DuckDB reads 0.1 as a decimal and 0.1e0 as a float. SQLite does not read every long number
+    exactly: those are written as quotients of numbers that it does.
+
+    >>> format_sql_number(63.0), format_sql_number(-0.5), format_sql_number(0.1 + 0.2)
+    ('63', '-0.5e0', '(1351079888211149e0 / 4503599627370496e0 /* 0.30000000000000004 */)')
+    """
+    if isinstance(value, int) or (value.is_integer() and abs(value) < MAX_EXACT):
+        return str(int(value))
+    text = repr(value)
+    if _is_read_exactly(text):
+        return text if "e" in text else f"{text}e0"
+    above, below = abs(value).as_integer_ratio()
+    product = " * ".join(f"{factor}e0" for factor in _factor(above) or [1])
+    quotient = product + "".join(f" / {factor}e0" for factor in _factor(below))
+    return f"({'-' if value < 0 else ''}{quotient} /* {text} */)"
+
+
+def _is_read_exactly(text: str) -> bool:
+    """Whether a number is a quotient of two that floats hold: one rounding is then all it takes."""
+    _, digits, exponent = Decimal(text).as_tuple()
+    return len(digits) <= MAX_SQL_DIGITS and -MAX_TEN_POWER <= int(exponent) <= 0
+
+
+def _factor(number: int) -> list[int]:
+    """An odd number and powers of two, all below 2**53, that multiply to this one.
+
+    Taken in order, no product or quotient of them is rounded.
+
+
+    >>> _factor(3 * 2**60) == [3, 2**52, 2**8], _factor(1)
+    (True, [])
+    """
+    n_twos = (number & -number).bit_length() - 1
+    odd = number >> n_twos
+    whole, rest = divmod(n_twos, 52)
+    return [odd] * (odd > 1) + [2**52] * whole + [2**rest] * (rest > 0)
+
+
+def _quote_name(name: str) -> str:
+    return '"' + _check_sql_text(name).replace('"', '""') + '"'
+
+
+def _quote_text(text: str) -> str:
+    return "'" + _check_sql_text(text).replace("'", "''") + "'"
+
+
+def _check_sql_text(text: str) -> str:
+    """Raise for what no SQL statement can hold."""
+    is_broken = any("\ud800" <= each <= "\udfff" for each in text)
+    if "\0" in text or is_broken:
+        what = "surrogates" if is_broken else "NUL characters"
+        raise IcscmError(
+            f"{escape_controls(repr(text))} holds {what}, which SQL cannot; rename it, or export "
+            "to 'python' or 'json'"
+        )
+    return text
+
+
+def _quote_level(level: Level) -> str:
+    if isinstance(level, bool):  # SQLite reads TRUE as a column where there is one of that name
+        return f"CAST({int(level)} AS BOOLEAN)"
+    return _quote_text(level) if isinstance(level, str) else format_sql_number(level)
+
+
+def _quote_label(label: Label) -> str:
+    """A class as SQL returns it: of the type that it has."""
+    is_whole_float = isinstance(label, float) and label.is_integer() and abs(label) < MAX_EXACT
+    return f"{int(label)}e0" if is_whole_float else _quote_level(label)
