@@ -115,13 +115,13 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
         whole, half, tenth = found.detectable
         assert whole.difference < half.difference < tenth.difference
         assert (whole.n_rows, half.n_rows, tenth.n_rows) == (n, n // 2, n // 10)
-        differences.append(whole.difference)
+        # Yates' correction takes (1/n1 + 1/n2) / 2 off, here 2 / n
+        differences.append(whole.difference - 2 / n)
         # two environments: each is compared with the other, as the whole table is
         assert [each.detectable for each in found.environments] == pytest.approx(
             [whole.difference] * 2
         )
-    # not quite ten times: Yates' correction costs the smaller table more
-    assert differences[0] == pytest.approx(10 * differences[1], rel=0.05)
+    assert differences[0] == pytest.approx(10 * differences[1], rel=1e-3)
 
 
 def test_advice_on_too_little_and_too_much():

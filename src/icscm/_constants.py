@@ -78,6 +78,9 @@ VERDICT_POWER: Final = 0.8
 BLIND_DIFFERENCE: Final = 0.2
 
 
+# Whole numbers beyond this are not all held by float64.
+LARGEST_EXACT: Final = 2**53
+
 # --- columns that no rule should be made of ----------------------------------
 
 # A category with more levels than this share of its rows is an identifier, and so is a column of

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from icscm._constants import LARGEST_EXACT
 from icscm.columns import (
     IDENTIFIER,
     CodedTable,
@@ -40,9 +41,6 @@ from icscm.validation import HoldsTextError, RoundedError, check_table
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp] | None
-
-# Whole numbers beyond this are not all held by float64, in which mixed tables are coded.
-_LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
     for j, column in enumerate(intake.content):
         if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
             continue
-        if not (np.abs(table.values[:, j]) >= _LARGEST_EXACT).any():  # NaN is not
+        if not (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
             continue
         if not is_numbering(column.values):
             raise IcscmError(

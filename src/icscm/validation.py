@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from icscm._constants import ROW_DTYPE
+from icscm._constants import LARGEST_EXACT, ROW_DTYPE
 from icscm.exceptions import IcscmError
 from icscm.text import shorten_list
 
@@ -350,7 +350,7 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     frame = nw.from_native(X)
     integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
     positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
-    large = [j for j in positions if (np.abs(table[:, j]) >= 2**53).any()]  # NaN is not
+    large = [j for j in positions if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
     if large:
         raise RoundedError(
             f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "

@@ -16,7 +16,7 @@ from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload, register_jitable
 
-from icscm._constants import PACKED_COLUMNS, ROW_BLOCK, SHORT_SEGMENT
+from icscm._constants import LARGEST_EXACT, PACKED_COLUMNS, ROW_BLOCK, SHORT_SEGMENT
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
@@ -24,8 +24,6 @@ _LOW_HALF = np.uint64(2**32 - 1)
 _ONE = np.uint64(1)
 _WORD_SHIFT = np.uint32(6)
 _BIT_MASK = np.uint32(63)
-# Whole numbers beyond this are not all held by float64.
-_LARGEST_EXACT = 2**53
 _LOW_BITS = 0xFFFF
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
@@ -144,7 +142,7 @@ def _overload_hash_low_bits(value, salt):
 @register_jitable
 def _hash_value(value, salt):
     hashed = np.uint64(0)
-    if value > _LARGEST_EXACT or value < -_LARGEST_EXACT:
+    if value > LARGEST_EXACT or value < -LARGEST_EXACT:
         hashed = _hash_low_bits(value, salt)
         value = _clear_low_bits(value)
     # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity

@@ -36,6 +36,7 @@ from icscm._constants import (
     COPY_ROWS,
     IDENTIFIER_ROWS,
     IDENTIFIER_SHARE,
+    LARGEST_EXACT,
     MAX_NARROW_BINS,
     MAX_SURVEYED_LEVELS,
     QUANTILE_SAMPLE,
@@ -66,8 +67,6 @@ Array = NDArray[Any]
 Hashes = NDArray[np.uint64]
 Key = TypeVar("Key", bound=Hashable)
 
-# Whole numbers beyond this are not all held by float64.
-_LARGEST_EXACT = 2**53
 
 # What a column holds. Whole numbers and others are told apart by type, as identifiers are made
 # of the former only; levels by what they are.
@@ -151,7 +150,7 @@ class ColumnSurvey:
         """Whether it holds whole numbers that float64 would round."""
         if self.kind != WHOLE_NUMBERS or self.lowest is None or self.highest is None:
             return False
-        return max(-float(self.lowest), float(self.highest)) >= _LARGEST_EXACT
+        return max(-float(self.lowest), float(self.highest)) >= LARGEST_EXACT
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ def _survey_numbers(column: Numbers, most_values: int | None, name: str) -> Colu
 def _are_whole(values: Array) -> bool:
     """Whether floats are all whole numbers, as those of a table with missing values come."""
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
-        if (np.abs(values[rows]) >= _LARGEST_EXACT).any() or (
+        if (np.abs(values[rows]) >= LARGEST_EXACT).any() or (
             values[rows] != np.floor(values[rows])
         ).any():
             return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.files import TextFormat, find_numbers
 from icscm.models import RuleSet
@@ -28,10 +29,6 @@ from icscm.saved import (
     get_table_settings,
 )
 from icscm.table import Level
-
-# Whole numbers that a float64 holds exactly.
-MAX_EXACT: Final = 2**53
-
 
 OPPOSITES: Final = {
     ">": "<=",
@@ -59,7 +56,7 @@ class Leaf:
     def fraction(self) -> tuple[int, int] | None:
         """Two whole numbers whose quotient is the probability; None if floats cannot hold them."""
         above, below = self.counts[1] + 1, sum(self.counts) + 2
-        return (above, below) if below < MAX_EXACT else None
+        return (above, below) if below < LARGEST_EXACT else None
 
 
 @dataclass(frozen=True)

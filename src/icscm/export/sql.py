@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.export.branches import (
-    MAX_EXACT,
     Absent,
     Branch,
     Leaf,
@@ -174,7 +174,7 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
 
 def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
     missing = [_quote_text(each) for each in absent.texts_of_numbers]
-    is_long = isinstance(branch.value, int) and abs(branch.value) >= MAX_EXACT
+    is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
     number = column if is_long else f"CAST({column} AS DOUBLE)"
     number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {number} END"
     for each in absent.numbers:
@@ -199,7 +199,7 @@ def _find_sql_number(branch: Branch, column: str) -> str | None:
     """
     if branch.type != NUMBER:
         return column if branch.has_number_levels else None
-    is_long = isinstance(branch.value, int) and abs(branch.value) >= MAX_EXACT
+    is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
     return column if is_long else f"CAST({column} AS DOUBLE)"
 
 
@@ -238,7 +238,7 @@ def format_sql_number(value: float) -> str:
     >>> format_sql_number(63.0), format_sql_number(-0.5), format_sql_number(0.1 + 0.2)
     ('63', '-0.5e0', '(1351079888211149e0 / 4503599627370496e0 /* 0.30000000000000004 */)')
     """
-    if isinstance(value, int) or (value.is_integer() and abs(value) < MAX_EXACT):
+    if isinstance(value, int) or (value.is_integer() and abs(value) < LARGEST_EXACT):
         return str(int(value))
     text = repr(value)
     if _is_read_exactly(text):
@@ -298,5 +298,5 @@ def _quote_level(level: Level) -> str:
 
 def _quote_label(label: Label) -> str:
     """A class as SQL returns it: of the type that it has."""
-    is_whole_float = isinstance(label, float) and label.is_integer() and abs(label) < MAX_EXACT
+    is_whole_float = isinstance(label, float) and label.is_integer() and abs(label) < LARGEST_EXACT
     return f"{int(label)}e0" if is_whole_float else _quote_level(label)
