@@ -28,9 +28,10 @@ import numpy as np
 from distributed import Client, LocalCluster, get_task_stream, wait
 
 from icscm import ICSCMClassifier
-from icscm.engine.cluster import FAN_IN, DaskSource
-from icscm.engine.picking import MAX_HASHES
 from icscm.exceptions import TooLittleDataWarning
+from icscm.sources.dask.opening import open_dask
+from icscm.sources.dask.picking import MAX_HASHES
+from icscm.sources.dask.source import FAN_IN, DaskSource
 
 N_WORKERS = 2
 N_ROUNDS = 3
@@ -119,10 +120,10 @@ def measure(client: Client, size: Size) -> Run:
     in_source: list[float] = []
     start = time.perf_counter()
     with get_task_stream(client) as stream, timing(in_source):
-        source = learner._make_dask_source(X, y, e)
+        countable = open_dask(X, y, e, preparation=learner.prepare())
         opened = time.perf_counter()
         in_source.clear()
-        learner._learn_from(source, has_environments=True)
+        learner.fit_counts(countable)
     end = time.perf_counter()
     busy, n_tasks = add_up(stream.data)
     looks = [*learner.trace_.steps, *[learner.trace_.last_look] * bool(learner.trace_.last_look)]

@@ -116,7 +116,9 @@ def count(source) -> None:
 
 def look(source) -> None:
     """One step of the search, on a source that it leaves as it was."""
-    from icscm.search import Settings, _Gate, _look, make_view
+    from icscm.search.greedy import _Gate, _look
+    from icscm.search.settings import Settings
+    from icscm.search.view import make_view
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
@@ -125,6 +127,8 @@ def look(source) -> None:
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):
+    from icscm.sources import open_memory
+
     rng = np.random.default_rng(0)
     X = np.empty((n_rows, n_columns), dtype=np.bool_)
     for row in X:
@@ -136,31 +140,31 @@ def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):
         X = sp.csr_array(X)
     return (
         lambda learner: learner.fit(X, y, environments=e),
-        lambda learner: learner._make_source(X, y, e),
+        lambda learner: open_memory(X, y, e, preparation=learner.prepare()).source,
     )
 
 
 def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
     import pandas as pd
 
-    from icscm.engine.bitfile import open_bits
-    from icscm.packed import _make_source, fit_packed
+    from icscm.sources import open_bits
+    from icscm.sources.bits.store import open_store
 
     path = scratch / "benchmark.bits"
     first = make_file(path, n_rows, n_columns)
-    bits = open_bits(path)
+    bits = open_store(path)
     path.unlink()  # it stays readable until the end of this process
     y, e = label(first, np.random.default_rng(1))
     frame = pd.DataFrame({"genome": bits.samples, "y": y, "e": e})
     return (
-        lambda learner: fit_packed(learner, bits, frame, target="y", environment="e"),
-        lambda learner: _make_source(learner, bits, frame, "y", "e", None),
+        lambda learner: learner.fit_counts(open_bits(bits, frame, "y", "e")),
+        lambda _: open_bits(bits, frame, "y", "e").source,
     )
 
 
 def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
     """A store of random patterns; returns its first features."""
-    from icscm.engine.bitfile import count_words, write_bits
+    from icscm.sources.bits.store import count_words, write_bits
 
     n_words = count_words(n_rows)
     n_bytes = n_columns * n_words * 8

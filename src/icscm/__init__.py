@@ -3,20 +3,20 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from icscm._version import __version__
 
 # Where each public name lives. They are loaded when first used, so that `import icscm`
 # takes no time and `icscm --help` answers at once.
 _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
-    "InvariantCausalPrediction": "icscm.icp",
-    "Conjunction": "icscm.models",
-    "Disjunction": "icscm.models",
-    "load": "icscm.saved",
-    "SavedModel": "icscm.saved",
-    "stability_selection": "icscm.stability",
-    "leave_one_environment_out": "icscm.transfer",
+    "InvariantCausalPrediction": "icscm.estimators.icp",
+    "Conjunction": "icscm.model.rule_sets",
+    "Disjunction": "icscm.model.rule_sets",
+    "load": "icscm.model.saved",
+    "SavedModel": "icscm.model.saved",
+    "stability_selection": "icscm.studies.stability",
+    "leave_one_environment_out": "icscm.studies.transfer",
     "datasets": "icscm.datasets",
 }
 
@@ -27,6 +27,7 @@ __all__ = [
     "InvariantCausalPrediction",
     "SCMClassifier",
     "SavedModel",
+    "__version__",
     "datasets",
     "leave_one_environment_out",
     "load",
@@ -35,12 +36,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from icscm import datasets
-    from icscm.estimators import ICSCMClassifier, SCMClassifier
-    from icscm.icp import InvariantCausalPrediction
-    from icscm.models import Conjunction, Disjunction
-    from icscm.saved import SavedModel, load
-    from icscm.stability import stability_selection
-    from icscm.transfer import leave_one_environment_out
+    from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+    from icscm.estimators.icp import InvariantCausalPrediction
+    from icscm.model.rule_sets import Conjunction, Disjunction
+    from icscm.model.saved import SavedModel, load
+    from icscm.studies.stability import stability_selection
+    from icscm.studies.transfer import leave_one_environment_out
 
 
 def __getattr__(name: str) -> Any:
@@ -51,4 +52,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return __all__

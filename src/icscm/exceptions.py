@@ -1,5 +1,8 @@
 """Errors and warnings that users may want to catch."""
 
+import sys
+import warnings
+
 
 class IcscmError(ValueError):
     """Something in the input cannot be used; the message says what, where and what to do."""
@@ -35,3 +38,11 @@ class UnseenMissingWarning(IcscmWarning):
 
 class LeftOutWarning(IcscmWarning):
     """Columns that no rule should be made of were left out."""
+
+
+def warn(message: str, category: type[IcscmWarning]) -> None:
+    """Warn, and point to the line outside this package that led here, however deep it is."""
+    level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

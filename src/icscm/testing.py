@@ -11,19 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._types import Array, CountArray
 from icscm.engine.copies import expand
-from icscm.engine.counts import (
-    BinnedRule,
-    CandidateMap,
-    CountArray,
-    CountCube,
-    CountSource,
-    Cut,
-    PatternTable,
-)
+from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, CountSource, Cut, PatternTable
 from icscm.stats.independence import IndependenceTest
-
-Array = NDArray[Any]
 
 
 class LiteralSource:

@@ -1,5 +1,7 @@
-"""Words for messages."""
+"""Words for messages and for rules: names, numbers and levels as a reader sees them."""
 
+import json
+import re
 from collections.abc import Sequence
 
 # How many items a message lists before it says how many more there are.
@@ -14,3 +16,51 @@ def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
     """
     n_more = len(items) - N_LISTED
     return separator.join(items[:N_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
+
+
+def format_number(value: float) -> str:
+    """The shortest text that reads back as `value`, whole numbers without a point.
+
+    >>> format_number(63.0), format_number(0.1), format_number(1e300)
+    ('63', '0.1', '1e+300')
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value)
+
+
+# Text that cannot be taken for a number, for what surrounds it, or for nothing.
+_PLAIN_LEVEL = re.compile(
+    r"(?!(true|false|missing|nan|inf)$)[^\W\d][\w.+/ -]*(?<! )", re.IGNORECASE
+)
+
+
+def format_level(level: str | float | bool) -> str:
+    """A category's level as it stands in a rule: quoted where it could be misread.
+
+    >>> [format_level(level) for level in ("yes", True, 2.0, "2", "", "a and b", "North East")]
+    ['yes', 'True', '2', '"2"', '""', '"a and b"', 'North East']
+    """
+    if isinstance(level, bool) or not isinstance(level, str):
+        return str(level) if isinstance(level, bool) else format_number(level)
+    is_plain = _PLAIN_LEVEL.fullmatch(level) and not re.search(r"\b(and|or)\b", level)
+    return level if is_plain else escape_controls(json.dumps(level, ensure_ascii=False))
+
+
+def format_name(name: str | int) -> str:
+    r"""A feature as it stands in a rule: its name on one line, or x and its position.
+
+    >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb")
+    ('age', 'x3', 'a\\x1b[2J\\nb')
+    """
+    return escape_controls(name) if isinstance(name, str) else f"x{name}"
+
+
+def escape_controls(text: str) -> str:
+    """Text that can do nothing to a terminal: what does not print stands there as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
+        for each in text
+    )

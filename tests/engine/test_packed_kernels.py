@@ -86,26 +86,6 @@ def test_patterns(seed, n_words, n_environments):
     run_both("sum_words", lambda: (full.ravel(), np.array([2**63, 5], dtype=np.uint64)))
 
 
-@bounded
-@given(seeds, st.integers(1, 5), st.sampled_from([1, 20, 1000]))
-def test_statistics(seed, n_environments, largest):
-    tables = np.random.default_rng(seed).integers(0, largest + 1, size=(40, 2, n_environments))
-    tables[:5] //= largest
-    tables[0] = 0
-
-    def make():
-        return tables, np.zeros(40), np.zeros(40, np.int64)
-
-    def make_worth():
-        no = np.zeros(40, np.bool_)
-        return tables, 0.3, 4 * largest, 5, np.zeros(40), np.zeros(40, np.int64), no, no.copy()
-
-    run_both("weigh_leaves", make_worth)
-    run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
-    run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
-    run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)
-
-
 LINES = [b"a\t0\t1\t1\n", b"b c\t1\t1\t0\r\n", b"\n", b"\t0\t0\t0\n", "é\t1\t0\t1\n".encode()]
 WRONG = [b"d\t0\t1\n", b"d\t0\t1\t1\t1\n", b"d\t0\t2\t1\n", b"d\t0\t1\t9\n", b"d\t0\t1\t1", b"d\n"]
 

@@ -9,28 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm._constants import IDENTIFIER_ROWS
-from icscm.columns import code_array, code_mixed
-from icscm.columns import find_suspicious as find_suspicious_in_memory
 from icscm.engine import binning as binning_module
-from icscm.engine import encoding
+from icscm.engine import encoding, planning
 from icscm.engine import survey as survey_module
 from icscm.engine.binning import choose_sample, hash_rows
-from icscm.engine.memory import make_memory_source
-from icscm.engine.survey import (
-    Groups,
-    PieceCoder,
-    code_piece,
-    describe_survey,
-    find_sampled,
-    find_suspicious,
-    hash_piece,
-    merge_surveys,
-    plan_from_survey,
-    read_numbers,
-    survey_piece,
-)
+from icscm.engine.merging import merge_surveys
+from icscm.engine.piece_coding import PieceCoder, code_piece, hash_piece, read_numbers
+from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
+from icscm.engine.survey import Groups, survey_piece
 from icscm.exceptions import IcscmError
-from icscm.table import Dates, Levels, Numbers, read_arrow
+from icscm.sources.memory import make_memory_source
+from icscm.tables.coding import code_array, code_mixed
+from icscm.tables.columns import Dates, Levels, Numbers, read_arrow
+from icscm.tables.suspicion import find_suspicious as find_suspicious_in_memory
 
 SAMPLE = 60
 
@@ -38,7 +29,7 @@ SAMPLE = 60
 @pytest.fixture(autouse=True, scope="module")
 def small_sample():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (binning_module, encoding, survey_module):
+        for module in (binning_module, encoding, planning):
             patch.setattr(module, "QUANTILE_SAMPLE", SAMPLE)
         patch.setattr(encoding, "FIRST_LOOK_ROWS", 8)
         yield
@@ -202,7 +193,8 @@ def test_identifiers_are_told_from_some_values():
 
 
 def test_levels_too_many_to_keep(monkeypatch):
-    monkeypatch.setattr(survey_module, "MAX_SURVEYED_LEVELS", 100)
+    for module in (survey_module, planning):
+        monkeypatch.setattr(module, "MAX_SURVEYED_LEVELS", 100)
     codes = np.arange(1000, dtype=np.int32)
     for n_levels in (1000, 500):
         pieces = []

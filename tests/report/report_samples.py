@@ -7,7 +7,8 @@ import pandas as pd
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmWarning
-from icscm.sensitivity import compute_alpha_path
+from icscm.report.path import compute_alpha_path
+from icscm.sources import open_memory
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -30,8 +31,8 @@ def fit(learner, X, y, environments=None):
 def find_path(learner, X, y, environments, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        source = type(learner)(**learner.get_params())._make_source(X, y, environments)
-    return compute_alpha_path(learner, source, **options)
+        samples = open_memory(X, y, environments, preparation=learner.prepare())
+    return compute_alpha_path(samples.source, learner.make_settings(samples), **options)
 
 
 def make_noise(n_samples, n_environments, n_columns=12, seed=2):

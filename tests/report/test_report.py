@@ -17,7 +17,7 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.report.render import MAX_HTML_BYTES, escape_markdown, make_report
-from icscm.rules import escape_controls
+from icscm.text import escape_controls
 
 
 class Page(HTMLParser):

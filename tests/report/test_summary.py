@@ -13,11 +13,11 @@ from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
-from icscm.models import Conjunction
+from icscm.model.rule_sets import Conjunction
+from icscm.model.rules import ThresholdRule
 from icscm.report.errors import find_worst_and_best
 from icscm.report.summary import make_summary
 from icscm.report.terminal import describe_errors, describe_verdicts, make_range_table
-from icscm.rules import ThresholdRule
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 

@@ -22,8 +22,8 @@ from icscm.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.checkup import CheckUp
-    from icscm.workflow import Samples
+    from icscm.io.samples import Samples
+    from icscm.studies.checkup import CheckUp
 
 # Lines of a table before it says how many more there are.
 _N_SHOWN = 15
@@ -60,8 +60,8 @@ def check(
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
-    from icscm.checkup import check_environments
-    from icscm.files import describe_path
+    from icscm.io.reading import describe_path
+    from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
@@ -83,7 +83,7 @@ def check(
 def _print(
     console: Console, found: CheckUp, samples: Samples, data: Path, most: int | None
 ) -> None:
-    from icscm.files import name_data
+    from icscm.io.reading import name_data
     from icscm.report.terminal import as_text, count, make_fact_table
 
     n_environments = len(found.environments)

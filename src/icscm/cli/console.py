@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from icscm.rules import escape_controls
+from icscm.text import escape_controls
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from icscm.cli.scale import Elsewhere
-    from icscm.estimators import Learner
-    from icscm.trace import Trace
-    from icscm.workflow import PChoice, Samples
+    from icscm.io.samples import Samples
+    from icscm.model.learner import Learner
+    from icscm.search.trace import Trace
+    from icscm.studies.choice import PChoice
 
 # Up to this many environments stand side by side in 80 columns.
 _N_BESIDE = 3
@@ -86,7 +88,7 @@ def _list_facts(learner: Learner, samples: Samples | Elsewhere, name: str) -> li
     return facts
 
 
-def _describe_left_out(left_out: dict[str | int, str]) -> str:
+def _describe_left_out(left_out: Mapping[str | int, str]) -> str:
     from icscm.text import shorten_list
 
     by_reason: dict[str, list[str]] = {}
@@ -181,7 +183,9 @@ def _print_nothing_found(console: Console, learner: Learner) -> None:
 def _suggest(learner: Learner) -> list[str]:
     """What might lead to a rule, the most promising first."""
     trace = learner.trace_
-    other = {"conjunction": "disjunction", "disjunction": "conjunction"}[learner.model_type]
+    other = {"conjunction": "disjunction", "disjunction": "conjunction"}[
+        learner.get_params()["model_type"]
+    ]
     turned = f"--type {other}: its rules settle the other label."
     if trace.alpha is None:
         return [turned, "Other columns, or a smaller --p."]

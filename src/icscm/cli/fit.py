@@ -32,20 +32,16 @@ from icscm.cli.options import (
 )
 from icscm.cli.scale import MEMORY, Elsewhere, choose_route, learn_elsewhere, scale_options
 from icscm.cli.words import translate
-from icscm.exceptions import (
-    IcscmError,
-    LeftOutWarning,
-    NothingFoundWarning,
-    TooLittleDataWarning,
-)
-from icscm.files import describe_path, find_format, name_data
-from icscm.workflow import Samples, fit_source, split_commas
+from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
+from icscm.io.reading import describe_path, find_format, name_data
+from icscm.io.samples import Samples, split_commas
 
 if TYPE_CHECKING:
-    from icscm.engine.memory import MemorySource
-    from icscm.estimators import Learner
+    from icscm.estimators.base import CoverClassifier
     from icscm.report.render import Report
-    from icscm.workflow import PChoice
+    from icscm.sources.countable import Countable
+    from icscm.sources.memory import MemorySource
+    from icscm.studies.choice import PChoice
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
@@ -262,9 +258,9 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     progress, console = Progress(quiet=quiet), make_console()
     route = choose_route(data, options)
     fitted = _fit_in_memory if route == MEMORY else _fit_elsewhere
-    learner, samples, source, choice = fitted(route, data, options, progress)
+    learner, samples, countable, choice = fitted(route, data, options, progress)
     try:  # first to files: what a terminal cannot show must not lose them
-        written = _write(learner, samples, source, data, options, progress)
+        written = _write(learner, samples, countable, data, options, progress)
     finally:
         print_fit(console, learner, samples, name_data(data), choice)
     for path in written:
@@ -274,17 +270,24 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 
 
 # A fitted learner, what is known of its data, the counts if they are still there, and p's choice.
-Fitted = tuple["Learner", "Samples | Elsewhere", "MemorySource | None", "PChoice | None"]
+Fitted = tuple[
+    "CoverClassifier", "Samples | Elsewhere", "Countable[MemorySource] | None", "PChoice | None"
+]
 
 
 def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = take_apart(read_data(data, options), data, options)
+    from icscm.sources.memory import open_memory
+
     learner = make_learner(samples, options)
     choice = _choose_p(learner, samples, options, progress)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), _said_below():
-        source = fit_source(learner, samples)
-    return learner, samples, source, choice
+        countable = open_memory(
+            samples.X, samples.y, samples.environments, preparation=learner.prepare()
+        )
+        learner.fit_counts(countable)
+    return learner, samples, countable, choice
 
 
 def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
@@ -322,22 +325,12 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
     if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
         raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
     check_outputs([options["out"], report], force=options["force"], inputs=[data])
-    check_settings(make_learner(None, options))
+    make_learner(None, options).prepare()
 
 
-def check_settings(learner: Learner) -> None:
-    """Raise for settings that do not go together; what the learner would say after reading."""
-    from icscm.estimators import ICSCMClassifier
-    from icscm.validation import check_parameters
-
-    check_parameters(learner, learner._allowed)
-    if isinstance(learner, ICSCMClassifier):
-        learner._check_criterion()
-
-
-def make_learner(samples: Samples | None, options: dict[str, Any]) -> Learner:
+def make_learner(samples: Samples | None, options: dict[str, Any]) -> CoverClassifier:
     """The learner that the options describe; columns to keep are known once there are samples."""
-    from icscm.estimators import ICSCMClassifier, SCMClassifier
+    from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
     shared = {
         "p": options["p"],
@@ -367,7 +360,7 @@ def make_learner(samples: Samples | None, options: dict[str, Any]) -> Learner:
 
 
 def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
-    from icscm.workflow import split_names
+    from icscm.io.samples import split_names
 
     names = samples.X.column_names
     if "all" in keep and "all" not in names:
@@ -376,10 +369,10 @@ def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
 
 
 def _choose_p(
-    learner: Learner, samples: Samples, options: dict[str, Any], progress: Progress
+    learner: CoverClassifier, samples: Samples, options: dict[str, Any], progress: Progress
 ) -> PChoice | None:
     """Set the learner's p by cross-validation if that is asked for."""
-    from icscm.workflow import N_FOLDS, choose_p
+    from icscm.studies.choice import N_FOLDS, choose_p
 
     if not options["cv"]:
         return None
@@ -398,22 +391,22 @@ def _choose_p(
 
 
 def _write(
-    learner: Learner,
+    learner: CoverClassifier,
     samples: Samples | Elsewhere,
-    source: MemorySource | None,
+    countable: Countable[MemorySource] | None,
     data: Path,
     options: dict[str, Any],
     progress: Progress,
 ) -> list[Path]:
     """Make all outputs, then write them."""
-    from icscm.saved import make_saved_model
+    from icscm.model.saved import make_saved_model
 
     out, path, force = options["out"], options["report"], options["force"]
     report = None
     if path is not None:
         with progress.stage("Making the report"):
-            path_source = None if options["no_alpha_path"] else source
-            report = make_fit_report(learner, samples, name_data(data), path_source)
+            kept = None if options["no_alpha_path"] else countable
+            report = make_fit_report(learner, samples, name_data(data), kept)
     saved = make_saved_model(learner)
     if report is not None:  # first, as it has more that could go wrong
         report.save(path, force=force)
@@ -440,16 +433,18 @@ def _describe_table(
 
 
 def make_fit_report(
-    learner: Learner, samples: Samples | Elsewhere, name: str, source: MemorySource | None
+    learner: CoverClassifier,
+    samples: Samples | Elsewhere,
+    name: str,
+    countable: Countable[MemorySource] | None,
 ) -> Report:
     """The report on a fitted learner, with the models along alpha if there is a source for them."""
-    from icscm.estimators import ICSCMClassifier
+    from icscm.report.path import compute_alpha_path
     from icscm.report.render import make_report
-    from icscm.sensitivity import compute_alpha_path
 
     path = None
-    if source is not None and isinstance(learner, ICSCMClassifier):
-        path = compute_alpha_path(learner, source)
+    if countable is not None and learner.tests_invariance:
+        path = compute_alpha_path(countable.source, learner.make_settings(countable))
     return make_report(
         learner,
         data_name=name,

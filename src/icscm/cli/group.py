@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from icscm import __version__
+from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
 from icscm.cli.words import translate
 from icscm.exceptions import IcscmError, IcscmWarning

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow
     from rich.console import Console
 
-    from icscm.saved import SavedModel
+    from icscm.model.saved import SavedModel
 
 # Environments of a leaf that are listed before it says how many more there are.
 _N_SHOWN = 10
@@ -35,7 +35,7 @@ _ADDED = ("probability", "class", "rule")
 
 
 def _load(path: Path) -> SavedModel:
-    from icscm.saved import load
+    from icscm.model.saved import load
 
     return load(path)
 
@@ -105,8 +105,8 @@ def _print_saved(console: Console, saved: SavedModel, most: int | None) -> None:
 
 
 def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
+    from icscm.model.saved import get_table_settings
     from icscm.report.terminal import count
-    from icscm.saved import get_table_settings
     from icscm.text import shorten_list
 
     used = list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
@@ -166,7 +166,12 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
-    from icscm.files import check_output_kind, describe_path, make_table_writer, write_text_table
+    from icscm.io.reading import (
+        check_output_kind,
+        describe_path,
+        make_table_writer,
+        write_text_table,
+    )
     from icscm.writing import write_whole
 
     if out is not None:
@@ -189,12 +194,12 @@ def _read_rows(
     saved: SavedModel, data: Path, options: dict[str, Any]
 ) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
-    from icscm.files import check_columns, describe_path
-    from icscm.workflow import split_names
+    from icscm.io.reading import check_columns, describe_path
+    from icscm.io.samples import split_names
 
     where = describe_path(data)
     if data.name.lower().endswith(GENOME_ENDINGS):
-        from icscm.packed import read_genomes
+        from icscm.sources.bits.opening import read_genomes
 
         return read_genomes(data, _list_used(saved)), ["genome"]
     table = read_data(data, _read_alike(saved, options), types=find_types(saved))
@@ -210,7 +215,7 @@ def _read_rows(
 
 def _read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
     """The options, with what meant missing, or a fraction, at fitting, if the file says so."""
-    from icscm.saved import get_table_settings
+    from icscm.model.saved import get_table_settings
 
     told = get_table_settings(saved)
     known = told.get("na")
@@ -231,8 +236,8 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 
     A level knows what it is: text that looks like a number stays text, and True is no text.
     """
-    from icscm.files import BOOLEAN, CATEGORY, NUMBER
-    from icscm.rules import CategoryRule, ThresholdRule
+    from icscm.io.reading import BOOLEAN, CATEGORY, NUMBER
+    from icscm.model.rules import CategoryRule, ThresholdRule
 
     types = {
         str(each.name): each.type for each in saved.features if each.type in (NUMBER, CATEGORY)

@@ -13,7 +13,7 @@ from icscm.exceptions import IcscmError
 if TYPE_CHECKING:
     import pyarrow
 
-    from icscm.workflow import Samples
+    from icscm.io.samples import Samples
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -179,7 +179,7 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Do not tell wha
 
 def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
     """The table in a file, by the options for reading."""
-    from icscm.files import read_table
+    from icscm.io.reading import read_table
 
     return read_table(
         path,
@@ -195,8 +195,8 @@ def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table
 
 def take_apart(table: pyarrow.Table, path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments, by the options for columns."""
-    from icscm.files import describe_path
-    from icscm.workflow import read_samples
+    from icscm.io.reading import describe_path
+    from icscm.io.samples import read_samples
 
     return read_samples(
         table,

@@ -12,10 +12,10 @@ from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import FILE, apply, check_outputs, force_option, quiet_option, read_data
 from icscm.exceptions import IcscmError
-from icscm.rules import format_level
+from icscm.text import format_level
 
 if TYPE_CHECKING:
-    from icscm.estimators import Learner
+    from icscm.estimators.base import CoverClassifier
 
 BITS = ".bits"
 MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
@@ -108,7 +108,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
 
 
 def _find_route(data: Path, options: dict[str, Any]) -> str:
-    from icscm.dataset import parse_size
+    from icscm.sources.files.budget import parse_size
 
     if data.suffix.lower() == BITS:
         return PACKED
@@ -122,7 +122,7 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
 
 
 def learn_elsewhere(
-    learner: Learner, route: str, data: Path, options: dict[str, Any], progress: Progress
+    learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Elsewhere:
     """Fit the learner where the data are."""
     if len(options["positive"]) > 1:
@@ -133,7 +133,7 @@ def learn_elsewhere(
     return Elsewhere(options["target"], options["environment"], learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: Learner, data: Path, options: dict[str, Any]) -> None:
+def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
     learner.fit_dataset(
         data,
         options["target"],
@@ -146,8 +146,8 @@ def _learn_in_passes(learner: Learner, data: Path, options: dict[str, Any]) -> N
 
 def _choose_columns(data: Path, options: dict[str, Any]) -> list[str] | None:
     """The features that --only and --drop leave; None for all."""
-    from icscm.streams import open_table
-    from icscm.workflow import split_names
+    from icscm.io.samples import split_names
+    from icscm.io.streams import open_table
 
     if not options["only"] and not options["drop"]:
         return None
@@ -161,32 +161,31 @@ def _choose_columns(data: Path, options: dict[str, Any]) -> list[str] | None:
     return [name for name in only or names if name not in away]
 
 
-def _learn_on_dask(learner: Learner, data: Path, options: dict[str, Any]) -> None:
-    from icscm.cluster import fit_on_dask, open_client
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+    from icscm.sources.dask.client import open_client
+    from icscm.sources.dask.opening import open_dask_files
 
     if options["positive"]:
         raise IcscmError("--positive needs the table in memory; make a target of two values")
-    with open_client(options["dask"], options["workers"]) as client:
-        fit_on_dask(
-            learner,
-            data,
-            target=options["target"],
-            environments=options["environment"],
-            client=client,
+    with open_client(options["dask"], options["workers"]):
+        countable = open_dask_files(
+            data, options["target"], options["environment"], preparation=learner.prepare()
         )
+        learner.fit_counts(countable)
 
 
-def _learn_packed(learner: Learner, data: Path, options: dict[str, Any]) -> None:
-    from icscm.packed import fit_packed
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+    from icscm.sources.bits.opening import open_bits
 
-    fit_packed(
-        learner,
+    countable = open_bits(
         data,
         read_data(options["labels"], options),
-        target=options["target"],
-        environment=options["environment"],
+        options["target"],
+        options["environment"],
         sample_column=options["sample_column"],
+        preparation=learner.prepare(),
     )
+    learner.fit_counts(countable)
 
 
 @main.command()
@@ -214,7 +213,7 @@ def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
       icscm fit kmers.bits --labels phenotypes.tsv --target resistant \\
           --environment country --out model.json
     """
-    from icscm.engine.packing import pack_table
+    from icscm.sources.bits.packing import pack_table
 
     if out.suffix.lower() != BITS:
         raise IcscmError(f"{out} must end in {BITS}, by which icscm fit knows it")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from icscm.datasets import Simulation
-    from icscm.estimators import Learner
+    from icscm.estimators.base import CoverClassifier
 
 DEMO_REPORT = "icscm-demo.html"
 
@@ -123,7 +123,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     import pyarrow
 
     from icscm.datasets import make_conjunction
-    from icscm.files import check_output_kind, make_table_writer
+    from icscm.io.reading import check_output_kind, make_table_writer
     from icscm.writing import write_whole
 
     check_output_kind(out)
@@ -185,7 +185,7 @@ def demo(
       icscm demo --samples 1000 --no-report
     """
     from icscm.datasets import make_conjunction
-    from icscm.estimators import ICSCMClassifier, SCMClassifier
+    from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
     is_own_choice = ctx.get_parameter_source("report") is not ParameterSource.DEFAULT
     is_kept = not is_own_choice and not force and report.exists()
@@ -212,7 +212,7 @@ def demo(
         console.print(f"\n{report} is there already and was kept; --force writes it anew.")
 
 
-def _print_model(console: Console, name: str, learner: Learner, data: Simulation) -> None:
+def _print_model(console: Console, name: str, learner: CoverClassifier, data: Simulation) -> None:
     from rich.text import Text
 
     console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
@@ -255,12 +255,5 @@ def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str
 
 
 def _write_report(learner: Any, data: Simulation, path: Path, *, force: bool) -> None:
-    from icscm.report.render import make_report
-    from icscm.sensitivity import compute_alpha_path
-
-    source = learner._make_source(data.X, data.y, data.environments)
-    make_report(
-        learner,
-        data_name="the paper's simulation",
-        alpha_path=compute_alpha_path(learner, source),
-    ).save(path, force=force)
+    found = learner.report(data.X, data.y, data.environments, data_name="the paper's simulation")
+    found.save(path, force=force)

@@ -1,7 +1,7 @@
 """Data to learn from: simulated with known parents, and real from their publishers' files."""
 
 from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
-from icscm.datasets.real import (
+from icscm.datasets.loaders import (
     RealData,
     load_acs_foodstamps,
     load_acs_income,

@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icscm.datasets._features import (
-    HEART_DISEASE,
-    MEPS,
-    MEPS_UTILISATION,
-    SHIFTED_CARNEGIE_CLASSES,
-)
+from icscm.datasets._features import HEART_DISEASE, MEPS, MEPS_UTILISATION, SHIFTED_CARNEGIE_CLASSES
 from icscm.datasets._files import blame, match_columns, obtain_raw_file, open_raw_file
 from icscm.datasets._sources import Source, make_scorecard_file
 from icscm.exceptions import IcscmError

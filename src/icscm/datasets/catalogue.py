@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from icscm.datasets import real
+from icscm.datasets import loaders as real
 from icscm.datasets._census import check_states, find_present_states
 from icscm.datasets._files import PathLike, fetch_raw_file, find_data_home, find_raw_file
 from icscm.datasets._sources import PAPER_STATES, SOURCES, RawFile, Source

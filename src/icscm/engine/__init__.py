@@ -1,1 +1,4 @@
-"""From a table to counts: binning, storing, counting. Nothing here knows what is done with them."""
+"""From columns to counts: surveys, plans, codes, bins, bits, stores, threads.
+
+`counts.py` is the protocol that all sources fulfil. May import `model`, `tables` and the ground.
+"""

@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import QUANTILE_SAMPLE
-from icscm.columns import CodedTable, LevelBins
+from icscm._types import Array
 from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns, split_evenly
-from icscm.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-
-Array = NDArray[Any]
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
+from icscm.tables.coding import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
 _GROUP_VALUES = 2**18

@@ -7,18 +7,16 @@ values     a   b   a   c   a    -->   features   0 2 4 | 1   | 3
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import WORD_DTYPE
+from icscm._types import Array
 from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Cut, Layout
 from icscm.engine.threads import run_tasks, split_evenly
-from icscm.rules import Rule
-
-Array = NDArray[Any]
+from icscm.model.rules import Rule
 
 _FEWEST_SLOTS = 2**10
 

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.rules import Rule
-
-CountArray = NDArray[np.int64]
+from icscm._types import CountArray
+from icscm.model.rules import Rule
 
 
 class Layout(NamedTuple):

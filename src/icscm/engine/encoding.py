@@ -16,9 +16,9 @@ from icscm._constants import (
     MIN_THREADED_CELLS,
     QUANTILE_SAMPLE,
 )
-from icscm.columns import CodedTable
+from icscm._types import Array
 from icscm.engine import _kernels
-from icscm.engine._kernels import SearchTable
+from icscm.engine._kernels.coding import SearchTable
 from icscm.engine.binning import (
     Binning,
     ColumnPlan,
@@ -32,8 +32,8 @@ from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_tasks, split_columns
+from icscm.tables.coding import CodedTable
 
-Array = NDArray[Any]
 Columns = NDArray[np.int64]
 
 # Cells compared at a time when constant columns are confirmed.

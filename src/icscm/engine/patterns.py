@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE
+from icscm._types import Array
 from icscm.engine.counts import PatternTable
-
-Array = NDArray[Any]
 
 # Group numbers are made small again before they pass this, so that counting stays cheap.
 _MAX_GROUPS = 2**16

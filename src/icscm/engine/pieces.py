@@ -18,21 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import BLOCK_CELLS, CODE_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
-from icscm.engine.counts import (
-    BinnedRule,
-    CandidateMap,
-    CountArray,
-    CountCube,
-    Layout,
-    PatternTable,
-)
+from icscm._types import Array, BoolArray, CountArray
+from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
 from icscm.engine.patterns import count_patterns, merge_patterns
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import split_evenly
 
-Array = NDArray[Any]
-BoolArray = NDArray[np.bool_]
 # The bin numbers of each feature, by its number.
 Codes = Sequence[Array] | Mapping[int, Array] | Array
 

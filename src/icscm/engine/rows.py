@@ -9,14 +9,12 @@ environment  b    a    a    b    a           1 4    3     2     0     <- rows
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import ROW_DTYPE
-
-Array = NDArray[Any]
+from icscm._types import Array
 
 
 @dataclass(frozen=True)

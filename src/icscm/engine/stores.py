@@ -22,12 +22,11 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
+from icscm._types import Array, CountArray
 from icscm.engine import _kernels
-from icscm.engine.counts import CountArray, CountCube, Layout
+from icscm.engine.counts import CountCube, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.threads import run_ahead, run_tasks, split_evenly
-
-Array = NDArray[Any]
 
 
 class Store(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm.datasets import make_conjunction
-from icscm.estimators import ICSCMClassifier
+from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.base import Experiment, Options, Summary, compute_share, group_rows
 from icscm.experiments.identification import N_SAMPLES
 from icscm.experiments.methods import fit_invariant, take_training_part

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.datasets import Simulation
-from icscm.estimators import ICSCMClassifier, SCMClassifier
-from icscm.icp import InvariantCausalPrediction
+from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+from icscm.estimators.icp import InvariantCausalPrediction
 
 P_GRID = (0.1, 0.5, 0.75, 1.0, 2.5, 5, 10)
 TREE_GRID: dict[str, list[Any]] = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.datasets import RealData, list_datasets
-from icscm.estimators import ICSCMClassifier, SCMClassifier
+from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, group_rows
 from icscm.experiments.runner import Plan, Row, Task

@@ -15,7 +15,7 @@ from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Experiment, Options
 from icscm.experiments.output import Section, write_page, write_summary
 from icscm.experiments.runner import Plan, Row, run_plan
-from icscm.validation import check_matplotlib
+from icscm.parameters import check_matplotlib
 
 
 def reproduce_experiments(

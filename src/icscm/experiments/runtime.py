@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icscm.datasets import make_conjunction
-from icscm.estimators import ICSCMClassifier, SCMClassifier
+from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+from icscm.estimators.icp import InvariantCausalPrediction
 from icscm.experiments.base import (
     Experiment,
     Figure,
@@ -22,7 +23,6 @@ from icscm.experiments.base import (
 from icscm.experiments.identification import N_SAMPLES
 from icscm.experiments.methods import Training, take_training_part
 from icscm.experiments.runner import Plan, Row, Task
-from icscm.icp import InvariantCausalPrediction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure

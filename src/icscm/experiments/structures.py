@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm.datasets import make_conjunction
-from icscm.estimators import ICSCMClassifier
+from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.base import (
     Experiment,
     Options,

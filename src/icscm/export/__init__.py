@@ -20,10 +20,10 @@ from typing import Final
 
 from icscm.exceptions import IcscmError
 from icscm.export.documents import make_json
+from icscm.export.prose import make_text
 from icscm.export.python import make_python
 from icscm.export.sql import make_sql
-from icscm.export.words import make_text
-from icscm.saved import SavedModel
+from icscm.model.saved import SavedModel
 
 
 def export_model(

@@ -8,19 +8,10 @@ from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.files import TextFormat, find_numbers
-from icscm.models import RuleSet
-from icscm.rules import (
-    AnyRule,
-    CategoryRule,
-    PresenceRule,
-    Rule,
-    ThresholdRule,
-    escape_controls,
-    format_name,
-    format_number,
-)
-from icscm.saved import (
+from icscm.io.reading import TextFormat, find_numbers
+from icscm.model.rule_sets import RuleSet
+from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
+from icscm.model.saved import (
     Feature,
     Label,
     SavedModel,
@@ -28,7 +19,8 @@ from icscm.saved import (
     find_verdicts,
     get_table_settings,
 )
-from icscm.table import Level
+from icscm.tables.columns import Level
+from icscm.text import escape_controls, format_name, format_number
 
 OPPOSITES: Final = {
     ">": "<=",

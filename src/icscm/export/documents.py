@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icscm.export.branches import Branch, Leaf, find_absent, make_branches, say_refused
-from icscm.saved import (
-    SavedModel,
-    format_json,
-)
+from icscm.model.saved import SavedModel, format_json
 
 FORMAT: Final = "icscm-decision-list"
 

@@ -14,16 +14,10 @@ from icscm.export.branches import (
     make_branches,
     say_refused,
 )
-from icscm.export.words import make_leaf_table
-from icscm.rules import (
-    format_level,
-    format_number,
-)
-from icscm.saved import (
-    NUMBER,
-    SavedModel,
-)
-from icscm.table import Level
+from icscm.export.prose import make_leaf_table
+from icscm.model.saved import NUMBER, SavedModel
+from icscm.tables.columns import Level
+from icscm.text import format_level, format_number
 
 _PYTHON_HEADER = """\
 {facts}

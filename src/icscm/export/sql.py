@@ -20,18 +20,9 @@ from icscm.export.branches import (
     name_column,
     say_refused,
 )
-from icscm.rules import (
-    escape_controls,
-    format_level,
-    format_number,
-)
-from icscm.saved import (
-    NUMBER,
-    Label,
-    SavedModel,
-    get_table_settings,
-)
-from icscm.table import Level
+from icscm.model.saved import NUMBER, Label, SavedModel, get_table_settings
+from icscm.tables.columns import Level
+from icscm.text import escape_controls, format_level, format_number
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from icscm.estimators import Learner, SCMClassifier
-from icscm.models import RuleSet
+from icscm.model.learner import Learner
+from icscm.model.rule_sets import RuleSet
 from icscm.report.leaves import CONCLUSIONS, Standard, format_margin
 from icscm.report.terminal import describe_uncompared
 from icscm.report.words import Names, Plain, count, format_share
-from icscm.stats.verdicts import (
-    INVARIANT,
-    NOT_INVARIANT,
-    TOO_LITTLE_DATA,
-)
-from icscm.trace import Trace
+from icscm.search.trace import Trace
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 
 def make_sentence(model: RuleSet, names: Names) -> str:
@@ -116,7 +112,7 @@ def answer_refused(learner: Learner, search: Plain) -> Plain:
     if not search["is_tested"]:
         why = (
             "The plain set covering machine tests nothing"
-            if isinstance(learner, SCMClassifier)
+            if not learner.tests_invariance
             else "Without environments nothing can be tested"
         )
         return {"question": question, "answer": "Nothing", "detail": f"{why}."}

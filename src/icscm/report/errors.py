@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm.models import RuleSet
+from icscm.model.rule_sets import RuleSet
 
 
 def is_positive(model: RuleSet, leaf: int) -> bool:

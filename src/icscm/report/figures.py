@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icscm.estimators import Learner
+from icscm.model.learner import Learner
+from icscm.parameters import check_matplotlib
 from icscm.report.drawing import clip, wrap
 from icscm.report.summary import make_summary
 from icscm.report.terminal import format_p
 from icscm.report.words import Plain, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.validation import check_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

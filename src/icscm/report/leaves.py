@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
-from icscm.estimators import Learner, SCMClassifier
-from icscm.models import LeafCounts, RuleSet
+from icscm.model.learner import Learner
+from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.report.terminal import count_samples, format_p
 from icscm.report.words import (
     Names,
@@ -20,15 +20,9 @@ from icscm.report.words import (
     format_share,
     sum_labels,
 )
+from icscm.search.trace import Trace
 from icscm.stats.independence import make_test
-from icscm.stats.verdicts import (
-    INVARIANT,
-    NOT_INVARIANT,
-    TOO_LITTLE_DATA,
-    Verdict,
-    make_verdicts,
-)
-from icscm.trace import Trace
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 
 # The level at which the leaves of a learner that tests nothing are judged afterwards.
 AFTERWARDS_ALPHA = 0.05
@@ -57,9 +51,10 @@ def find_standard(learner: Learner) -> Standard:
     trace = learner.trace_
     if not can_compare(trace):
         return Standard(None, DEFAULT_MARGIN, "rate", afterwards=False)
-    if isinstance(learner, SCMClassifier) or trace.alpha is None:
+    if not learner.tests_invariance or trace.alpha is None:
         return Standard(AFTERWARDS_ALPHA, DEFAULT_MARGIN, "rate", afterwards=True)
-    return Standard(trace.alpha, learner.margin, learner.margin_on, afterwards=False)
+    settings = learner.get_params(deep=False)
+    return Standard(trace.alpha, settings["margin"], settings["margin_on"], afterwards=False)
 
 
 def judge(model: RuleSet, trace: Trace, standard: Standard) -> Sequence[Verdict | None]:

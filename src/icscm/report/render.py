@@ -20,19 +20,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icscm.estimators import Learner
 from icscm.exceptions import IcscmError
+from icscm.model.learner import Learner
 from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, format_tick, make_plot
 from icscm.report.summary import LeftOut, make_summary
 from icscm.report.terminal import format_p
 from icscm.report.words import Plain, format_points, format_share
-from icscm.rules import format_number
+from icscm.text import format_number
 from icscm.writing import check_free, write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from icscm.sensitivity import AlphaPath
+    from icscm.report.path import AlphaPath
 
 # A page stays below this, whatever the data: mail and review systems refuse more.
 MAX_HTML_BYTES = 2_000_000
@@ -131,7 +131,7 @@ def make_report(
     data_name, target, environment : what to call the data, the label's column and that of
         the environments.
     left_out : columns that were not used, each with the reason: a mapping, or pairs.
-    alpha_path : the models at other levels, from `icscm.sensitivity.compute_alpha_path`.
+    alpha_path : the models at other levels, from `icscm.report.path.compute_alpha_path`.
     class_names : what to call the negative and the positive class, if not as the labels.
     translate : puts advice that names parameters into other words.
 

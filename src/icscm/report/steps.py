@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from icscm.estimators import Learner
+from icscm.model.learner import Learner
 from icscm.report.leaves import describe_verdict, find_extremes
 from icscm.report.terminal import count_samples, format_p
 from icscm.report.words import Names, Plain, count, format_share
-from icscm.rules import format_name
-from icscm.stats.verdicts import (
-    TOO_LITTLE_DATA,
-)
-from icscm.trace import Look, Refusal, Trace
+from icscm.search.trace import Look, Refusal, Trace
+from icscm.stats.verdicts import TOO_LITTLE_DATA
+from icscm.text import format_name
 
 
 def describe_search(learner: Learner, names: Names) -> Plain:

@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import icscm
-from icscm.estimators import Learner, check_learner
-from icscm.models import RuleSet
+from icscm._version import __version__
+from icscm.model.learner import Learner, check_learner
+from icscm.model.rule_sets import RuleSet
 from icscm.report.answers import (
     answer_error,
     answer_invariance,
@@ -72,10 +72,10 @@ from icscm.report.words import (
     format_share,
     make_names,
 )
-from icscm.rules import format_name
+from icscm.text import format_name
 
 if TYPE_CHECKING:
-    from icscm.sensitivity import AlphaModel, AlphaPath
+    from icscm.report.path import AlphaModel, AlphaPath
 
 # Raised when a key is renamed or changes its meaning.
 SCHEMA = 1
@@ -139,7 +139,7 @@ def make_summary(
     search = describe_search(learner, names)
     search["suggestions"] = [translate(each) for each in search["suggestions"]]
     return {
-        "about": {"package": "icscm", "version": icscm.__version__, "schema": SCHEMA},
+        "about": {"package": "icscm", "version": __version__, "schema": SCHEMA},
         "title": make_title(model, trace, names),
         "asked": _describe_question(learner, names, data_name, left_out),
         "answers": {

@@ -13,16 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm.models import LeafCounts, RuleSet
+from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.report.errors import count_errors, find_worst_and_best, is_positive
-from icscm.rules import escape_controls, format_name, format_number
+from icscm.search.trace import REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict
-from icscm.trace import REFUSALS, Look, Refusal, Trace
+from icscm.text import escape_controls, format_name, format_number
 
 if TYPE_CHECKING:
-    from icscm.checkup import CheckUp, Giveaway
     from icscm.datasets import DatasetInfo
-    from icscm.workflow import PChoice
+    from icscm.studies.checkup import CheckUp, Giveaway
+    from icscm.studies.choice import PChoice
 
 # `trace.REFUSALS` in few words.
 _WHY = {"dependent": "label shifts between environments", "small": "too few samples"}

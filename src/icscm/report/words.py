@@ -10,12 +10,10 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.models import LeafCounts, RuleSet
-from icscm.rules import escape_controls
-from icscm.stats.verdicts import (
-    compute_wilson,
-)
-from icscm.trace import Trace
+from icscm.model.rule_sets import LeafCounts, RuleSet
+from icscm.search.trace import Trace
+from icscm.stats.verdicts import compute_wilson
+from icscm.text import escape_controls
 
 Plain = dict[str, Any]
 

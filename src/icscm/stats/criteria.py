@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from icscm.engine.counts import CountArray
+from icscm._types import BoolArray, CountArray
 from icscm.stats.independence import IndependenceTest, find_independent
 from icscm.stats.verdicts import find_shown
-
-BoolArray = NDArray[np.bool_]
 
 
 class Criterion(Protocol):

@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from icscm._constants import MAX_EXACT_TABLES
-from icscm.engine.counts import CountArray
+from icscm._types import CountArray
 
 # Tables whose probability exceeds the observed one by less than this factor count as equal
 # to it: products of the same factors in another order differ in the last digits.

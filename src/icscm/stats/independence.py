@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from icscm._constants import COUNT_DTYPE, P_VALUE_SLACK
-from icscm.engine import _kernels
-from icscm.engine.counts import CountArray
+from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.stats import _kernels
 from icscm.stats.exact import compute_exact_p_values
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @runtime_checkable

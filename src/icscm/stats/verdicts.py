@@ -25,15 +25,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
-from icscm.engine.counts import CountArray
+from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, exceeds
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"

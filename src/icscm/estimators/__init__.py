@@ -1,0 +1,8 @@
+"""The learners as scikit-learn estimators: parameters in, fitted state out, nothing else.
+
+May import `report`, `export`, `search`, `sources` and what is below.
+"""
+
+from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+
+__all__ = ["ICSCMClassifier", "SCMClassifier"]

@@ -1,0 +1,413 @@
+"""The learners of rule sets: parameters in, fitted state out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from sklearn.utils.validation import check_is_fitted
+
+from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
+from icscm.estimators.base import CoverClassifier
+from icscm.exceptions import IcscmError, NoEnvironmentsWarning, TooLittleDataWarning, warn
+from icscm.parameters import (
+    BOOLEAN,
+    LEVEL_OR_AUTO,
+    POSITIVE_NUMBER,
+    Allowed,
+    one_of,
+    whole_number,
+)
+from icscm.search.exhaustive import choose_alpha
+from icscm.search.settings import Settings
+from icscm.sources.countable import Countable, Preparation
+from icscm.stats.corrections import METHODS
+from icscm.stats.independence import IndependenceTest, make_test
+from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdict
+from icscm.tables.environments import check_several, warn_of_sparse
+from icscm.text import shorten_list
+
+
+class SCMClassifier(CoverClassifier):
+    """Set Covering Machine: a short conjunction or disjunction of simple rules (Algorithm 1).
+
+    Parameters
+    ----------
+    p : float, default=1.0
+        Weight of a positive sample that a rule wrongly settles, against a negative one that it
+        settles rightly: the utility of a rule is abs(A) - p abs(B).
+    model_type : {"conjunction", "disjunction"}, default="conjunction"
+        Whether all rules must hold for the positive class, or any one.
+    max_rules : int, default=10
+        Number of rules at which the search stops.
+    max_thresholds : int or None, default=50
+        Thresholds tried per feature; a feature with more values is cut at quantiles. None tries
+        every observed value. A category with more levels keeps the most frequent; the others are
+        pooled.
+    feature_weights : array-like or mapping, optional
+        Preference for features, one number each or a mapping by name; the utility of a rule is
+        multiplied by its feature's weight (a loss divided). 0 excludes.
+    n_jobs : int, optional
+        Threads; None for all cores. The result does not depend on it.
+    missing : {"candidate", "separate", "error"}, default="candidate"
+        What rules make of missing values (NaN, None, null) in a feature that has some.
+        `"candidate"`: each rule is tried with them true and with them false, and `x is missing`
+        and `x is present` are rules too. `"separate"`: only these two are true for them or
+        settle them; all others are false. `"error"`: refuse them.
+    keep_columns : "all", str or sequence of str, optional
+        Columns of a frame that are the same in every row, different in nearly every one, or
+        copies of the label or the environment are left out with a warning; name those to keep
+        all the same, or `"all"`.
+
+    Attributes
+    ----------
+    model_ : Conjunction or Disjunction
+        The fitted model; `str(model_)` reads as a rule.
+    trace_ : Trace
+        What each step of the search tried, chose and refused.
+    classes_ : array of shape (2,)
+        The two labels; the second is the positive one.
+    environments_ : tuple or None
+        The environments' labels, in the order of all counts; None if none were given.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    feature_types_ : tuple of str
+        Of each column, `"number"`, `"category"` or `"left_out"`.
+    left_out_ : dict
+        Why columns were left out, by name.
+
+    Examples
+    --------
+    >>> from icscm import SCMClassifier
+    >>> X = [[20, 0], [70, 0], [70, 1], [65, 1]]
+    >>> print(SCMClassifier().fit(X, ["well", "well", "ill", "ill"]).model_)
+    x1 <= 0
+    """
+
+    def __init__(
+        self,
+        p: float = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
+
+
+class ICSCMClassifier(CoverClassifier):
+    """Invariant Causal Set Covering Machine: rules that hold in every environment (Algorithm 2).
+
+    A rule is refused when, among the samples it would settle, the label depends on the
+    environment: the test's p-value is not above `alpha`. Acceptance means *invariant across
+    these environments as far as this many samples can tell*, not proof of cause.
+
+    Parameters
+    ----------
+    p : float, default=1.0
+        As in `SCMClassifier`.
+    model_type : {"conjunction", "disjunction"}, default="conjunction"
+        As in `SCMClassifier`.
+    max_rules : int, default=10
+        As in `SCMClassifier`.
+    max_thresholds : int or None, default=50
+        As in `SCMClassifier`.
+    feature_weights : array-like or mapping, optional
+        As in `SCMClassifier`.
+    n_jobs : int, optional
+        As in `SCMClassifier`.
+    alpha : float or "auto", default=0.05
+        Level of the tests. Larger refuses more rules and stops later. `"auto"` is
+        min(0.05, 200 / samples).
+    test : {"chi2", "g", "fisher"} or IndependenceTest, default="chi2"
+        Pearson's (with Yates' correction for one degree of freedom), the likelihood ratio,
+        Fisher's exact test, or an object with `compute_p_values(tables)`.
+    stop : {"independence", "coverage"}, default="independence"
+        `"independence"` ends the search when the samples that remain no longer depend on the
+        environment (criterion (ii)); `"coverage"` goes on as the plain learner does.
+    pruning : bool, default=True
+        Remove features without which label and environment are still independent given the other
+        rules (Proposition 3.2).
+    min_samples_leaf : int, default=1
+        Least number of samples that a rule must settle, and leave.
+    search : {"greedy", "exhaustive"}, default="greedy"
+        The paper's search, or all subsets of a few screened rules: the model is what the accepted
+        ones share. The latter needs about ten times fewer samples and reports a non-parent in
+        at most alpha of the runs; `docs/theory.md`. `test`, `stop` and `pruning` are the greedy
+        search's; sets are tested with G.
+    evidence : {"step", "cumulative"}, default="step"
+        As in the paper, or `"cumulative"`: a rule once refused by the greedy search is not tried
+        again.
+    n_candidates : int, default=8
+        Rules that the exhaustive search combines, at most 16; its work doubles with each.
+    screen : {"association", "invariance"}, default="association"
+        Which rule of each feature the exhaustive search considers: the one most associated with
+        the label, or of those that pass criterion (i).
+    criterion : {"pvalue", "equivalence"}, default="pvalue"
+        What the greedy search takes for invariant. `"pvalue"`, the paper's: the test does not
+        reject. `"equivalence"`: shown to be, that is, the 1 - 2 alpha intervals of the
+        differences between all environments lie inside `margin`. It refuses leaves with too
+        little data, and accepts differences that are real but small.
+    margin : float, default=0.05
+        The difference that still counts as none, for `criterion="equivalence"` and for the
+        verdicts.
+    margin_on : {"rate", "odds_ratio"}, default="rate"
+        What the margin is measured on: a difference of the label's rates, or a factor above 1
+        such as 1.5. Where the label is rare or nearly certain all rates lie close together, and
+        only the odds ratio tells them apart.
+    correction : {"bonferroni", "holm", "bh"}, optional
+        Adjusts the p-values of criterion (i) for the number of candidates of a step of the greedy
+        search. Fewer are refused.
+    missing : {"candidate", "separate", "error"}, default="candidate"
+        As in `SCMClassifier`.
+    keep_columns : "all", str or sequence of str, optional
+        As in `SCMClassifier`.
+
+    Attributes
+    ----------
+    model_ : Conjunction or Disjunction
+        The fitted model; `str(model_)` reads as a rule.
+    trace_ : Trace
+        What each step of the search tried, chose and refused.
+    environments_ : tuple or None
+        The environments' labels, in the order of all counts; None if none were given.
+    alpha_ : float
+        The level used; only where there were environments to test.
+    classes_ : array of shape (2,)
+        The two labels; the second is the positive one.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    feature_types_ : tuple of str
+        Of each column, `"number"`, `"category"` or `"left_out"`.
+    left_out_ : dict
+        Why columns were left out, by name.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> print(learner.model_)
+    A1 > 0 and A2 > 0
+    """
+
+    tests_invariance: ClassVar[bool] = True
+
+    alpha_: float
+
+    _allowed: ClassVar[dict[str, Allowed]] = CoverClassifier._allowed | {
+        "alpha": LEVEL_OR_AUTO,
+        "stop": one_of("independence", "coverage"),
+        "pruning": BOOLEAN,
+        "min_samples_leaf": whole_number(1),
+        "search": one_of("greedy", "exhaustive"),
+        "evidence": one_of("step", "cumulative"),
+        "n_candidates": whole_number(1, most=16),
+        "screen": one_of("association", "invariance"),
+        "criterion": one_of("pvalue", "equivalence"),
+        "margin": POSITIVE_NUMBER,
+        "margin_on": one_of("rate", "odds_ratio"),
+        "correction": one_of(*METHODS),
+    }
+
+    def __init__(
+        self,
+        p: float = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+        alpha: float | str = 0.05,
+        test: str | IndependenceTest = "chi2",
+        stop: str = "independence",
+        pruning: bool = True,
+        min_samples_leaf: int = 1,
+        search: str = "greedy",
+        evidence: str = "step",
+        n_candidates: int = 8,
+        screen: str = "association",
+        criterion: str = "pvalue",
+        margin: float = DEFAULT_MARGIN,
+        margin_on: str = "rate",
+        correction: str | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.alpha = alpha
+        self.test = test
+        self.stop = stop
+        self.pruning = pruning
+        self.min_samples_leaf = min_samples_leaf
+        self.search = search
+        self.evidence = evidence
+        self.n_candidates = n_candidates
+        self.screen = screen
+        self.criterion = criterion
+        self.margin = margin
+        self.margin_on = margin_on
+        self.correction = correction
+        self.missing = missing
+        self.keep_columns = keep_columns
+
+    def prepare(self) -> Preparation:
+        """How a table is to be read and binned for this learner.
+
+        Returns
+        -------
+        Preparation
+            For the functions that open a source.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two do not go together.
+        """
+        preparation = super().prepare()
+        make_test(self.test)
+        self._check_criterion()
+        return preparation
+
+    def make_settings(self, countable: Countable[Any]) -> Settings:
+        """What the search is told besides the counts; without environments nothing is tested.
+
+        Parameters
+        ----------
+        countable : Countable
+            The samples to be learned from.
+
+        Returns
+        -------
+        Settings
+            This learner's parameters, made ready for `icscm.search.finding.find_model`.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two do not go together.
+        """
+        self._check_criterion()
+        plain = super().make_settings(countable)
+        plain = replace(plain, min_samples_leaf=self.min_samples_leaf)
+        if not countable.has_environments:
+            return plain
+        check_several(countable.source.environments)
+        return replace(
+            plain,
+            alpha=self._choose_alpha(countable),
+            test=make_test(self.test),
+            stop=self.stop,
+            pruning=self.pruning,
+            search=self.search,
+            evidence=self.evidence,
+            n_candidates=self.n_candidates,
+            screen=self.screen,
+            criterion=self.criterion,
+            margin=self.margin,
+            margin_on=self.margin_on,
+            correction=self.correction,
+        )
+
+    def _choose_alpha(self, countable: Countable[Any]) -> float:
+        if isinstance(self.alpha, str):  # "auto"
+            return choose_alpha(int(countable.source.count_totals().sum()))
+        return float(self.alpha)
+
+    def _look_at_environments(self, countable: Countable[Any]) -> None:
+        if not countable.has_environments:
+            warn(
+                "No environments were given, so nothing can be tested for invariance: "
+                "this is a plain set covering machine. Pass fit(X, y, environments=...).",
+                NoEnvironmentsWarning,
+            )
+            return
+        source = countable.source
+        warn_of_sparse(source.count_totals(), source.environments, source.classes)
+        self.alpha_ = self._choose_alpha(countable)
+
+    def _warn_of_findings(self) -> None:
+        super()._warn_of_findings()
+        self._warn_of_little_data()
+
+    @property
+    def verdicts_(self) -> tuple[Verdict, ...]:
+        """For each leaf of the model whether it is invariant, is not, or cannot be told.
+
+        One for each rule, of the samples that it settles, and one for the samples that no rule
+        settles. Empty without environments.
+        """
+        check_is_fitted(self, "model_")
+        return self.trace_.verdicts
+
+    @property
+    def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:
+        """p-value of each set of features that the exhaustive search accepted."""
+        check_is_fitted(self, "model_")
+        return {test.features: test.p_value for test in self.trace_.sets if test.accepted}
+
+    @property
+    def p_values_(self) -> dict[str | int, float]:
+        """For each screened feature the largest p-value of the sets that leave it out.
+
+        Of the exhaustive search: a feature is reported when this is not above alpha (and some
+        set was accepted).
+        """
+        check_is_fitted(self, "model_")
+        sets = self.trace_.sets
+        return {
+            each.rule.feature: max(t.p_value for t in sets if each.rule.feature not in t.features)
+            for each in self.trace_.screening
+        }
+
+    def _check_criterion(self) -> None:
+        """Raise for parameters that do not go together."""
+        if self.correction is not None and self.criterion == "equivalence":
+            raise IcscmError(
+                "correction adjusts p-values, which criterion='equivalence' does not use; "
+                "leave correction=None"
+            )
+        is_ratio = self.margin_on == "odds_ratio"
+        if is_ratio != (self.margin > 1):
+            wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
+            raise IcscmError(
+                f"with margin_on={self.margin_on!r} margin must be {wanted}; got {self.margin!r}"
+            )
+
+    def _warn_of_little_data(self) -> None:
+        """Name the rules of which even a large difference between environments would be missed."""
+        names = [f"{str(rule)!r}" for rule in self.rules_] + ["what no rule settles"]
+        blind = [
+            name
+            for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_))
+            if verdict.conclusion == TOO_LITTLE_DATA
+            and (verdict.detectable is None or verdict.detectable > BLIND_DIFFERENCE)
+        ]
+        if self.rules_ and blind:
+            warn(
+                "Too little data to tell whether the label is invariant in the leaf of "
+                f"{shorten_list(blind)}: even rates {BLIND_DIFFERENCE:.0%} apart "
+                "between environments would likely go unseen. See verdicts_; min_samples_leaf or "
+                "criterion='equivalence' keep such rules out.",
+                TooLittleDataWarning,
+            )

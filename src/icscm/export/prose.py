@@ -1,0 +1,93 @@
+"""A model in words, for an e-mail or a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icscm.export.branches import make_leaves, say_origin, say_refused
+from icscm.model.rule_sets import RuleSet
+from icscm.model.rules import CategoryRule
+from icscm.model.saved import SavedModel
+from icscm.text import escape_controls, format_level, format_name
+
+
+def make_text(saved: SavedModel) -> str:
+    """The rule in words and tables of its leaves."""
+    parts = [_say_rule(saved), _list_pools(saved.model), "\n".join(make_leaf_table(saved))]
+    parts += [_say_probability(saved), _make_environment_table(saved), *say_refused(saved)]
+    parts += [say_origin(saved)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _say_rule(saved: SavedModel) -> str:
+    negative, positive = map(format_level, saved.classes)
+    model = saved.model
+    if not model.rules:
+        always = negative if model.settles_when else positive
+        return f"Predicts {always} for every sample: the model has no rule."
+    rules = f"\n   {model.joiner}".join(map(str, model.rules))
+    return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
+
+
+def _list_pools(model: RuleSet) -> str:
+    """The levels that a rule sums up as rare."""
+    return "\n".join(
+        f"The rare levels of {format_name(rule.feature)}: "
+        f"{', '.join(format_level(level) for level in rule.levels)}."
+        for rule in model.rules
+        if isinstance(rule, CategoryRule) and rule.pooled
+    )
+
+
+def _say_probability(saved: SavedModel) -> str:
+    positive = format_level(saved.classes[1])
+    return (
+        "The first line that is true of a sample decides. The probability is\n"
+        f"(samples of {positive} + 1) / (samples + 2)."
+    )
+
+
+def make_leaf_table(saved: SavedModel) -> list[str]:
+    """A line for each leaf."""
+    negative, positive = map(format_level, saved.classes)
+    header = ["decided by", "predicts", f"probability of {positive}", negative, positive]
+    rows = [
+        [
+            leaf.decided_by,
+            format_level(leaf.label),
+            f"{leaf.probability:.4f}",
+            *(f"{count:,}" for count in leaf.counts),
+        ]
+        for leaf in make_leaves(saved)
+    ]
+    return _align([header, *rows], n_text=2)
+
+
+def _make_environment_table(saved: SavedModel) -> str:
+    """Positive samples of all in each leaf, a line for each environment."""
+    if saved.environments is None:
+        return ""
+    positive = format_level(saved.classes[1])
+    leaves = saved.model.leaves
+    header = ["environment", *(f"line {number + 1}" for number in range(len(leaves)))]
+    rows = [
+        [
+            escape_controls(str(label)),
+            *(f"{leaf[1][number]:,} / {leaf[0][number] + leaf[1][number]:,}" for leaf in leaves),
+        ]
+        for number, label in enumerate(saved.environments)
+    ]
+    title = f"Samples of {positive} / all samples, by environment and line of the table above:"
+    return "\n".join([title, "", *_align([header, *rows], n_text=1)])
+
+
+def _align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:
+    """Columns under each other: the first few are text, to the left, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number < n_text else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,51 @@
+"""What reports, files and studies ask of a learner; whoever fulfils it can be reported on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from icscm._types import Array, FloatArray
+from icscm.exceptions import IcscmError
+from icscm.model.rule_sets import RuleSet
+from icscm.model.rules import Rule
+
+
+class Learner(Protocol):
+    """A fitted learner of rules, as far as those who read it need to know.
+
+    `trace_` is a `search.trace.Trace`, which stands above this floor. `tests_invariance` tells a
+    learner that refuses rules from one that does not test them.
+    """
+
+    tests_invariance: bool
+    model_: RuleSet
+    trace_: Any
+    classes_: Array
+    n_features_in_: int
+    feature_types_: tuple[str, ...]
+    left_out_: Mapping[str | int, str]
+    environments_: tuple[Any, ...] | None
+
+    @property
+    def rules_(self) -> tuple[Rule, ...]: ...
+
+    @property
+    def features_used_(self) -> list[str | int]: ...
+
+    @property
+    def rule_importances_(self) -> FloatArray: ...
+
+    @property
+    def equivalent_rules_(self) -> Sequence[tuple[Rule, ...]]: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+def check_learner(estimator: Any) -> None:
+    """Raise unless it is one of ours: others cannot learn from counts, or have no rules."""
+    if not hasattr(estimator, "fit_counts"):
+        raise IcscmError(
+            "estimator must be an SCMClassifier or an ICSCMClassifier; got "
+            f"{type(estimator).__name__}"
+        )

@@ -1,0 +1,343 @@
+"""Rules: frozen statements about one feature, true or false for every sample.
+
+What a rule makes of a missing value is part of it: `missing` is the rule's truth there. It is
+None where no value was missing at fitting; such a rule and its negation are both false for a
+missing value that turns up later, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._types import BoolArray
+from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.tables.columns import (
+    Column,
+    Dates,
+    Level,
+    Levels,
+    Numbers,
+    find_levels,
+    read_column,
+    sort_key,
+)
+from icscm.text import format_level, format_name, format_number
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """What the model asks of a rule."""
+
+    @property
+    def feature(self) -> str | int:
+        """The feature's name where the data had names, its position otherwise."""
+        ...
+
+    def mask(self, X: Any) -> BoolArray:
+        """Truth of the rule for each row of `X`, an array or any kind of table."""
+        ...
+
+    def negate(self) -> Rule:
+        """The rule that is true exactly where this one is false."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `make_rule` turns back into this rule."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRule:
+    """`x > threshold`, or `x <= threshold` when `above` is false.
+
+    >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
+    >>> print(rule, "|", rule.negate())
+    age > 63 | age <= 63
+    >>> print(ThresholdRule(0, "glucose", 140, above=True, missing=True).negate())
+    glucose <= 140 (missing: false)
+    """
+
+    column: int
+    name: str | None
+    threshold: float
+    above: bool
+    missing: bool | None = None
+
+    kind: ClassVar[str] = "threshold"
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        values, missing = _read_numbers(read_column(X, self.column, self.name), self)
+        # as float64: else NumPy rounds the threshold to the narrower type of the values
+        narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
+        above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
+        return _settle_missing(above if self.above else ~above, missing, self)
+
+    def negate(self) -> ThresholdRule:
+        return replace(self, above=not self.above, missing=_invert(self.missing))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "threshold": self.threshold,
+            "above": self.above,
+            "missing": self.missing,
+        }
+
+    def __str__(self) -> str:
+        sign = ">" if self.above else "<="
+        return f"{_subject(self)} {sign} {format_number(self.threshold)}{_missing_text(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryRule:
+    """`x == level`, or `x != level` when `equal` is false.
+
+    With `pooled` the levels are those too rare for a rule of their own, which act as one. A level
+    not seen at fitting equals none.
+
+    >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
+    >>> print(rule, "|", rule.negate())
+    smoker == yes | smoker != yes
+    >>> print(CategoryRule(0, "code", ("V57", "V58"), equal=True, pooled=True, missing=False))
+    code in 2 rare levels (missing: false)
+    """
+
+    column: int
+    name: str | None
+    levels: tuple[Level, ...]
+    equal: bool
+    pooled: bool = False
+    missing: bool | None = None
+
+    kind: ClassVar[str] = "category"
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        column = read_column(X, self.column, self.name)
+        is_level = self._find_equal(column)
+        missing = None if isinstance(column, Dates) else column.missing
+        return _settle_missing(is_level if self.equal else ~is_level, missing, self)
+
+    def _find_equal(self, column: Column) -> BoolArray:
+        if isinstance(column, Levels):
+            self._check_kind(column)
+            truth = np.append(find_levels(column, self.levels), False)
+            equal: BoolArray = truth[column.codes]  # -1, missing, is the last entry
+            return equal
+        numbers = [level for level in self.levels if not isinstance(level, str | bool)]
+        if isinstance(column, Dates) or (len(numbers) < len(self.levels) and len(column.values)):
+            raise IcscmError(
+                f"{_describe(self)} held categories at fitting and holds {_kind_of(column)} now; "
+                "give it as text, or as the type it had"
+            )
+        return np.isin(column.values, numbers)
+
+    def _check_kind(self, column: Levels) -> None:
+        """Raise if no level could ever be equal: booleans are no text, however they are spelt."""
+        kinds = {sort_key(level)[0] for level in column.levels}
+        wanted = {sort_key(level)[0] for level in self.levels}
+        if kinds and not kinds & wanted:
+            raise IcscmError(
+                f"{_describe(self)} held levels of kind {', '.join(sorted(wanted))} at fitting and "
+                f"holds {', '.join(sorted(kinds))} now; give it as the type it had"
+            )
+
+    def negate(self) -> CategoryRule:
+        return replace(self, equal=not self.equal, missing=_invert(self.missing))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "levels": list(self.levels),
+            "equal": self.equal,
+            "pooled": self.pooled,
+            "missing": self.missing,
+        }
+
+    def __str__(self) -> str:
+        if self.pooled:
+            verb = "in" if self.equal else "not in"
+            n = len(self.levels)
+            value = f"{verb} {n:,} rare level{'s' * (n != 1)}"
+        else:
+            value = f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
+        return f"{_subject(self)} {value}{_missing_text(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRule:
+    """`x is missing`, or `x is present` when `is_missing` is false.
+
+    >>> rule = MissingRule(column=0, name="thal", is_missing=True)
+    >>> print(rule, "|", rule.negate())
+    thal is missing | thal is present
+    """
+
+    column: int
+    name: str | None
+    is_missing: bool
+
+    kind: ClassVar[str] = "missing"
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        column = read_column(X, self.column, self.name)
+        if isinstance(column, Dates):
+            raise IcscmError(f"{_describe(self)} holds dates now; give the type it had at fitting")
+        n_rows = len(column.codes if isinstance(column, Levels) else column.values)
+        missing = column.missing
+        found = np.zeros(n_rows, dtype=np.bool_) if missing is None else missing
+        return found if self.is_missing else ~found
+
+    def negate(self) -> MissingRule:
+        return replace(self, is_missing=not self.is_missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "is_missing": self.is_missing,
+        }
+
+    def __str__(self) -> str:
+        return f"{_subject(self)} is {'missing' if self.is_missing else 'present'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceRule:
+    """`x present`, a value above 0, or `x absent` when `present` is false.
+
+    >>> rule = PresenceRule(column=0, name="blaTEM", present=True)
+    >>> print(rule, "|", rule.negate(), "|", PresenceRule(3, None, present=True))
+    blaTEM present | blaTEM absent | x3 present
+    """
+
+    column: int
+    name: str | None
+    present: bool
+
+    kind: ClassVar[str] = "presence"
+    missing: ClassVar[None] = None  # what may be missing is no presence or absence
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def mask(self, X: Any) -> BoolArray:
+        values, missing = _read_presence(read_column(X, self.column, self.name), self)
+        present: BoolArray = values > 0
+        return _settle_missing(present if self.present else ~present, missing, self)
+
+    def negate(self) -> PresenceRule:
+        return replace(self, present=not self.present)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "name": self.name,
+            "present": self.present,
+        }
+
+    def __str__(self) -> str:
+        return f"{_subject(self)} {'present' if self.present else 'absent'}"
+
+
+AnyRule = ThresholdRule | CategoryRule | MissingRule | PresenceRule
+
+RULE_KINDS: dict[str, type[AnyRule]] = {
+    each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule, PresenceRule)
+}
+
+
+def make_rule(fields: dict[str, Any]) -> Rule:
+    """The rule that `to_dict` described.
+
+    >>> rule = ThresholdRule(column=1, name=None, threshold=0.5, above=False)
+    >>> make_rule(rule.to_dict()) == rule
+    True
+    """
+    fields = dict(fields)
+    kind = fields.pop("kind", None)
+    if kind not in RULE_KINDS:
+        raise IcscmError(f"unknown kind of rule {kind!r}; this version knows {sorted(RULE_KINDS)}")
+    if "levels" in fields:
+        fields["levels"] = tuple(fields["levels"])
+    return RULE_KINDS[kind](**fields)
+
+
+def _subject(rule: AnyRule) -> str:
+    return format_name(rule.feature)
+
+
+def _describe(rule: AnyRule) -> str:
+    return f"column {rule.feature!r}"
+
+
+def _missing_text(rule: ThresholdRule | CategoryRule) -> str:
+    return "" if rule.missing is None else f" (missing: {str(rule.missing).lower()})"
+
+
+def _invert(missing: bool | None) -> bool | None:
+    return None if missing is None else not missing
+
+
+def _kind_of(column: Column) -> str:
+    if isinstance(column, Dates):
+        return "dates"
+    return "numbers" if isinstance(column, Numbers) else "categories"
+
+
+def _read_presence(column: Column, rule: PresenceRule) -> tuple[NDArray[Any], BoolArray | None]:
+    """Numbers, or booleans, which tables keep as levels."""
+    if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
+        return np.append(column.levels, False)[column.codes], column.missing
+    return _read_numbers(column, rule)
+
+
+def _read_numbers(
+    column: Column, rule: ThresholdRule | PresenceRule
+) -> tuple[NDArray[Any], BoolArray | None]:
+    if isinstance(column, Numbers):
+        return column.values, column.missing
+    if isinstance(column, Levels) and not column.levels:  # nothing at all in this column
+        return np.zeros(len(column.codes)), column.missing
+    raise IcscmError(
+        f"{_describe(rule)} held numbers at fitting and holds {_kind_of(column)} now; give numbers"
+    )
+
+
+def _settle_missing(
+    truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule | PresenceRule
+) -> BoolArray:
+    """The rule's truth, with what it says of missing values where they are."""
+    if missing is None or not missing.any():
+        return truth
+    if rule.missing is None:
+        warnings.warn(
+            f"{_describe(rule).capitalize()} is missing in {int(missing.sum()):,} rows and never "
+            f"was at fitting: '{rule}' counts as false there.",
+            UnseenMissingWarning,
+            stacklevel=6,
+        )
+    return np.where(missing, bool(rule.missing), truth)

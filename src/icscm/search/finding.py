@@ -1,0 +1,16 @@
+"""The one door to all searches."""
+
+from __future__ import annotations
+
+from icscm.engine.counts import CountSource
+from icscm.model.rule_sets import RuleSet
+from icscm.search.exhaustive import learn_exhaustively
+from icscm.search.greedy import learn
+from icscm.search.settings import Settings
+from icscm.search.trace import Trace
+
+
+def find_model(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
+    """Learn a model from counts with the search that the settings name."""
+    search = learn_exhaustively if settings.search == "exhaustive" else learn
+    return search(source, settings)

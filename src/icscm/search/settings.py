@@ -1,0 +1,59 @@
+"""What a search must know besides the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icscm._constants import DEFAULT_MARGIN
+from icscm._types import FloatArray
+from icscm.model.rule_sets import LeafCounts
+from icscm.stats.criteria import Criterion, make_criterion
+from icscm.stats.independence import IndependenceTest
+from icscm.stats.verdicts import Verdict, make_verdicts
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the search must know besides the counts.
+
+    Without a `test` nothing is refused for depending on the environment: the plain SCM.
+    """
+
+    p: float = 1.0
+    model_type: str = "conjunction"
+    max_rules: int = 10
+    alpha: float = 0.05
+    test: IndependenceTest | None = None
+    stop: str = "coverage"
+    pruning: bool = False
+    min_samples_leaf: int = 1
+    search: str = "greedy"
+    feature_weights: FloatArray | None = None
+    evidence: str = "step"
+    n_candidates: int = 8
+    screen: str = "association"
+    criterion: str = "pvalue"
+    margin: float = DEFAULT_MARGIN
+    margin_on: str = "rate"
+    correction: str | None = None
+    missing: str = "candidate"
+
+    def make_criterion(self) -> Criterion | None:
+        """What criteria (i) and (ii) take for invariant."""
+        if self.test is None:
+            return None
+        return make_criterion(self.criterion, self.test, self.alpha, self.margin, self.margin_on)
+
+    def judge_leaves(
+        self, leaves: Sequence[LeafCounts], test: IndependenceTest
+    ) -> tuple[Verdict, ...]:
+        """The verdict on each leaf. What a criterion accepts, its verdicts call invariant."""
+        return make_verdicts(
+            leaves,
+            test,
+            self.alpha,
+            self.margin,
+            margin_on=self.margin_on,
+            trivial_is_invariant=self.criterion == "equivalence",
+        )

@@ -1,0 +1,227 @@
+"""From presence/absence tables, genes or k-mers in lines, genomes in columns, to a packed store.
+
+Gene    g1  g2  g3
+blaTEM  0   1   1
+mecA    1   0   0
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import numpy as np
+from scipy.sparse import issparse
+
+from icscm._constants import ROW_DTYPE, WORD_DTYPE
+from icscm._types import Array
+from icscm.engine import _kernels
+from icscm.engine.bits import set_bits
+from icscm.engine.threads import count_threads
+from icscm.exceptions import IcscmError
+from icscm.sources.bits.store import BitWriter, count_words, write_bits
+from icscm.writing import check_free
+
+# Told of the bytes read so far and of all there are.
+Progress = Callable[[int, int], None]
+
+# Bytes of text parsed at a time.
+CHUNK_BYTES = 2**24
+# Names of features that are added at a time.
+_BATCH = 2**16
+
+
+def pack_table(
+    path: str | Path, out: str | Path, *, force: bool = False, progress: Progress | None = None
+) -> None:
+    """Pack a tab-separated table of 0 and 1 (`.Rtab`, `.tsv`, or either as `.gz`) into `out`.
+
+    The first line names the genomes, each other one a feature and then 0 or 1 for each of them.
+    The table is read once, in pieces, and never held whole; the store is there whole or not at
+    all.
+    """
+    path, out = Path(path), Path(out)
+    check_free(out, force=force)
+    with _clear_errors(path), _open_table(path) as (file, tell):
+        samples = _read_header(path, file)
+        size = path.stat().st_size
+
+        def fill(writer: BitWriter) -> None:
+            reader = _Reader(path, samples)
+            for chunk in _read_lines(file):
+                reader.add(chunk, writer)
+                if progress is not None:
+                    progress(tell(), size)
+            if reader.n_lines == 0:
+                raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
+
+        write_bits(out, samples, fill)
+
+
+def pack_matrix(
+    X: Any,
+    out: str | Path,
+    *,
+    names: Sequence[str] | None = None,
+    samples: Sequence[str] | None = None,
+    force: bool = False,
+) -> None:
+    """Pack a matrix of 0 and 1, samples in rows, dense or sparse, into `out`.
+
+    Samples are called `"0"`, `"1"`, ... unless named; features without names go by position.
+    """
+    out = Path(out)
+    check_free(out, force=force)
+    n_samples, n_features = X.shape
+    matrix = (X if X.format in ("csr", "csc") else X.tocsr()) if issparse(X) else _as_bytes(X)
+    words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
+    if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
+        raise IcscmError("the matrix holds other values than 0 and 1; packing keeps a bit of each")
+
+    def fill(writer: BitWriter) -> None:
+        for start in range(0, n_features, _BATCH):
+            part = slice(start, start + _BATCH)
+            writer.add(words[part], *(() if names is None else _join(names[part])))
+
+    with _clear_errors(out):
+        write_bits(out, list(map(str, samples or range(n_samples))), fill)
+
+
+def _as_bytes(X: Any) -> Array:
+    array = np.asarray(X)
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def _join(names: Sequence[str]) -> tuple[Array, Array]:
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([len(name) for name in encoded])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """What the system says of files, in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise IcscmError("the disk is full; nothing was written") from None
+        raise IcscmError(f"cannot read or write {error.filename or path}: {error}") from None
+    except (EOFError, zlib.error):
+        raise IcscmError(f"{path} is damaged: its compressed data end too early") from None
+
+
+@contextmanager
+def _open_table(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+    """The text, and how many bytes of the file have been read."""
+    with open(path, "rb") as raw:
+        if path.suffix != ".gz":
+            yield raw, raw.tell
+            return
+        with gzip.GzipFile(fileobj=raw) as text:
+            yield text, raw.tell  # type: ignore[misc]
+
+
+def _read_header(path: Path, file: IO[bytes]) -> list[str]:
+    try:
+        header = file.readline().decode("utf-8-sig").rstrip("\r\n").split("\t")
+    except UnicodeDecodeError:
+        raise IcscmError(f"{path} is not a text file in UTF-8") from None
+    samples = header[1:]
+    if not samples:
+        raise IcscmError(
+            f"{path} does not begin with a line of genome names, set apart by tabs; is it a table "
+            "of presence and absence (.Rtab, .tsv)?"
+        )
+    if "" in samples:
+        raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
+    return samples
+
+
+def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The text in pieces that end where lines do."""
+    rest = b""
+    while piece := file.read(CHUNK_BYTES):
+        head, newline, tail = piece.rpartition(b"\n")
+        if newline:
+            yield rest + head + newline
+            rest = tail
+        else:
+            rest += tail
+    if rest:
+        yield rest + b"\n"
+
+
+def read_lines(path: Path, names: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+    """The genomes of a table, and which of them have each of some features."""
+    wanted = {name.encode(): name for name in names}
+    found: dict[str, Array] = {}
+    with _clear_errors(path), _open_table(path) as (file, _):
+        samples = _read_header(path, file)
+        for line in file:
+            name, _, values = line.rstrip(b"\r\n").partition(b"\t")
+            if name in wanted:
+                cells = values.split(b"\t")
+                if len(cells) != len(samples) or not {*cells} <= {b"0", b"1"}:
+                    raise IcscmError(
+                        f"{path}: the line of {wanted[name]!r} does not hold 0 or 1 for each of "
+                        f"the {len(samples):,} genomes"
+                    )
+                found[wanted[name]] = np.array(cells) == b"1"
+    return samples, found
+
+
+class _Reader:
+    """Parses pieces of text and hands them to a writer; `n_lines` were not empty."""
+
+    def __init__(self, path: Path, samples: Sequence[str]) -> None:
+        self._path = path
+        self._samples = samples
+        self._n_words = count_words(len(samples))
+        self._n_read = 1  # lines of the file, the header included
+        self.n_lines = 0
+
+    def add(self, chunk: bytes, writer: BitWriter) -> None:
+        text = np.frombuffer(chunk, dtype=np.uint8)
+        most = len(text) // (2 * len(self._samples)) + 1
+        words = np.zeros((most, self._n_words), dtype=WORD_DTYPE)
+        names, ends = np.empty_like(text), np.empty(most, dtype=np.int64)
+        n_lines, stop = _kernels.parse_lines(text, len(self._samples), words, names, ends)
+        if stop < len(text):
+            self._explain(chunk, stop)
+        self.n_lines += n_lines
+        self._n_read += chunk.count(b"\n")
+        if n_lines:
+            names = names[: ends[n_lines - 1]]
+            self._check_text(names)
+            writer.add(words[:n_lines], names, ends[:n_lines])
+
+    def _check_text(self, names: Array) -> None:
+        try:
+            names.tobytes().decode()
+        except UnicodeDecodeError:
+            raise IcscmError(
+                f"{self._path} holds names that are not UTF-8, before line {self._n_read + 1}"
+            ) from None
+
+    def _explain(self, chunk: bytes, start: int) -> NoReturn:
+        """Say what is wrong with the line that begins there."""
+        number = self._n_read + chunk.count(b"\n", 0, start) + 1
+        line = chunk[start : chunk.index(b"\n", start)].rstrip(b"\r")
+        cells = [cell.decode(errors="replace") for cell in line.split(b"\t")][1:]
+        where = f"{self._path}, line {number}"
+        if len(cells) != len(self._samples):
+            raise IcscmError(
+                f"{where} has {len(cells)} values, but the header names {len(self._samples)} "
+                "genomes"
+            )
+        column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
+        raise IcscmError(
+            f"{where}, column {column + 2} ({self._samples[column]!r}) holds {cells[column]!r}; "
+            "a table of presence and absence holds 0 and 1"
+        )

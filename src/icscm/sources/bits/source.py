@@ -1,0 +1,147 @@
+"""The count source over a packed store: words as they are on disk, counted under masks.
+
+samples       0 1 2 3 4 5         words of a feature    0 1 1 0 1 0
+segment       a b a a b -         mask of segment a     1 0 1 1 0 0      bits in common: 1
+                                  mask of segment b     0 1 0 0 1 0      bits in common: 2
+
+Samples without a label are in no mask, and those that leave are taken out of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import (
+    COUNT_DTYPE,
+    MAX_MAPPED_BYTES,
+    MIN_THREADED_CELLS,
+    PACKED_BLOCK_CELLS,
+    WORD_BITS,
+    WORD_DTYPE,
+)
+from icscm._types import Array, CountArray
+from icscm.engine import _kernels
+from icscm.engine.bits import PresenceMap
+from icscm.engine.copies import CollapsedMap
+from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, PatternTable
+from icscm.engine.patterns import count_patterns
+from icscm.engine.threads import count_threads, run_ahead, split_evenly
+from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile
+
+Words = NDArray[np.uint64]
+
+
+class PackedSource:
+    """Counts over a packed store; see `make_packed_source`."""
+
+    def __init__(
+        self,
+        bits: BitFile,
+        segments: NDArray[np.int64],
+        classes: Sequence[Any],
+        environments: Sequence[Any],
+        n_threads: int,
+        notes: Sequence[str],
+    ) -> None:
+        self.candidates: CandidateMap = CollapsedMap(PresenceMap(bits.names), bits.copies)
+        self.classes = classes
+        self.environments = environments
+        self.notes = notes
+        self._bits = bits
+        self._segments = segments
+        self._n_threads = n_threads
+        self._masks = make_masks(segments, 2 * len(environments), bits.words.shape[1])
+
+    def count_totals(self) -> CountArray:
+        labelled = self._segments[self._segments >= 0]
+        totals = np.bincount(labelled, minlength=len(self._masks)).astype(COUNT_DTYPE)
+        return totals.reshape(2, len(self.environments))
+
+    def counts(self) -> Iterator[CountCube]:
+        n_threads = self._n_threads if self._bits.words.size >= MIN_THREADED_CELLS else 1
+        return run_ahead(self._count_block, self._list_blocks(), n_threads)
+
+    def _count_block(self, block: slice) -> CountCube:
+        counts = self._count(block)
+        first, n_alike = self._bits.copies.describe(block)
+        if self._bits.words.nbytes > MAX_MAPPED_BYTES:
+            self._bits.release(block)
+        return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
+
+    def _list_blocks(self) -> list[slice]:
+        """Checksums are of `BLOCK_PATTERNS` patterns: a block holds some of these, or is a part."""
+        n_patterns = self._bits.n_patterns
+        size = max(1, PACKED_BLOCK_CELLS // (2 * len(self._masks)))
+        multiple = BLOCK_PATTERNS if size >= BLOCK_PATTERNS else 1
+        return split_evenly(n_patterns, -(-n_patterns // size), multiple)
+
+    def _count(self, block: slice) -> CountArray:
+        words = self._bits.words[block]
+        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
+        for number in range(block.start // BLOCK_PATTERNS, -(-block.stop // BLOCK_PATTERNS)):
+            self._bits.check_words(number)
+        cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
+        _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
+        return cube.reshape(len(words), 2, 2, -1)
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._masks &= self._find_satisfied(rule)
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        in_play = np.bitwise_or.reduce(self._masks, axis=0)
+        satisfied = self._find_satisfied(rule)
+        same = [not ((satisfied ^ self._find_satisfied(other)) & in_play).any() for other in others]
+        return np.array(same, dtype=np.bool_)
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        labelled = self._segments >= 0
+        truths = [
+            unpack(self._find_satisfied(rule), len(self._segments))[labelled] for rule in rules
+        ]
+        return count_patterns(truths, self._segments[labelled], len(self.environments))
+
+    def _find_satisfied(self, rule: BinnedRule) -> Words:
+        """A bit for each sample, set where the rule is true; beyond the samples anything."""
+        words = self._bits.words[self._bits.copies.numbers[rule.feature]]
+        absent, present = (np.uint64(2**64 - 1) * np.uint64(each) for each in rule.satisfied)
+        satisfied: Words = (~words & absent) | (words & present)
+        return satisfied
+
+
+def make_masks(segments: NDArray[np.int64], n_segments: int, n_words: int) -> Words:
+    """For each segment the bits of its samples."""
+    bits = np.zeros((n_segments, n_words * WORD_BITS), dtype=np.bool_)
+    labelled = np.flatnonzero(segments >= 0)
+    bits[segments[labelled], labelled] = True
+    return np.packbits(bits, axis=1, bitorder="little").view(WORD_DTYPE)
+
+
+def unpack(words: Words, n_samples: int) -> NDArray[np.bool_]:
+    """The bit of each sample."""
+    return np.unpackbits(words.view(np.uint8), bitorder="little")[:n_samples].astype(np.bool_)
+
+
+def make_packed_source(
+    bits: BitFile,
+    labels: Array,
+    environments: Array,
+    *,
+    classes: Sequence[Any] = (0, 1),
+    environment_labels: Sequence[Any],
+    n_jobs: int | None = None,
+    notes: Sequence[str] = (),
+) -> PackedSource:
+    """Make a packed store countable.
+
+    For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count, and
+    `environments` a position in `environment_labels`.
+    """
+    segments = np.where(labels < 0, -1, labels * len(environment_labels) + environments)
+    n_threads = count_threads(n_jobs)
+    return PackedSource(bits, segments, classes, environment_labels, n_threads, notes)

@@ -1,0 +1,69 @@
+"""What every source is opened to: samples that can be counted, and what is known of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from icscm._constants import QUANTILE_SAMPLE
+from icscm._types import Array
+from icscm.engine.counts import CountSource
+from icscm.tables.coding import CodedTable
+
+SAMPLED = (
+    f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
+    "rows, picked by a hash of their content."
+)
+
+Source = TypeVar("Source", bound=CountSource)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The parameters of a learner that decide how a table is read and binned."""
+
+    max_thresholds: int | None = 50
+    missing: str = "candidate"
+    keep_columns: Any = None
+    n_jobs: int | None = None
+
+    @property
+    def refuses_missing(self) -> bool:
+        """Whether a missing value is an error."""
+        return self.missing == "error"
+
+
+def _nothing_to_close() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Countable(Generic[Source]):
+    """Samples made countable; an estimator's `fit_counts` turns it into fitted state.
+
+    `table` says what became of the columns, without their rows; None where they are too many to
+    describe one by one. `names` are None where columns go by their positions. `classes` are the two
+    labels, the positive one last. Use it in a `with` statement, or `close` it: some sources hold
+    a temporary file.
+    """
+
+    source: Source
+    table: CodedTable | None
+    names: tuple[str, ...] | None
+    classes: Array
+    n_features: int
+    has_environments: bool = True
+    close: Callable[[], None] = _nothing_to_close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Dask collections: counted where their partitions lie, never repartitioned."""

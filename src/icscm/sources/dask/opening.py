@@ -1,0 +1,259 @@
+"""Dask collections in, counts out: what `fit` does where the table is cut into partitions.
+
+    pass one     every partition: survey of its columns, hash of each row    icscm-survey
+                 merged in a tree: kinds, levels, few values, the sample     icscm-merge
+    pass two     values of the sampled rows, where a column needs them       icscm-sample
+    pass three   every partition becomes a coded piece                       icscm-bin
+    each step    rules out, counts back                             icscm-keep, -count, -sum
+
+The collections are never repartitioned. What comes to the client is a survey, thresholds and
+cubes. A collection that is not persisted is read again in each pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dask.delayed import Delayed
+
+from icscm._types import Array
+from icscm.engine.binning import Binning
+from icscm.engine.pieces import plan_blocks
+from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
+from icscm.engine.survey import Survey
+from icscm.exceptions import IcscmError
+from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.dask.client import check_cluster
+from icscm.sources.dask.partitions import Partitions, align_partitions
+from icscm.sources.dask.picking import (
+    MAX_HASHES,
+    merge_sampled,
+)
+from icscm.sources.dask.source import (
+    DaskSource,
+    TaskNames,
+    compute,
+    map_tasks,
+    merge_tasks,
+)
+from icscm.sources.dask.tasks import (
+    Plan,
+    Reader,
+    SampleTask,
+    Summary,
+    choose_thresholds,
+    code_partition,
+    merge_looks,
+    summarize,
+    take_sample,
+)
+from icscm.tables.coding import CodedTable
+from icscm.tables.environments import ALL_SAMPLES, encode_environments
+from icscm.tables.intake import find_names, leave_out, refuse_missing
+from icscm.tables.labels import check_labels
+from icscm.text import shorten_list
+
+THINNED = (
+    f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "
+    "different rows are too many to pick from. In memory it would come from all."
+)
+
+
+def open_dask(
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    sample_weight: Any = None,
+    *,
+    preparation: Preparation | None = None,
+) -> Countable[DaskSource]:
+    """Check Dask collections and make them countable where they lie.
+
+    Parameters
+    ----------
+    X : Dask DataFrame or array of shape (n_samples, n_features)
+        The features.
+    y : Dask series or array
+        Labels of two classes, cut at the same rows as X.
+    environments : Dask series or array, optional
+        The environment of each row, cut likewise.
+    sample_weight : None
+        Refused: repeat rows instead.
+    preparation : Preparation, optional
+        How the table is read and binned; a learner's `prepare()`.
+
+    Returns
+    -------
+    Countable
+        The samples, for `fit_counts` of a learner.
+
+    Raises
+    ------
+    IcscmError
+        If the collections do not go together, or the cluster cannot do the work.
+    """
+    asked = preparation or Preparation()
+    parts = align_partitions(X, y, environments, sample_weight)
+    check_cluster()
+    tasks = TaskNames()
+    reader = Reader(parts.columns, find_names(parts.meta), asked.max_thresholds)
+    summary = survey_partitions(tasks, reader, parts)
+    survey = _check_survey(summary)
+    classes = _find_classes(survey)
+    places = _find_environments(survey) if environments is not None else (ALL_SAMPLES,)
+    table = describe_survey(survey, reader.names)
+    if asked.refuses_missing:
+        refuse_missing(table)
+    if parts.columns is not None:  # arrays come from users who prepared them
+        table = leave_out(table, find_suspicious(survey, table), asked.keep_columns)
+    binning = plan_thresholds(tasks, reader, parts, summary, table)
+    features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
+    blocks = plan_blocks(binning, features.astype(np.int64), len(places))
+    plan = Plan(reader, binning, tuple(blocks), tuple(classes.tolist()), places)
+    source = DaskSource(
+        _map_partitions(tasks, "bin", partial(code_partition, plan), parts),
+        blocks,
+        binning,
+        classes=classes.tolist(),
+        environments=places,
+        notes=_list_notes(binning, summary),
+        names=tasks,
+    )
+    return Countable(
+        source,
+        table,
+        reader.names,
+        classes,
+        table.n_columns,
+        has_environments=environments is not None,
+    )
+
+
+def survey_partitions(tasks: TaskNames, reader: Reader, parts: Partitions) -> Summary:
+    """Pass one."""
+    looks = _map_partitions(tasks, "survey", reader.look, parts)
+    merged = merge_tasks(tasks, "merge", partial(merge_looks, names=reader.names), looks)
+    summary: Summary = compute(map_tasks(tasks, "choose", summarize, [merged]))[0]
+    return summary
+
+
+def plan_thresholds(
+    tasks: TaskNames, reader: Reader, parts: Partitions, summary: Summary, table: CodedTable
+) -> Binning:
+    """The thresholds of all columns; pass two if some have many values."""
+    assert summary.survey is not None
+    columns = tuple(find_sampled(summary.survey, table))
+    if not columns:
+        return plan_from_survey(summary.survey, table, {})
+    task = SampleTask(reader, summary.sample, columns, summary.survey.dtype)
+    n = len(parts.X)
+    rows = map_tasks(tasks, "sample", partial(take_sample, task), parts.X, range(n))
+    merged = merge_tasks(tasks, "merge", merge_sampled, rows)
+    choose = partial(choose_thresholds, task, summary.survey, table)
+    binning: Binning = compute(map_tasks(tasks, "choose", choose, [merged]))[0]
+    return binning
+
+
+def _map_partitions(
+    tasks: TaskNames, what: str, function: Callable[..., Any], parts: Partitions
+) -> list[Delayed]:
+    """`function` of each partition's X, y, environments and number.
+
+    What all partitions need goes with the function. As a task of its own it would draw the others
+    to the worker that has it, and their rows with them.
+    """
+    numbers = range(len(parts.X))
+    return map_tasks(tasks, what, function, parts.X, parts.y, parts.environments, numbers)
+
+
+def _check_survey(summary: Summary) -> Survey:
+    for what, n_missing in zip(("y", "environments"), summary.n_missing, strict=True):
+        if n_missing:
+            advice = "" if what == "y" else " or give them a label of their own"
+            raise IcscmError(
+                f"{what} is missing (None or NaN) in {n_missing:,} rows; drop these rows{advice}"
+            )
+    survey = summary.survey
+    assert survey is not None
+    if survey.n_rows == 0 or not survey.columns:
+        what = "feature" if survey.n_rows else "sample"
+        raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
+    return survey
+
+
+def _find_classes(survey: Survey) -> Array:
+    import pandas
+
+    found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
+    return check_labels(found, len(found))[1]
+
+
+def _find_environments(survey: Survey) -> tuple[Any, ...]:
+    return encode_environments([*survey.environments], len(survey.environments))[1]
+
+
+def _list_notes(binning: Binning, summary: Summary) -> list[str]:
+    if not binning.sampled:
+        return []
+    n_bits = summary.sample.n_zero_bits
+    return [SAMPLED] if n_bits == 0 else [SAMPLED, THINNED.format(n_bits)]
+
+
+def open_dask_files(
+    path: str | Path,
+    target: str,
+    environments: str | None = None,
+    *,
+    preparation: Preparation | None = None,
+) -> Countable[DaskSource]:
+    """A Parquet or CSV file, or a folder of them, read and made countable by the workers.
+
+    Parameters
+    ----------
+    path : str or Path
+        Anything that Dask can read, such as s3://...
+    target : str
+        The column of labels.
+    environments : str, optional
+        The column of environments.
+    preparation : Preparation, optional
+        How the table is read and binned; a learner's `prepare()`.
+
+    Returns
+    -------
+    Countable
+        The samples, for `fit_counts` of a learner.
+
+    Raises
+    ------
+    IcscmError
+        If the files cannot be read, or lack a column.
+    """
+    frame = read_folder(path)
+    wanted = [target] if environments is None else [target, environments]
+    absent = [repr(name) for name in wanted if name not in frame.columns]
+    if absent:
+        raise IcscmError(
+            f"{path} has no column {shorten_list(absent)}; it has "
+            f"{shorten_list([repr(name) for name in frame.columns])}"
+        )
+    places = None if environments is None else frame[environments]
+    return open_dask(frame.drop(columns=wanted), frame[target], places, preparation=preparation)
+
+
+def read_folder(path: str | Path) -> Any:
+    """A Dask DataFrame over a Parquet or CSV file, or a folder of either."""
+    import dask.dataframe
+
+    text = str(path)
+    is_csv = text.endswith((".csv", ".csv.gz")) or any(Path(text).glob("*.csv"))
+    try:
+        if not is_csv:
+            return dask.dataframe.read_parquet(text)
+        return dask.dataframe.read_csv(f"{text}/*.csv" if Path(text).is_dir() else text)
+    except (OSError, ValueError) as error:
+        raise IcscmError(f"cannot read {text} as Parquet or CSV: {error}") from error

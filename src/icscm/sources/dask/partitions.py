@@ -1,0 +1,98 @@
+"""Dask collections as aligned partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask.delayed import Delayed
+
+from icscm.exceptions import IcscmError
+from icscm.tables.columns import is_dask
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Aligned partitions, each a delayed task, and an empty table of X's kind.
+
+    `columns` are the names of a frame's columns; None for an array.
+    """
+
+    meta: Any
+    columns: tuple[Any, ...] | None
+    X: list[Delayed]
+    y: list[Delayed]
+    environments: list[Any]
+
+
+def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> Partitions:
+    """Check that the collections are cut at the same rows, as far as that can be told unread."""
+    if sample_weight is not None:
+        raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    if X.ndim != 2:
+        raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
+    is_array = hasattr(X, "chunks")
+    if is_array and X.numblocks[1] > 1:
+        raise IcscmError(
+            f"the columns of X are cut into {X.numblocks[1]} chunks, and rows must be whole; call "
+            "X = X.rechunk({1: -1}) first"
+        )
+    if is_array and X.dtype.kind not in "biuf":
+        raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
+    pieces = list_pieces(X)
+    others = {"y": y, "environments": environments}
+    for what, values in others.items():
+        if values is not None or what == "y":
+            _check_aligned(what, values, X, len(pieces))
+    return Partitions(
+        np.empty((0, X.shape[1]), X.dtype) if is_array else X._meta,
+        None if is_array else tuple(X.columns),
+        pieces,
+        list_pieces(y),
+        [None] * len(pieces) if environments is None else list_pieces(environments),
+    )
+
+
+def list_pieces(collection: Any) -> list[Delayed]:
+    """The partitions of a collection, each a delayed task."""
+    if hasattr(collection, "chunks"):
+        return list(np.ravel(collection.to_delayed()))
+    # reads only the columns that are used, and stops there: Dask would also join small files, as
+    # many as the columns allow, and so cut y at other rows than X
+    pieces: list[Delayed] = collection.simplify().to_delayed(optimize_graph=False)
+    return pieces
+
+
+def _check_aligned(what: str, values: Any, X: Any, n_pieces: int) -> None:
+    """Raise unless there is a partition for each of X's, and they may be cut at the same rows."""
+    if not is_dask(values):
+        raise IcscmError(
+            f"X is a Dask collection and {what} is not; give {what} as a Dask series or array with "
+            "the same partitions, such as a column of the same Dask DataFrame"
+        )
+    if values.ndim != 1:
+        raise IcscmError(f"{what} must be one column of labels, not a table")
+    n_values = values.numblocks[0] if hasattr(values, "chunks") else values.npartitions
+    if n_values != n_pieces:
+        raise IcscmError(
+            f"{what} has {n_values} partitions and X has {n_pieces}; they must be cut at the same "
+            f"rows: {_advise(what, X)}"
+        )
+    cuts, wanted = _find_cuts(values), _find_cuts(X)
+    if type(cuts) is type(wanted) and cuts != wanted:
+        raise IcscmError(f"{what} and X are not cut at the same rows: {_advise(what, X)}")
+
+
+def _find_cuts(collection: Any) -> Any:
+    """Where it is cut: sizes of an array's chunks, divisions of a frame; None if unknown."""
+    if hasattr(collection, "chunks"):
+        sizes = collection.chunks[0]
+        return None if np.isnan(sizes).any() else [int(size) for size in sizes]
+    return collection.divisions if collection.known_divisions else None
+
+
+def _advise(what: str, X: Any) -> str:
+    if hasattr(X, "chunks"):
+        return f"call {what} = {what}.rechunk((X.chunks[0],))"
+    return f"take {what} from the same Dask DataFrame, or repartition it as X is"

@@ -1,0 +1,296 @@
+"""The count source over pieces that live on the workers of a Dask cluster.
+
+    client                    workers
+    rule            ------>   every piece: which rows leave                  icscm-keep
+                              every piece: count them, or those that stay    icscm-count
+    one cube        <------   sum, eight at a time, those of a worker first  icscm-sum
+
+Rules travel out and counts travel back; rows stay where they are. Which rows of a piece are in
+play is derived from the piece and the rules so far, each step a task of its own, so Dask can
+make again what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+from uuid import uuid4
+
+import dask
+import numpy as np
+from dask.delayed import Delayed, delayed
+from numpy.typing import NDArray
+
+from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
+from icscm._types import CountArray
+from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, PatternTable
+from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
+from icscm.exceptions import IcscmError
+
+# Results added up by one task: enough to keep the tree flat, few enough to hold at once.
+FAN_IN = 8
+
+
+class TaskNames:
+    """Names that the dashboard groups by what is done, different in every fit."""
+
+    def __init__(self) -> None:
+        self._fit = uuid4().hex[:8]
+        self._n_used = 0
+
+    def make(self, what: str) -> str:
+        """The common part of the names of tasks that do the same to every piece."""
+        self._n_used += 1
+        return f"icscm-{what}-{self._fit}{self._n_used:04x}"
+
+
+def map_tasks(
+    names: TaskNames, what: str, function: Callable[..., Any], *columns: Sequence[Any]
+) -> list[Delayed]:
+    """`function` of the first of each column, of the second, ...: a task each."""
+    name = names.make(what)
+    call = delayed(function, pure=False)
+    return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(zip(*columns, strict=True))]
+
+
+def merge_tasks(
+    names: TaskNames,
+    what: str,
+    merge: Callable[[list[Any]], Any],
+    parts: Sequence[Delayed],
+    homes: Sequence[str] | None = None,
+) -> Delayed:
+    """One result from many, `FAN_IN` at a time, so that no task holds more.
+
+    Neighbours with the same home come first: what they make together is made there, and one
+    result leaves a home instead of many.
+    """
+    level = list(parts)
+    if homes is not None:
+        pairs = groupby(zip(homes, level, strict=True), key=itemgetter(0))
+        level = [merge_tasks(names, what, merge, [part for _, part in pair]) for _, pair in pairs]
+    while len(level) > 1:
+        groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+        level = map_tasks(names, what, merge, groups)
+    return level[0]
+
+
+def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
+    """Start tasks whose results stay where they are made."""
+    with explain_failures():
+        return list(dask.persist(*tasks))
+
+
+def compute(tasks: Sequence[Delayed]) -> list[Any]:
+    """Run tasks and bring their results here."""
+    with explain_failures():
+        return list(dask.compute(*tasks))
+
+
+# What to tell of the errors of a cluster, by their names: they need no import then.
+_FAILURES = {
+    "KilledWorker": "workers died again and again over the same task, most likely for lack of "
+    "memory; make the partitions smaller or give the workers more",
+    "ClosedClientError": "the Dask client was closed in the middle of the work; see whether its "
+    "scheduler still runs",
+    "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
+    "FutureCancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
+    "whether it still runs, and fit again",
+    "CancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
+    "whether it still runs, and fit again",
+    "TimeoutError": "the Dask scheduler did not answer in time; see whether it still runs",
+}
+
+
+@contextmanager
+def explain_failures() -> Iterator[None]:
+    """Turn what goes wrong with a cluster, not with the data, into one clear error."""
+    try:
+        yield
+    except IcscmError:
+        raise
+    except Exception as error:
+        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "icscm":
+            raise IcscmError(f"{NO_PACKAGE} ({error})") from error
+        if type(error).__name__ not in _FAILURES:
+            raise
+        raise IcscmError(_FAILURES[type(error).__name__]) from error
+
+
+NO_PACKAGE = (
+    "the Dask scheduler or a worker cannot import icscm; install the same version on all of them"
+)
+
+
+class DaskSource:
+    """Counts over pieces that live on workers.
+
+    `pieces` are made by `make_piece` with these `blocks`, each as a delayed task. They stay on
+    the workers as long as this source lives.
+    """
+
+    def __init__(
+        self,
+        pieces: Sequence[Delayed],
+        blocks: Sequence[Block],
+        candidates: CandidateMap,
+        *,
+        classes: Sequence[Any],
+        environments: Sequence[Any],
+        notes: Sequence[str] = (),
+        names: TaskNames | None = None,
+    ) -> None:
+        self.candidates = candidates
+        self.classes = classes
+        self.environments = environments
+        self.notes = notes
+        self._names = names or TaskNames()
+        self._blocks = blocks
+        self._pieces: list[Delayed] = persist(pieces)
+        self._homes = [""] * len(self._pieces)
+        self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
+        self._pieces, self._homes = order_by_worker(self._pieces)
+        self._in_play: list[Delayed] = persist(self._map("keep", Piece.start))
+        self._cubes: list[CountArray] = []
+        # which rows to count next; None where the cubes are those of the rows in play
+        self._pending: Callable[..., CountArray] | None = count_staying
+
+    def count_totals(self) -> CountArray:
+        return self._totals.copy()
+
+    def counts(self) -> Iterator[CountCube]:
+        for block, counts in zip(self._blocks, self._find_cubes(), strict=True):
+            yield from block.make_cubes(counts)
+
+    def keep(self, rule: BinnedRule) -> None:
+        is_few = self._pending is None and self._settles_few(rule)
+        self._pending = count_leaving if is_few else count_staying
+        step = self._map("keep", Piece.keep, self._in_play, [rule] * len(self._pieces))
+        # the step before is let go of; Dask keeps the recipe for as long as it may need it
+        self._in_play = persist(step)
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        n = len(self._pieces)
+        same: NDArray[np.bool_] = self._ask(
+            "all",
+            find_all_true,
+            "compare",
+            Piece.find_same_coverage,
+            self._in_play,
+            [rule] * n,
+            [list(others)] * n,
+        )
+        return same
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        table: PatternTable = self._ask(
+            "sum", add_patterns, "pattern", Piece.count_patterns, [list(rules)] * len(self._pieces)
+        )
+        return table
+
+    def _find_cubes(self) -> Iterator[CountArray]:
+        """The cube of each block; kept here for the next step where it is not too large."""
+        numbers = range(len(self._blocks))
+        n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
+        if n_cells * np.dtype(COUNT_DTYPE).itemsize > MAX_KEPT_CUBE_BYTES:
+            return (self._count([number], count_staying)[0] for number in numbers)
+        if self._pending is not None:
+            counted = self._count(numbers, self._pending)
+            if self._pending is count_leaving:
+                counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
+            self._cubes, self._pending = counted, None
+        return iter(self._cubes)
+
+    def _settles_few(self, rule: BinnedRule) -> bool:
+        """Whether it is less work to count those that leave and subtract than those that stay.
+
+        Each row leaves once, so all the steps of a fit together count no more than twice the
+        rows, whatever the number of rules.
+        """
+        for block, counts in zip(self._blocks, self._cubes, strict=True):
+            (at,) = np.nonzero(block.features == rule.feature)
+            if len(at):
+                by_bin = counts[at[0]].sum(axis=(1, 2))[: len(rule.satisfied)]
+                return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
+        return True  # what cannot be cut settles none, or all
+
+    def _count(
+        self, blocks: Sequence[int], function: Callable[..., CountArray]
+    ) -> list[CountArray]:
+        """The cubes of some blocks, over all pieces."""
+        n = len(self._pieces)
+        answers = [self._map("count", function, self._in_play, [block] * n) for block in blocks]
+        return compute([self._merge("sum", add_counts, each) for each in answers])
+
+    def _ask(
+        self,
+        how: str,
+        merge: Callable[[list[Any]], Any],
+        what: str,
+        function: Callable[..., Any],
+        *columns: Sequence[Any],
+    ) -> Any:
+        """Ask every piece, and bring back one merged answer."""
+        return compute([self._merge(how, merge, self._map(what, function, *columns))])[0]
+
+    def _merge(
+        self, how: str, merge: Callable[[list[Any]], Any], answers: Sequence[Delayed]
+    ) -> Delayed:
+        return merge_tasks(self._names, how, merge, answers, self._homes)
+
+    def _map(
+        self, what: str, function: Callable[..., Any], *columns: Sequence[Any]
+    ) -> list[Delayed]:
+        return map_tasks(self._names, what, function, self._pieces, *columns)
+
+
+def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
+    """The cube of the rows in play."""
+    return piece.count(in_play.stay, block)
+
+
+def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
+    """The cube of the rows that the last rule settled."""
+    return piece.count(in_play.left, block)
+
+
+def add_counts(parts: list[CountArray]) -> CountArray:
+    """The sum of some counts, in memory for two."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def find_all_true(parts: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Where all are true."""
+    return np.asarray(np.logical_and.reduce(parts))
+
+
+def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
+    """Pieces of one worker beside each other, and the worker of each, so far as there is one.
+
+    A step then moves a cube for each worker, not for each piece. The order of the pieces makes no
+    difference to any answer; should they move, more cubes do.
+    """
+    client = find_client()
+    if client is None:
+        return pieces, [""] * len(pieces)
+    holders = client.who_has([future for piece in pieces for future in client.futures_of(piece)])
+    homes = [min(holders.get(piece.key, ()), default="") for piece in pieces]
+    order = sorted(range(len(pieces)), key=homes.__getitem__)
+    return [pieces[i] for i in order], [homes[i] for i in order]
+
+
+def find_client() -> Any:
+    """The client that tasks would run on; None where Dask's local scheduler would run them."""
+    from dask.base import get_scheduler
+
+    scheduler = get_scheduler()
+    client = getattr(scheduler, "__self__", None)
+    return client if hasattr(client, "who_has") else None

@@ -1,0 +1,206 @@
+"""What workers do with one partition, and how their answers are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._types import Array
+from icscm.engine.binning import Binning
+from icscm.engine.merging import merge_surveys
+from icscm.engine.piece_coding import PieceCoder, hash_piece, read_numbers
+from icscm.engine.pieces import Block, Piece, make_piece
+from icscm.engine.planning import plan_from_survey
+from icscm.engine.survey import Groups, Survey, survey_piece
+from icscm.exceptions import IcscmError
+from icscm.sources.dask.picking import (
+    HashCounts,
+    Sample,
+    SampledRows,
+    choose_rows,
+    find_rows,
+    merge_hash_counts,
+    repeat_copies,
+    tally_hashes,
+)
+from icscm.tables.coding import CodedTable
+from icscm.tables.columns import Column, Numbers, open_frame, read_array, read_series
+from icscm.text import shorten_list
+
+# Different labels, or environments, that one partition may hold: far more than can be compared.
+MAX_GROUPS = 2**12
+
+
+@dataclass(frozen=True)
+class Look:
+    """What pass one finds in some partitions; the survey is None where labels are missing."""
+
+    survey: Survey | None
+    hashes: HashCounts
+    n_missing: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Pass one at its end: the survey of the whole table, and which rows are the sample."""
+
+    survey: Survey | None
+    sample: Sample
+    n_missing: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads partitions. `columns` are those of a frame, `names` what they are called in rules."""
+
+    columns: tuple[Any, ...] | None
+    names: tuple[str, ...] | None
+    max_thresholds: int | None
+
+    def look(self, X: Any, y: Any, environments: Any, number: int) -> Look:
+        """Pass one over one partition."""
+        columns, n_rows = self.read(X, number)
+        labels, n_no_label = read_groups(y, n_rows, "y", number)
+        places, n_no_place = None, 0
+        if environments is not None:
+            places, n_no_place = read_groups(environments, n_rows, "environments", number)
+        hashes = tally_hashes(hash_piece(columns, n_rows))
+        if n_no_label or n_no_place:
+            return Look(None, hashes, (n_no_label, n_no_place))
+        survey = survey_piece(
+            columns,
+            n_rows,
+            labels,
+            places,
+            max_thresholds=self.max_thresholds,
+            names=self.names,
+        )
+        return Look(survey, hashes, (0, 0))
+
+    def read(self, X: Any, number: int) -> tuple[list[Column], int]:
+        """The columns of one partition."""
+        if self.columns is None:
+            array = np.asfortranarray(X)
+            return [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])], len(X)
+        if tuple(X.columns) != self.columns:
+            found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
+            raise IcscmError(
+                f"partition {number} of X has the columns {shorten_list(found)}, where "
+                f"{shorten_list(wanted)} were expected; all partitions must have the same"
+            )
+        frame = open_frame(X)
+        return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
+
+
+def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:
+    """The labels of one partition's rows, and in how many rows they are missing."""
+    import pandas
+
+    is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
+    # else missing values would turn whole numbers into others
+    array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
+    if len(array) != n_rows:
+        raise IcscmError(
+            f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}; they "
+            "must be cut at the same rows"
+        )
+    try:
+        codes, found = pandas.factorize(array)
+    except TypeError:
+        raise IcscmError(
+            f"{what} holds labels that are not hashable, such as lists; use strings or numbers"
+        ) from None
+    if len(found) > MAX_GROUPS:
+        raise IcscmError(
+            f"{what} holds {len(found):,} different labels in partition {number}; "
+            f"{MAX_GROUPS:,} are the most that can be told apart"
+        )
+    return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
+
+
+def merge_looks(looks: Sequence[Look], names: Sequence[str] | None) -> Look:
+    """Pass one over several partitions."""
+    surveys = [look.survey for look in looks if look.survey is not None]
+    is_whole = len(surveys) == len(looks)
+    return Look(
+        reduce(partial(merge_surveys, names=names), surveys) if is_whole else None,
+        merge_hash_counts([look.hashes for look in looks]),
+        (sum(look.n_missing[0] for look in looks), sum(look.n_missing[1] for look in looks)),
+    )
+
+
+def summarize(look: Look) -> Summary:
+    """What the client needs to know: of all the hashes only those of the sample."""
+    return Summary(look.survey, choose_rows(look.hashes), look.n_missing)
+
+
+@dataclass(frozen=True)
+class SampleTask:
+    """What pass two looks for: these rows' values of these columns."""
+
+    reader: Reader
+    sample: Sample
+    columns: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def take_sample(task: SampleTask, X: Any, number: int) -> SampledRows:
+    """Pass two over one partition."""
+    columns, n_rows = task.reader.read(X, number)
+    hashes = hash_piece(columns, n_rows)
+    rows = find_rows(hashes, task.sample)
+    values = np.empty((len(rows), len(task.columns)), dtype=task.dtype)
+    for k, j in enumerate(task.columns):
+        column = columns[j]
+        if isinstance(column, Numbers):  # of a partition without rows the kind is unknown
+            missing = None if column.missing is None else column.missing[rows]
+            some = Numbers(column.values[rows], missing)
+            values[:, k] = read_numbers(some, is_exact=task.dtype.kind in "iu")
+    return SampledRows(hashes[rows], values)
+
+
+def choose_thresholds(
+    task: SampleTask, survey: Survey, table: CodedTable, rows: SampledRows
+) -> Binning:
+    """The thresholds, so that the sampled rows need not leave the cluster."""
+    values = repeat_copies(rows, task.sample)
+    return plan_from_survey(survey, table, {j: values[:, k] for k, j in enumerate(task.columns)})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What pass three needs to know."""
+
+    reader: Reader
+    binning: Binning
+    blocks: tuple[Block, ...]
+    classes: tuple[Any, ...]
+    environments: tuple[Any, ...]
+
+
+def code_partition(plan: Plan, X: Any, y: Any, environments: Any, number: int) -> Piece:
+    """Pass three over one partition."""
+    columns, n_rows = plan.reader.read(X, number)
+    labels = _number(read_groups(y, n_rows, "y", number)[0], plan.classes)
+    places = np.zeros(n_rows, dtype=np.int64)
+    if environments is not None:
+        groups, _ = read_groups(environments, n_rows, "environments", number)
+        places = _number(groups, plan.environments)
+    features = sorted(int(j) for block in plan.blocks for j in block.features)
+    codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
+    if n_rows:  # of a partition without rows the kinds of columns are unknown
+        codes = dict(zip(features, PieceCoder(plan.binning, features).code(columns), strict=True))
+    return make_piece(codes, labels, places, len(plan.environments), plan.blocks)
+
+
+def _number(groups: Groups, labels: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each row's label among all labels."""
+    place = {label: i for i, label in enumerate(labels)}
+    numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
+    found: NDArray[np.int64] = numbers[groups.codes]
+    return found

@@ -1,0 +1,1 @@
+"""Files larger than memory: read in passes, coded into a temporary file, counted there."""

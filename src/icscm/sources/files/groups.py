@@ -1,0 +1,134 @@
+"""Labels and environments of files: numbered as they turn up, ordered at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+from numpy.typing import NDArray
+from pyarrow import types
+
+from icscm._types import Array
+from icscm.engine.rows import Rows
+from icscm.engine.survey import Groups
+from icscm.exceptions import IcscmError
+from icscm.tables.environments import encode_environments, number_environments
+from icscm.tables.labels import check_labels
+from icscm.text import shorten_list
+
+
+class GroupReader:
+    """Numbers the values of the column of labels, or of environments, as they turn up."""
+
+    def __init__(self, name: str, role: str, most: int) -> None:
+        self._name = name
+        self._role = role
+        self._most = most
+        self._parts: list[Array] = []
+        self._n_rows = 0
+        self.known: pyarrow.Array | None = None
+
+    def read(self, array: pyarrow.Array) -> Groups:
+        """The next rows."""
+        if types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        self._check_present(array)
+        known = array.slice(0, 0) if self.known is None else self.known
+        codes = pyarrow.compute.index_in(array, value_set=known)
+        if codes.null_count:
+            new = pyarrow.compute.unique(array.filter(codes.is_null()))
+            known = pyarrow.concat_arrays([known, new])
+            codes = pyarrow.compute.index_in(array, value_set=known)
+        self.known = known
+        if len(known) > self._most:
+            self._refuse(known)
+        numbers = codes.to_numpy(zero_copy_only=False).astype(np.min_scalar_type(len(known)))
+        self._parts.append(numbers)
+        self._n_rows += len(numbers)
+        return Groups(numbers, known.to_pylist())
+
+    def take_parts(self) -> Iterator[Array]:
+        """The number of each row's value, batch by batch, given away."""
+        self._parts.reverse()
+        while self._parts:
+            yield self._parts.pop()
+
+    def _check_present(self, array: pyarrow.Array) -> None:
+        is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
+        if is_missing.true_count:
+            first = is_missing.index(True).as_py() + self._n_rows
+            raise IcscmError(
+                f"column {self._name!r}, the {self._role}, is missing (null or NaN) in row "
+                f"{first:,}; drop such rows" + self._advice()
+            )
+
+    def _advice(self) -> str:
+        return "" if self._role == "target" else " or give them a label of their own"
+
+    def _refuse(self, known: pyarrow.Array) -> None:
+        some = shorten_list([repr(value) for value in known[:3].to_pylist()])
+        what = "classes; merge them into two, or fit one model per class"
+        if self._role != "target":
+            what = "environments; group them"
+        raise IcscmError(
+            f"column {self._name!r}, the {self._role}, holds {some} and more: over "
+            f"{self._most:,} {what}"
+        )
+
+
+class Cells(NamedTuple):
+    """Each row's segment - label, then environment - in the order of the files."""
+
+    segments: Array
+    rows: Rows
+    classes: Array
+    environment_labels: tuple[Any, ...]
+
+    @classmethod
+    def make(
+        cls, label_groups: GroupReader, places: GroupReader | None, n_rows: int, positive: Any
+    ) -> Cells:
+        """Number labels and environments as `fit` does."""
+        label_ranks, classes = _rank_labels(label_groups, positive)
+        ranks, found = number_environments(None, 1)
+        parts: Iterator[Array] | None = None
+        if places is not None:
+            known = pyarrow.chunked_array([places.known])
+            ranks, found = encode_environments(known, len(known))
+            parts = places.take_parts()
+        n_segments = 2 * len(found)
+        segments = np.empty(n_rows, dtype=np.min_scalar_type(n_segments))
+        start = 0
+        for labels in label_groups.take_parts():
+            own = ranks[0] if parts is None else ranks[next(parts)]
+            segments[start : start + len(labels)] = label_ranks[labels] * len(found) + own
+            start += len(labels)
+        bounds = np.zeros(n_segments + 1, dtype=np.int64)
+        np.cumsum(_count_each(segments, n_segments), out=bounds[1:])
+        return cls(segments, Rows(None, bounds), classes, found)
+
+
+def _count_each(segments: Array, n_segments: int) -> NDArray[np.int64]:
+    """As `bincount`, without eight bytes a row."""
+    parts = range(0, len(segments), 2**20)
+    counts = [np.bincount(segments[i : i + 2**20], minlength=n_segments) for i in parts]
+    return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
+
+
+def _rank_labels(labels: GroupReader, positive: Any) -> tuple[NDArray[np.int64], Array]:
+    """0 or 1 for each value of the label, and the two classes in this order."""
+    assert labels.known is not None
+    found = labels.known.to_pylist()
+    if len(found) == 1:
+        raise IcscmError(f"the target holds one class only, {found[0]!r}; learning needs two")
+    ranks, classes = check_labels(labels.known.to_numpy(zero_copy_only=False), len(found))
+    if positive is None or positive == classes[1]:
+        return ranks, classes
+    if positive != classes[0]:
+        raise IcscmError(
+            f"positive={positive!r} is none of the classes, {' and '.join(map(repr, found))}"
+        )
+    return 1 - ranks, classes[::-1]

@@ -1,0 +1,158 @@
+"""Tables in memory: checked, binned, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._types import Array
+from icscm.engine.bits import pack_binary
+from icscm.engine.counts import CandidateMap
+from icscm.engine.encoding import encode
+from icscm.engine.rows import Rows, sort_rows
+from icscm.engine.stores import Store
+from icscm.engine.threads import count_threads
+from icscm.exceptions import IcscmError
+from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.stored import StoredSource
+from icscm.tables.coding import CodedTable, code_array
+from icscm.tables.columns import is_dask
+from icscm.tables.environments import number_environments
+from icscm.tables.intake import leave_out_suspicious, read_table, refuse_missing
+from icscm.tables.labels import check_labels, find_counted_rows
+
+
+class MemorySource(StoredSource):
+    """Counts over binned columns held in memory; see `make_memory_source`."""
+
+    def __init__(
+        self,
+        candidates: CandidateMap,
+        stores: Sequence[Store],
+        rows: Rows,
+        position: NDArray[np.uint32],
+        classes: Sequence[Any],
+        environments: Sequence[Any],
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(candidates, stores, rows, len(position), classes, environments, notes)
+        self._position = position
+
+    def take(self, rows: NDArray[np.intp]) -> MemorySource:
+        """A source over some rows, given by their distinct numbers in the table.
+
+        Thresholds and codes are this source's own, so nothing is binned again: what a
+        resample costs is counting it. Neither source sees what the other one keeps.
+        """
+        wanted = np.zeros(len(self._position), dtype=np.bool_)
+        wanted[self._position[rows]] = True
+        taken, _ = self._all_rows.split(~self._all_rows.take(wanted))
+        stores = [store.restrict(taken) for store in self._stores]
+        return MemorySource(
+            self.candidates,
+            stores,
+            taken,
+            self._position,
+            self.classes,
+            self.environments,
+            self.notes,
+        )
+
+    def start_again(self) -> MemorySource:
+        """A source over the same samples, all of them in play."""
+        return self.take(np.arange(len(self._position)))
+
+
+def open_memory(
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    sample_weight: Any = None,
+    *,
+    preparation: Preparation | None = None,
+) -> Countable[MemorySource]:
+    """Check a table, labels and environments in memory, and make them countable.
+
+    Parameters
+    ----------
+    X : array, frame or sparse matrix of shape (n_samples, n_features)
+        The features.
+    y : array-like of shape (n_samples,)
+        Labels of two classes.
+    environments : array-like of shape (n_samples,), optional
+        The environment of each row.
+    sample_weight : array-like of shape (n_samples,), optional
+        How often each row counts: whole numbers.
+    preparation : Preparation, optional
+        How the table is read and binned; a learner's `prepare()`.
+
+    Returns
+    -------
+    Countable
+        The samples, for `fit_counts` of a learner; its source can be taken apart and searched
+        again.
+    """
+    asked = preparation or Preparation()
+    if is_dask(X):
+        raise IcscmError(
+            "X is a Dask collection, which only fit and predict take; bring it into memory "
+            "with X.compute() if it fits"
+        )
+    intake = read_table(X)
+    rows = find_counted_rows(sample_weight, intake.n_rows)
+    labels, classes = check_labels(y, intake.n_rows, rows)
+    numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
+    table = intake.code(asked.max_thresholds, rows)
+    if asked.refuses_missing:
+        refuse_missing(table)
+    table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
+    source = make_memory_source(
+        table,
+        labels,
+        numbers,
+        classes=classes.tolist(),
+        environment_labels=environment_labels,
+        max_thresholds=asked.max_thresholds,
+        n_jobs=asked.n_jobs,
+    )
+    return Countable(
+        source,
+        table.drop_rows(),
+        table.names,
+        classes,
+        table.n_columns,
+        has_environments=environments is not None,
+    )
+
+
+def make_memory_source(
+    X: Array | CodedTable,
+    labels: Array,
+    environments: Array,
+    *,
+    classes: Sequence[Any] = (0, 1),
+    environment_labels: Sequence[Any],
+    max_thresholds: int | None = 50,
+    n_jobs: int | None = None,
+) -> MemorySource:
+    """Bin a table and make it countable.
+
+    An array holds finite numbers, and NaN where one is missing; zeros and ones only go straight
+    to bits, and so do sparse matrices, which hold nothing else. For each row of X, `labels` holds
+    0 or 1 and `environments` a position in `environment_labels`.
+    """
+    table = X if isinstance(X, CodedTable) else code_array(X)
+    position, rows = sort_rows(labels, environments, len(environment_labels))
+    n_threads = count_threads(n_jobs)
+    packed = pack_binary(table, position, rows, n_threads)
+    if packed is not None:
+        candidates, store = packed
+        return MemorySource(candidates, [store], rows, position, classes, environment_labels)
+    binning, stores = encode(
+        table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
+    )
+    notes = [SAMPLED] if binning.sampled else []
+    return MemorySource(binning, stores, rows, position, classes, environment_labels, notes)

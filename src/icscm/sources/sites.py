@@ -1,0 +1,298 @@
+"""Sites that may not share rows: hospitals, say, that answer with counts.
+
+    agreement (columns, thresholds, levels, labels, environments)
+        |                      |                      |
+    site A: rows           site B: rows           site C: rows       stay where they are
+        \\______ counts ________|______ counts ________/
+                               |
+                         SitesSource  -->  the same search, the same model
+
+Rules travel to the sites and counts come back. A site is asked four questions and no others; what
+the answers reveal is told in `docs/sites.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._types import BoolArray, CountArray
+from icscm.engine.binning import Binning
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable
+from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_piece, plan_blocks
+from icscm.exceptions import IcscmError
+from icscm.sources.countable import Countable
+from icscm.tables.coding import CodedTable, LevelBins
+from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
+from icscm.tables.environments import encode_environments
+from icscm.text import shorten_list
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What all sites settle before anything is counted; see `make_agreement`."""
+
+    binning: Binning
+    classes: tuple[Any, Any]
+    environments: tuple[Any, ...]
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The features in the order, and in the blocks, in which they are counted."""
+        every = np.arange(self.binning.n_features)
+        return plan_blocks(self.binning, every, len(self.environments))
+
+
+def make_agreement(
+    columns: Mapping[str, Sequence[Level]],
+    *,
+    classes: tuple[Any, Any],
+    environments: Sequence[Any],
+    missing: Collection[str] = (),
+) -> Agreement:
+    """Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
+
+    `classes` are the two labels, the positive one last; `missing` names the columns in which
+    values may be missing.
+
+    >>> agreed = make_agreement(
+    ...     {"age": [40, 60], "smoker": ["no", "yes"]},
+    ...     classes=("well", "ill"), environments=("north", "south"), missing=["age"],
+    ... )
+    >>> agreed.binning.find_edges(0), agreed.binning.levels[1].levels
+    (array([40., 60.]), ('no', 'yes'))
+    """
+    unknown = [repr(name) for name in missing if name not in columns]
+    if unknown:
+        raise IcscmError(f"missing names columns that were not agreed: {shorten_list(unknown)}")
+    edges: list[NDArray[np.float64]] = []
+    levels: dict[int, LevelBins] = {}
+    for j, (name, cuts) in enumerate(columns.items()):
+        if len(cuts) == 0 or len(set(map(type, cuts)) & {str, bool}) not in (0, 1):
+            raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
+        if isinstance(cuts[0], str | bool):
+            levels[j] = LevelBins(tuple(sorted(set(cuts), key=sort_key)))
+            edges.append(np.arange(levels[j].n_bins - 1, dtype=np.float64))
+        else:
+            edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
+    offsets = np.cumsum([0, *map(len, edges)])
+    has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
+    binning = Binning(tuple(columns), np.concatenate(edges), offsets, False, has_missing, levels)
+    return Agreement(binning, classes, tuple(environments))
+
+
+class Site(Protocol):
+    """All that a site is ever asked. `rules` are those chosen so far, by bins, in their order.
+
+    Implement it over whatever connects you to a site; `LocalSite` is what answers there.
+    """
+
+    def count_totals(self) -> CountArray:
+        """The site's samples by (label, environment)."""
+        ...
+
+    def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
+        """Samples that satisfy all rules, by (feature, bin, label, environment).
+
+        For one of the agreement's blocks of features.
+        """
+        ...
+
+    def find_same_coverage(
+        self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        """Of the samples that satisfy all rules: which others settle just what `rule` settles."""
+        ...
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        """The site's samples by the truth of each rule, label and environment."""
+        ...
+
+
+class LocalSite:
+    """The rows of one site, coded as agreed: answers the four questions, and forgets them.
+
+    X is a table with (at least) the agreed columns; `environments` one label per row, or the one
+    environment that the whole site is.
+    """
+
+    def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
+        n_rows = count_rows(X)
+        if _is_label(environments):
+            environments = [environments] * n_rows
+        labels = _find_numbers(y, n_rows, agreement.classes, "y")
+        numbers = _find_numbers(environments, n_rows, agreement.environments, "environments")
+        self._piece: Piece = make_piece(
+            code_columns(X, agreement.binning),
+            labels,
+            numbers,
+            len(agreement.environments),
+            agreement.blocks,
+        )
+
+    def count_totals(self) -> CountArray:
+        return self._piece.count_totals()
+
+    def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
+        return self._piece.count(self._find_in_play(rules).stay, block)
+
+    def find_same_coverage(
+        self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        return self._piece.find_same_coverage(self._find_in_play(rules), rule, others)
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        return self._piece.count_patterns(rules)
+
+    def _find_in_play(self, rules: Sequence[BinnedRule]) -> InPlay:
+        in_play = self._piece.start()
+        for rule in rules:
+            in_play = self._piece.keep(in_play, rule)
+        return in_play
+
+
+class SitesSource:
+    """A count source over sites: asks each, adds up the answers."""
+
+    notes: Sequence[str] = ()
+
+    def __init__(self, sites: Sequence[Site], agreement: Agreement) -> None:
+        if not sites:
+            raise IcscmError("there is no site to ask; give at least one")
+        self.candidates = agreement.binning
+        self.classes: Sequence[Any] = agreement.classes
+        self.environments: Sequence[Any] = agreement.environments
+        self._sites = sites
+        self._blocks = agreement.blocks
+        self._rules: list[BinnedRule] = []
+        self._totals: CountArray | None = None
+        # a step may look at a cube twice: it is kept, so that sites are asked but once
+        self._cubes: dict[int, CountArray] = {}
+
+    def count_totals(self) -> CountArray:
+        if self._totals is None:
+            self._totals = self._add(lambda site: site.count_totals())
+        return self._totals.copy()
+
+    def counts(self) -> Iterator[CountCube]:
+        for number, block in enumerate(self._blocks):
+            if number not in self._cubes:
+                self._cubes[number] = self._count_cube(number)
+            yield from block.make_cubes(self._cubes[number])
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._rules.append(rule)
+        self._cubes.clear()
+
+    def find_same_coverage(
+        self, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> NDArray[np.bool_]:
+        answers = self._ask(lambda site: site.find_same_coverage(self._rules, rule, others))
+        return np.asarray(np.logical_and.reduce(answers))
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        return add_patterns(self._ask(lambda site: site.count_patterns(rules)))
+
+    def _count_cube(self, block: int) -> CountArray:
+        return self._add(lambda site: site.count_cube(self._rules, block))
+
+    def _add(self, question: Callable[[Site], CountArray]) -> CountArray:
+        total: CountArray = np.sum(self._ask(question), axis=0)
+        return total
+
+    def _ask(self, question: Callable[[Site], Answer]) -> list[Answer]:
+        return [question(site) for site in self._sites]
+
+
+def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSource]:
+    """What the sites count, for `fit_counts`; the model is that which pooled rows would give.
+
+    Parameters
+    ----------
+    sites : sequence of Site
+        Whoever answers the four questions.
+    agreement : Agreement
+        What all of them settled before.
+
+    Returns
+    -------
+    Countable
+        The samples, for `fit_counts` of a learner.
+
+    Raises
+    ------
+    IcscmError
+        If there is no site.
+    """
+    binning = agreement.binning
+    names = binning.names or ()
+    table = CodedTable(np.empty((0, len(names))), names, binning.levels, binning.has_missing)
+    return Countable(
+        SitesSource(sites, agreement), table, names, np.array(agreement.classes), len(names)
+    )
+
+
+def code_columns(X: Any, binning: Binning) -> list[NDArray[np.integer[Any]]]:
+    """The bin of each value of each agreed column."""
+    names = binning.names or ()
+    columns = [read_column(X, j, name) for j, name in enumerate(names)]
+    return [_code_column(column, binning, j) for j, column in enumerate(columns)]
+
+
+def _code_column(column: Column, binning: Binning, j: int) -> NDArray[np.integer[Any]]:
+    name = (binning.names or ())[j]
+    is_category = j in binning.levels
+    if isinstance(column, Levels) and not column.levels and not is_category:
+        column = Numbers(np.zeros(len(column.codes)), column.missing)  # nothing but missing values
+    if not isinstance(column, Levels if is_category else Numbers):
+        wanted = "categories" if is_category else "numbers"
+        raise IcscmError(f"column {name!r} was agreed to hold {wanted} and does not")
+    missing = column.missing
+    if missing is not None and not binning.has_missing[j]:
+        raise IcscmError(
+            f"column {name!r} is missing in {int(missing.sum()):,} rows, which was not agreed; "
+            "name it in make_agreement(missing=...)"
+        )
+    if isinstance(column, Levels):
+        codes = _rank_levels(column, binning.levels[j], name)
+    else:
+        codes = np.searchsorted(binning.find_edges(j), column.values, side="left")
+    codes = codes + binning.has_missing[j]
+    return codes if missing is None else np.where(missing, 0, codes)
+
+
+def _rank_levels(column: Levels, bins: LevelBins, name: str) -> NDArray[np.int64]:
+    """The place of each row's level among those agreed; anything where it is missing."""
+    place = {sort_key(level): i for i, level in enumerate(bins.levels)}
+    unknown = [repr(level) for level in column.levels if sort_key(level) not in place]
+    if unknown:
+        raise IcscmError(
+            f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
+        )
+    rank = np.array([place[sort_key(level)] for level in column.levels] + [0], dtype=np.int64)
+    return rank[column.codes]
+
+
+def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> NDArray[np.int64]:
+    """The place of each row's label among those agreed."""
+    try:
+        codes, found = encode_environments(values, n_rows)
+    except IcscmError as error:
+        raise IcscmError(str(error).replace("environments", what)) from None
+    place = {label: i for i, label in enumerate(labels)}
+    unknown = [repr(label) for label in found if label not in place]
+    if unknown:
+        raise IcscmError(f"{what} holds labels that were not agreed: {shorten_list(unknown)}")
+    numbers = np.array([place[label] for label in found], dtype=np.int64)
+    return numbers[codes]
+
+
+def _is_label(environments: Any) -> bool:
+    return isinstance(environments, str | int | float | tuple)

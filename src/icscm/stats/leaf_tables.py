@@ -1,0 +1,157 @@
+"""From the count cube to the leaf that each candidate rule would create."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import COUNT_DTYPE
+from icscm._types import CountArray
+from icscm.engine.counts import MISSINGNESS, ORDERED, CandidateMap, CountCube, Cut, Layout
+from icscm.stats import _kernels
+
+# The truth that a rule may have for a missing value.
+EITHER_SIDE = (False, True)
+
+
+@dataclass(frozen=True)
+class LeafTables:
+    """Candidates of one block of features, in the order of their cuts within each feature.
+
+    `tables` is (candidate, label, environment): the samples that the rule would settle. With
+    missing values each feature begins with `x is missing` and `x is present`. `n_alike` is how
+    many identical features each stands for, None where each is alone.
+    """
+
+    features: NDArray[np.int64]
+    layout: Layout
+    signs: Sequence[bool]
+    sides: Sequence[bool]
+    tables: CountArray
+    n_alike: NDArray[np.int64] | None = None
+
+    @property
+    def n_candidates(self) -> int:
+        """Candidates of each feature."""
+        return len(self.tables) // max(len(self.features), 1)
+
+    def find_features(self) -> NDArray[np.int64]:
+        """The feature of each candidate."""
+        return np.repeat(self.features, self.n_candidates)
+
+    def count(self, wanted: NDArray[np.bool_]) -> int:
+        """Number of the wanted candidates, those of identical features included."""
+        if self.n_alike is None:
+            return int(np.count_nonzero(wanted))
+        return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_alike)
+
+    def find_n_alike(self) -> NDArray[np.int64]:
+        """How many identical candidates each stands for."""
+        n_alike = np.ones_like(self.features) if self.n_alike is None else self.n_alike
+        return np.repeat(n_alike, self.n_candidates)
+
+    def locate(self, candidate: int) -> Cut:
+        """The cut of a candidate."""
+        row, within = divmod(int(candidate), self.n_candidates)
+        feature = int(self.features[row])
+        n_presence = 2 * self.layout.has_missing
+        if within < n_presence:
+            return Cut(feature, MISSINGNESS, negated=within == 1, missing=within == 0)
+        place, within = divmod(within - n_presence, len(self.signs) * len(self.sides))
+        sign, side = divmod(within, len(self.sides))
+        return Cut(feature, place, self.signs[sign], self.sides[side])
+
+
+def compute_leaf_tables(
+    cube: CountCube,
+    candidates: CandidateMap,
+    sides: Sequence[bool] = EITHER_SIDE,
+    *,
+    inverted: bool = False,
+) -> LeafTables:
+    """The leaf of every rule, from the running sums over the bins.
+
+    `x > t` settles the bins up to its cut, `x <= t` those beyond; `x == v` settles all levels but
+    one, `x != v` that one:
+
+        bins        n0  n1  n2          rule     leaf
+        cut 0         |                 x > t0   n0            x <= t0   n1 + n2
+        cut 1             |             x > t1   n0 + n1       x <= t1   n2
+        level 1         -               x == v   n0 + n2       x != v    n1
+
+    Where values are missing, each of these comes with the missing ones settled and not settled,
+    for those of the `sides` that are wanted; and there are two rules on being missing. Of two
+    levels, `x == a` and `x != b` are the same: with rules that will be printed `inverted` the
+    second is taken, so that all are printed as equalities.
+    """
+    layout = cube.layout
+    signs = (inverted,) if layout.is_pair else (False, True)
+    sides = sides if layout.has_missing else (False,)
+    missing = cube.counts[:, :1] if layout.has_missing else None
+    values = cube.counts[:, 1:] if layout.has_missing else cube.counts
+    tables = _compute_settled_values(values, layout, signs, n_sides=len(sides))
+    n_features, _, _, _, *cell = tables.shape
+    if missing is None:
+        tables = tables.reshape(-1, *cell)
+        return LeafTables(cube.features, layout, signs, sides, tables, cube.n_alike)
+    for number, is_true in enumerate(sides):
+        if not is_true:
+            tables[:, :, :, number] += missing[:, :, np.newaxis]
+    _clear_beyond(tables, candidates.count_bins(cube.features), layout)
+    presence = (values.sum(axis=1, keepdims=True), missing)
+    joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
+    joined = joined.reshape(-1, *cell)
+    return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
+
+
+class Worth(NamedTuple):
+    """What leaves are worth to the search, whatever the environments."""
+
+    utility: NDArray[np.float64]
+    margin: NDArray[np.int64]
+    is_candidate: NDArray[np.bool_]
+    is_small: NDArray[np.bool_]
+
+
+def weigh(tables: CountArray, p: float, n_in_play: int, n_least: int) -> Worth:
+    """Utility and size of each leaf; see `weigh_leaves` of the kernels."""
+    n = len(tables)
+    worth = Worth(
+        np.empty(n), np.empty(n, COUNT_DTYPE), np.empty(n, np.bool_), np.empty(n, np.bool_)
+    )
+    _kernels.weigh_leaves(np.ascontiguousarray(tables), float(p), n_in_play, n_least, *worth)
+    return worth
+
+
+def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
+    """No leaf for cuts that narrower features of a block do not have.
+
+    Without missing values such a cut settles everything or nothing, and is no candidate anyway.
+    """
+    n_cuts = n_bins - 1 - (not layout.nominal)
+    for place in range(int(n_cuts.min()), tables.shape[1]):
+        tables[n_cuts <= place, place] = 0
+
+
+def _compute_settled_values(
+    values: CountArray, layout: Layout, signs: Sequence[bool], n_sides: int
+) -> CountArray:
+    """(feature, cut, sign, side, label, environment): what each rule settles of the values."""
+    if values.shape[1] == 2 and layout == ORDERED:
+        return values[:, np.newaxis, :, np.newaxis]  # each of the two rules settles one bin
+    if layout.nominal:
+        total, part = values.sum(axis=1, keepdims=True), values
+    else:
+        up_to = np.cumsum(values, axis=1)
+        total, part = up_to[:, -1:], up_to[:, :-1]
+    n_features, n_cuts, *cell = part.shape
+    tables = np.empty((n_features, n_cuts, len(signs), n_sides, *cell), dtype=values.dtype)
+    for at, negated in enumerate(signs):
+        # `x > t` settles the part up to t, `x != v` the part that is v
+        settles_part = negated == layout.nominal
+        tables[:, :, at] = (part if settles_part else total - part)[:, :, np.newaxis]
+    return tables

@@ -1,0 +1,448 @@
+"""A look at the environments before fitting: who is there, what gives them away, what can be seen.
+
+Everything is computed from counts by (value, label, environment); nothing is learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE
+from icscm.parameters import LEVEL, check_value
+from icscm.sources.countable import Preparation
+from icscm.stats.independence import make_test
+from icscm.stats.verdicts import compute_detectable, compute_wilson
+from icscm.tables.columns import Column, Dates, Levels, Numbers, count_rows, list_names, read_column
+from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.labels import check_labels
+from icscm.text import escape_controls, shorten_list
+
+Codes = NDArray[np.int64]
+
+# Bins of a column of numbers, and levels of a category that are looked at one by one.
+N_BINS = 16
+# Cramer's V from which a column is said to give the environment away: a large effect by
+# Cohen's convention.
+STRONG = 0.5
+# Shares of the rows for which the detectable difference is computed: all, and leaves of a half
+# and a tenth.
+LEAF_SHARES = (1.0, 0.5, 0.1)
+# Rows of the middle environment below which there are too many environments for the rows.
+FEW_ROWS = 30
+# With so many rows that a difference this small would be seen in a leaf of a tenth, tests
+# reject differences that matter to nobody.
+TRIVIAL_DIFFERENCE = 0.01
+
+
+@dataclass(frozen=True)
+class EnvironmentSummary:
+    """One environment.
+
+    Parameters
+    ----------
+    label : of the environment.
+    n_rows, n_positive : rows, and those of them with a positive label.
+    rate, rate_interval : share of positive labels, with Wilson's interval, 95 %.
+    missing : share of the cells that are missing.
+    detectable : smallest difference of its rate from that of all others together that would be
+        seen with 80 % power; None if there is none.
+    """
+
+    label: Any
+    n_rows: int
+    n_positive: int
+    rate: float
+    rate_interval: tuple[float, float]
+    missing: float
+    detectable: float | None
+
+
+@dataclass(frozen=True)
+class SparseCell:
+    """A class with few rows in an environment, or none."""
+
+    environment: Any
+    label: Any
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Giveaway:
+    """How much one column tells of the environment.
+
+    Parameters
+    ----------
+    column : its name or position.
+    values : Cramer's V of its values against the environment, where they are present.
+    missingness : Cramer's V of whether it is missing against the environment; None if it never is.
+    is_copy : each value belongs to one environment and each environment has one value.
+    """
+
+    column: str | int
+    values: float
+    missingness: float | None
+    is_copy: bool
+
+    @property
+    def strength(self) -> float:
+        """The larger of the two."""
+        return max(self.values, self.missingness or 0.0)
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """What could be seen in a leaf that holds this share of the rows of each environment."""
+
+    share: float
+    n_rows: int
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class CheckUp:
+    """What `check_environments` found.
+
+    Parameters
+    ----------
+    n_rows, n_columns : size of the table.
+    classes : the two labels; the second is the positive one.
+    alpha : level of the tests.
+    p_value : of the test whether the label is independent of the environment in the whole table.
+    environments : one summary each, in the order of their labels.
+    sparse : classes with fewer than five rows in an environment.
+    giveaways : all columns, the most telling first.
+    left_out : columns that `fit` will leave out, and why.
+    detectable : what could be seen in the whole table and in smaller leaves.
+    advice : plain sentences.
+    """
+
+    n_rows: int
+    n_columns: int
+    classes: tuple[Any, Any]
+    alpha: float
+    p_value: float
+    environments: tuple[EnvironmentSummary, ...]
+    sparse: tuple[SparseCell, ...]
+    giveaways: tuple[Giveaway, ...]
+    left_out: dict[str | int, str]
+    detectable: tuple[Detectable, ...]
+    advice: tuple[str, ...] = ()
+
+    @property
+    def strong_giveaways(self) -> tuple[Giveaway, ...]:
+        """Columns that give the environment away."""
+        return tuple(each for each in self.giveaways if each.strength >= STRONG)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them where the labels are."""
+        plain: dict[str, Any] = _as_plain(asdict(self))
+        return plain
+
+
+def check_environments(
+    X: Any, y: Any, environments: Any, *, alpha: float = 0.05, keep_columns: Any = None
+) -> CheckUp:
+    """Look at the environments of a table before fitting.
+
+    Parameters
+    ----------
+    X, y, environments : as for `ICSCMClassifier.fit`.
+    alpha : level of the tests whose power is computed.
+    keep_columns : columns that are asked for, as for the learners.
+
+    A column's association with the environment is Cramer's V with Bergsma's correction: 0 when
+    unrelated, 1 when one determines the other. Numbers of many values are cut into 16 bins at
+    quantiles, of categories the 15 most frequent levels are told apart. Values are compared where
+    they are present; whether they are is looked at apart.
+
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> found = check_environments(data.X, data.y, data.environments)
+    >>> [(each.label, each.n_rows, round(each.rate, 2)) for each in found.environments]
+    [(0, 10000, 0.07), (1, 10000, 0.17)]
+    """
+    check_value("alpha", alpha, LEVEL)
+    n_rows = count_rows(X)
+    labels, classes = check_labels(y, n_rows)
+    codes, names = encode_environments(environments, n_rows)
+    check_several(names)
+    table = _count(labels, codes, 2, len(names))
+    columns = list(_read_columns(X))
+    left_out = _find_left_out(X, labels, codes, keep_columns)
+    found = CheckUp(
+        n_rows=n_rows,
+        n_columns=len(columns),
+        classes=(classes.tolist()[0], classes.tolist()[1]),
+        alpha=alpha,
+        p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
+        environments=_summarise(table, names, alpha, _compute_missing(columns, codes, names)),
+        sparse=_find_sparse(table, names, classes.tolist()),
+        giveaways=_rank_giveaways(columns, codes, len(names), set(left_out)),
+        left_out=left_out,
+        detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
+    )
+    return CheckUp(**{**vars(found), "advice": tuple(_advise(found))})
+
+
+def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
+    """How often each pair of codes occurs, (first, second)."""
+    pairs = np.bincount(first * n_second + second, minlength=n_first * n_second)
+    return pairs.astype(np.int64).reshape(n_first, n_second)
+
+
+# --- environments -----------------------------------------------------------
+
+
+def _summarise(
+    table: Codes, names: Sequence[Any], alpha: float, missing: NDArray[np.float64]
+) -> tuple[EnvironmentSummary, ...]:
+    sizes = table.sum(axis=0)
+    low, high = compute_wilson(table[1], sizes, _z_of(VERDICT_CONFIDENCE))
+    others = table.sum(axis=1, keepdims=True) - table
+    against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
+    detectable = compute_detectable(against, alpha)
+    return tuple(
+        EnvironmentSummary(
+            label=label,
+            n_rows=int(sizes[k]),
+            n_positive=int(table[1, k]),
+            rate=float(table[1, k] / sizes[k]),
+            rate_interval=(float(low[k]), float(high[k])),
+            missing=float(missing[k]),
+            detectable=_finite(detectable[k]),
+        )
+        for k, label in enumerate(names)
+    )
+
+
+def _z_of(confidence: float) -> float:
+    from scipy import special
+
+    return float(special.ndtri((1 + confidence) / 2))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _compute_missing(
+    columns: Sequence[tuple[str | int, Column]], codes: Codes, names: Sequence[Any]
+) -> NDArray[np.float64]:
+    """Share of missing cells in each environment."""
+    counts = np.zeros(len(names))
+    for _, column in columns:
+        missing = None if isinstance(column, Dates) else column.missing
+        if missing is not None:
+            counts += np.bincount(codes[missing], minlength=len(names))
+    sizes = np.bincount(codes, minlength=len(names))
+    shares: NDArray[np.float64] = counts / (sizes * max(len(columns), 1))
+    return shares
+
+
+def _find_sparse(
+    table: Codes, names: Sequence[Any], classes: Sequence[Any]
+) -> tuple[SparseCell, ...]:
+    return tuple(
+        SparseCell(names[k], classes[label], int(table[label, k]))
+        for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
+    )
+
+
+def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
+    leaf = np.floor(table * share).astype(np.int64)
+    return Detectable(
+        share, int(leaf.sum()), _finite(float(compute_detectable(leaf[None], alpha)[0]))
+    )
+
+
+# --- columns ----------------------------------------------------------------
+
+
+def _read_columns(X: Any) -> Iterator[tuple[str | int, Column]]:
+    try:
+        names: Sequence[str | int] = list_names(X)
+    except TypeError:  # an array has no names
+        names = range(np.asarray(X).shape[1])
+    for position, name in enumerate(names):
+        yield name, read_column(X, position, None)
+
+
+def _rank_giveaways(
+    columns: Sequence[tuple[str | int, Column]],
+    codes: Codes,
+    n_environments: int,
+    left_out: set[str | int],
+) -> tuple[Giveaway, ...]:
+    """Every column that is not left out, the most telling first."""
+    found = [
+        _measure(name, column, codes, n_environments)
+        for name, column in columns
+        if name not in left_out and not isinstance(column, Dates)
+    ]
+    return tuple(sorted(found, key=lambda each: -each.strength))
+
+
+def _measure(
+    name: str | int, column: Numbers | Levels, codes: Codes, n_environments: int
+) -> Giveaway:
+    bins, missing = _bin(column), column.missing
+    present = slice(None) if missing is None else ~missing
+    table = _count(bins[present], codes[present], int(bins.max(initial=0)) + 1, n_environments)
+    missingness = None
+    if missing is not None:
+        by_site = _count(missing.astype(np.int64), codes, 2, n_environments)
+        missingness = compute_cramers_v(by_site)
+    is_pure = ((table > 0).sum(axis=1) <= 1).all() and ((table > 0).sum(axis=0) == 1).all()
+    n_values = int((table.sum(axis=1) > 0).sum())
+    return Giveaway(
+        name, compute_cramers_v(table), missingness, bool(is_pure and n_values == n_environments)
+    )
+
+
+def _bin(column: Numbers | Levels) -> Codes:
+    """The bin of each row; anything where the value is missing."""
+    if isinstance(column, Levels):
+        return _pool_rare(column.codes.astype(np.int64), len(column.levels))
+    missing = column.missing
+    values = column.values.astype(np.float64)
+    present = values if missing is None else values[~missing]
+    distinct = np.unique(present)
+    if len(distinct) > N_BINS:
+        shares = np.arange(1, N_BINS) / N_BINS
+        distinct = np.unique(np.quantile(present, shares, method="inverted_cdf"))
+        return np.searchsorted(distinct, values, side="left").astype(np.int64)
+    return np.minimum(np.searchsorted(distinct, values), max(len(distinct) - 1, 0))
+
+
+def _pool_rare(codes: Codes, n_levels: int) -> Codes:
+    """Levels in the order of their frequency, the rare ones as one; -1 counts as the first."""
+    if n_levels <= N_BINS:
+        return np.maximum(codes, 0)
+    frequency = np.bincount(codes[codes >= 0], minlength=n_levels)
+    rank = np.empty(n_levels, dtype=np.int64)
+    rank[np.argsort(-frequency, kind="stable")] = np.arange(n_levels)
+    return np.minimum(rank, N_BINS - 1)[np.maximum(codes, 0)]
+
+
+def compute_cramers_v(table: Codes) -> float:
+    """Association of rows and columns of a table of counts, 0 to 1, Bergsma's correction applied.
+
+    Without the correction, columns of many values would seem to tell of the environment by chance.
+
+    >>> compute_cramers_v(np.array([[50, 0], [0, 50]])), compute_cramers_v(np.array([[9, 9]]))
+    (1.0, 0.0)
+    """
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    n_rows, n_columns = table.shape
+    total = int(table.sum())
+    if min(n_rows, n_columns) < 2 or total < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    phi = float(((table - expected) ** 2 / expected).sum()) / total
+    bias = (n_rows - 1) * (n_columns - 1) / (total - 1)
+    rows = n_rows - (n_rows - 1) ** 2 / (total - 1)
+    columns = n_columns - (n_columns - 1) ** 2 / (total - 1)
+    room = min(rows, columns) - 1
+    return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
+
+
+def _find_left_out(X: Any, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
+    """The columns that the learners would leave out."""
+    from icscm.tables.intake import read_table
+    from icscm.tables.suspicion import find_suspicious
+
+    if isinstance(keep, str) and keep == "all":
+        return {}
+    intake = read_table(X)
+    if intake.whole is None:  # arrays are taken as they are
+        return {}
+    found = find_suspicious(
+        intake.code(Preparation().max_thresholds, None), labels, codes, intake.whole
+    )
+    names: Sequence[str | int] = intake.names or range(len(intake.whole))
+    return {names[j]: why for j, why in found.items() if names[j] not in (keep or ())}
+
+
+# --- advice -----------------------------------------------------------------
+
+
+def _advise(found: CheckUp) -> Iterator[str]:
+    yield from _advise_on_sizes(found)
+    yield from _advise_on_power(found)
+    yield from _advise_on_columns(found)
+
+
+def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
+    sparse = list(dict.fromkeys(escape_controls(str(cell.environment)) for cell in found.sparse))
+    if sparse:
+        yield (
+            f"Merge or leave out {shorten_list(sparse)}: fewer than {SPARSE_ENVIRONMENT} rows of a "
+            "class say nothing about its rate."
+        )
+    sizes = sorted(each.n_rows for each in found.environments)
+    middle = sizes[len(sizes) // 2]
+    if len(sizes) > 2 and middle < FEW_ROWS:
+        yield (
+            f"Group the {len(sizes)} environments, say by region or kind: half of them have "
+            f"{middle} rows or fewer, and the tests' power is spread over all."
+        )
+    if sizes[-1] > 0.95 * found.n_rows:
+        yield (
+            f"One environment holds {sizes[-1] / found.n_rows:.1%} of the rows: what the others "
+            "can contradict is little."
+        )
+
+
+def _advise_on_power(found: CheckUp) -> Iterator[str]:
+    whole, _, tenth = found.detectable
+    if whole.difference is None or whole.difference > BLIND_DIFFERENCE:
+        yield (
+            f"Rates {BLIND_DIFFERENCE:.0%} apart would likely go unseen even in the whole table: "
+            "'not refused' will mean little. Get more rows, or fewer and larger environments."
+        )
+    elif tenth.difference is not None and tenth.difference < TRIVIAL_DIFFERENCE:
+        yield (
+            f"Even in a tenth of the rows a difference of {tenth.difference:.1%} would be seen: "
+            "nearly every rule may be refused for differences too small to matter. Try a smaller "
+            "--alpha (or auto), or --criterion equivalence with a --margin that you can stand."
+        )
+    if found.p_value > found.alpha:
+        yield (
+            "The label's rate does not differ between the environments as far as can be told "
+            f"(p {found.p_value:.2g}): they put few rules to the test."
+        )
+
+
+def _advise_on_columns(found: CheckUp) -> Iterator[str]:
+    copies = [each for each in found.giveaways if each.is_copy]
+    by_values = [g for g in found.giveaways if g.values >= STRONG and not g.is_copy]
+    by_missing = [g for g in found.giveaways if (g.missingness or 0) >= STRONG]
+    if copies:
+        yield f"Leave out {_name(copies)}: the environment under another name."
+    if by_values:
+        yield (
+            f"{_name(by_values)} tell the environments apart by their values. That is no error, "
+            "but a rule on them may be a rule on the environment; --drop leaves them out."
+        )
+    if by_missing:
+        yield (
+            f"Whether {_name(by_missing)} is missing follows the environment: what a site did not "
+            "measure says more of the site than of the case. Such rules are tested like any "
+            "other; --missing separate keeps missing values out of other rules, and --drop the "
+            "columns."
+        )
+
+
+def _name(found: Sequence[Giveaway]) -> str:
+    return shorten_list([escape_controls(str(each.column)) for each in found])
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_plain(each) for key, each in value.items()}
+    return [_as_plain(each) for each in value] if isinstance(value, tuple | list) else value

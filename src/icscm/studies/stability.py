@@ -1,0 +1,170 @@
+"""Stability selection: which features and rules keep being chosen on random halves.
+
+The table is binned once; a resample is then only a choice of which rows count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm.engine.copies import expand
+from icscm.estimators.base import CoverClassifier
+from icscm.exceptions import IcscmError
+from icscm.model.learner import check_learner
+from icscm.model.rule_sets import RuleSet
+from icscm.parameters import MAJORITY, check_value, whole_number
+from icscm.search.finding import find_model
+from icscm.search.settings import Settings
+from icscm.sources.memory import MemorySource, open_memory
+from icscm.tables.environments import number_environments
+
+if TYPE_CHECKING:
+    import pandas
+
+Feature = str | int
+
+
+@dataclass(frozen=True)
+class StabilitySelection:
+    """How often features and rules were chosen; see `stability_selection`.
+
+    `feature_frequencies` has all features, in the order of the columns; `rule_frequencies` the
+    rules chosen at least once, the most frequent first. `stable_features` are those chosen in
+    at least `threshold` of the resamples, the most frequent first. `mean_features` is the average
+    number q of features chosen in a resample.
+    """
+
+    feature_frequencies: dict[Feature, float]
+    rule_frequencies: dict[str, float]
+    stable_features: list[Feature]
+    n_resamples: int
+    threshold: float
+    mean_features: float
+    error_bound: float
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each feature, the most frequent first."""
+        import pandas
+
+        ranked = _rank(self.feature_frequencies)
+        return pandas.DataFrame(
+            {
+                "feature": list(ranked),
+                "frequency": list(ranked.values()),
+                "stable": [frequency >= self.threshold for frequency in ranked.values()],
+            }
+        )
+
+
+def stability_selection(
+    estimator: CoverClassifier,
+    X: Any,
+    y: Any,
+    environments: Any,
+    n_resamples: int = 100,
+    threshold: float = 0.6,
+    random_state: int | np.random.Generator | None = None,
+) -> StabilitySelection:
+    """How often each feature and rule is chosen when learning from random halves of the samples.
+
+    Each resample holds half of the samples of each environment (rounded down, at least one),
+    drawn without replacement. One that lacks a class is counted as choosing nothing. Thresholds
+    are those of the whole table: a rule has to mean the same in every resample to be counted.
+
+    `error_bound` is the bound of Meinshausen and Buehlmann (2010) on the expected number of
+    features that are stable but should not be: q^2 / ((2 threshold - 1) p) for p features. It
+    assumes that all unrelated features are equally likely to be chosen, and that the learner
+    does no worse than guessing; a child of the label is not unrelated, so for a learner
+    that is drawn to children it says nothing about them.
+
+    `estimator` is an `SCMClassifier` or `ICSCMClassifier` and is not changed. `environments` may
+    be None for the former.
+
+    >>> from icscm import ICSCMClassifier, stability_selection
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> found = stability_selection(
+    ...     ICSCMClassifier(), data.X, data.y, data.environments, n_resamples=20, random_state=0
+    ... )
+    >>> sorted(found.stable_features)
+    ['A1', 'A2']
+    """
+    check_learner(estimator)
+    check_value("n_resamples", n_resamples, whole_number(1))
+    check_value("threshold", threshold, MAJORITY)
+    if environments is None and estimator.tests_invariance:
+        raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
+    samples = open_memory(X, y, environments, preparation=estimator.prepare())
+    settings = estimator.make_settings(samples)
+    names: Sequence[Feature] = samples.names or range(samples.n_features)
+    usable = _find_usable(samples.source, settings)
+    rng = np.random.default_rng(random_state)
+    models = list(_learn_resamples(samples.source, settings, environments, n_resamples, rng))
+    return _summarize(models, list(names), threshold, len(usable))
+
+
+def _find_usable(source: MemorySource, settings: Settings) -> set[int]:
+    """The features of which any rule could be made: not left out, constant or of weight 0."""
+    usable: set[int] = set()
+    for cube in source.counts():
+        cube = expand(cube, source.candidates)
+        n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
+        usable.update(cube.features[n_values > 1].tolist())
+    weights = settings.feature_weights
+    return {j for j in usable if weights is None or weights[j] > 0}
+
+
+def _learn_resamples(
+    source: MemorySource,
+    settings: Settings,
+    environments: Any,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Iterator[RuleSet | None]:
+    """The model of each resample; None where a class is absent."""
+    n_samples = int(source.count_totals().sum())
+    numbers, _ = number_environments(environments, n_samples)
+    members = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
+    for _ in range(n_resamples):
+        half = source.take(draw_half(members, rng))
+        if not half.count_totals().any(axis=1).all():
+            yield None
+        else:
+            yield find_model(half, settings)[0]
+
+
+def draw_half(members: list[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Half of each group of rows, rounded down but at least one, ascending."""
+    halves = [rng.permutation(rows)[: max(1, len(rows) // 2)] for rows in members]
+    return np.sort(np.concatenate(halves))
+
+
+def _summarize(
+    models: list[RuleSet | None], names: list[Feature], threshold: float, n_usable: int
+) -> StabilitySelection:
+    rules = [model.rules if model is not None else () for model in models]
+    features = [{rule.feature for rule in chosen} for chosen in rules]
+    by_feature = Counter(feature for chosen in features for feature in chosen)
+    by_rule = Counter(text for chosen in rules for text in dict.fromkeys(map(str, chosen)))
+    frequencies = {name: by_feature[name] / len(models) for name in names}
+    mean_features = by_feature.total() / len(models)
+    return StabilitySelection(
+        feature_frequencies=frequencies,
+        rule_frequencies=_rank({text: n / len(models) for text, n in sorted(by_rule.items())}),
+        stable_features=[name for name, share in _rank(frequencies).items() if share >= threshold],
+        n_resamples=len(models),
+        threshold=threshold,
+        mean_features=mean_features,
+        error_bound=mean_features**2 / ((2 * threshold - 1) * max(n_usable, 1)),
+    )
+
+
+def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
+    """The most frequent first; equal ones in the order given."""
+    return dict(sorted(frequencies.items(), key=lambda item: -item[1]))

@@ -1,0 +1,144 @@
+"""Arrays and frames of numbers, checked: what was wrong, where, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from icscm._constants import LARGEST_EXACT
+from icscm._types import Array
+from icscm.exceptions import IcscmError
+from icscm.text import shorten_list
+
+
+class HoldsTextError(IcscmError):
+    """Text where numbers were expected."""
+
+
+class RoundedError(IcscmError):
+    """Whole numbers that would not survive beside floats."""
+
+
+def check_table(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Array:
+    """X as a finite numeric array; sets or checks the number and names of its columns.
+
+    With `allow_missing` values may be missing, and are NaN.
+    """
+    _check_column_types(X)
+    try:
+        table: Array = validate_data(
+            estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False
+        )
+    except ValueError as error:
+        if "string" not in str(error):
+            raise
+        columns = _find_text_columns(np.asarray(X, dtype=object))
+        raise HoldsTextError(
+            f"X holds text in {columns}; encode it as numbers or leave it out"
+        ) from None
+    table = _to_supported_dtype(table, X)
+    names = getattr(estimator, "feature_names_in_", None)
+    _check_finite(table, names, allow_missing=allow_missing)
+    return table
+
+
+def _check_column_types(X: Any) -> None:
+    """Name the columns of a frame that are not numbers or booleans."""
+    if not nw.dependencies.is_into_dataframe(X):
+        return
+    schema = nw.from_native(X).schema
+    wrong = [
+        f"{name!r} ({dtype})"
+        for name, dtype in schema.items()
+        if not (dtype.is_numeric() or dtype == nw.Boolean)
+    ]
+    if wrong:
+        raise HoldsTextError(
+            f"X has columns that are neither numbers nor booleans: {_list(wrong, quote=False)}; "
+            "encode them as numbers or leave them out"
+        )
+
+
+def _find_text_columns(X: Array) -> str:
+    """Name the columns of an array that cannot be read as numbers."""
+
+    def is_number(value: Any) -> bool:
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+
+    columns = [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
+    return f"{_plural(len(columns), 'column')} {_list(columns)}" if columns else "all columns"
+
+
+def _to_supported_dtype(table: Array, X: Any) -> Array:
+    """What the engine can read: booleans as bytes, floats of 32 or 64 bits, native byte order."""
+    if table.dtype.kind == "O":
+        table = _read_objects(table)
+    if table.dtype.kind not in "biuf":
+        raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
+    if not table.dtype.isnative:
+        table = table.astype(table.dtype.newbyteorder("="))
+    if table.dtype.kind == "b":
+        return table.view(np.uint8)
+    if table.dtype.kind == "f" and table.dtype not in (np.float32, np.float64):
+        return table.astype(np.float32 if table.dtype == np.float16 else np.float64)
+    _check_not_rounded(table, X)
+    return table
+
+
+def _read_objects(table: Array) -> Array:
+    """Objects that are numbers, such as decimals, or missing; None becomes NaN."""
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise IcscmError("X holds objects that float64 cannot hold; give plain numbers") from None
+
+
+def _check_not_rounded(table: Array, X: Any) -> None:
+    """Beside a column of floats, integers become floats: refuse those that would be rounded."""
+    if table.dtype.kind != "f" or not nw.dependencies.is_into_dataframe(X):
+        return
+    frame = nw.from_native(X)
+    integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
+    positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
+    large = [j for j in positions if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
+    if large:
+        raise RoundedError(
+            f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "
+            f"{_list([frame.columns[j] for j in large])}, which would be rounded beside columns of "
+            "floats; rescale them, or give all columns as integers"
+        )
+
+
+def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:
+    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
+    with np.errstate(over="ignore", invalid="ignore"):
+        if table.dtype.kind != "f" or np.isfinite(np.sum(table)):
+            return
+    is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
+    bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
+    if len(bad):
+        has_nan = not allow_missing and bool(np.isnan(table[:, bad]).any())
+        columns = [j if names is None else names[j] for j in bad.tolist()]
+        raise IcscmError(
+            f"X contains {'NaN' if has_nan else 'infinity'} in {_plural(len(bad), 'column')} "
+            f"{_list(columns)}; fill in or drop these values"
+        )
+
+
+def _plural(n: int, noun: str) -> str:
+    return noun if n == 1 else f"{n} {noun}s:"
+
+
+def _list(items: Sequence[Any], *, quote: bool = True) -> str:
+    return shorten_list([repr(item) if quote else str(item) for item in items])

@@ -1,0 +1,253 @@
+"""Tables as they come - arrays, pandas, polars, Arrow - read one column at a time.
+
+A column holds numbers, or levels of a category (text, booleans, categoricals). Missing values
+(NaN, None, null) are kept apart from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from icscm._types import Array, BoolArray
+from icscm.exceptions import IcscmError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+# What a category's level can be. Booleans are never equal to numbers here.
+Level = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers; `missing` says where there is none, None that none is missing.
+
+    `values` is NaN, or anything at all, where a number is missing.
+    """
+
+    values: Array
+    missing: BoolArray | None = None
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A column of categories: the number of each row's level, -1 where it is missing.
+
+    Levels are sorted, and each occurs.
+    """
+
+    codes: NDArray[np.int32]
+    levels: tuple[Level, ...]
+
+    @property
+    def missing(self) -> BoolArray | None:
+        """Where the level is missing; None if nowhere."""
+        is_missing: BoolArray = self.codes < 0
+        return is_missing if is_missing.any() else None
+
+
+@dataclass(frozen=True)
+class Dates:
+    """A column of dates or times: nothing that rules are made of."""
+
+    dtype: str
+
+
+Column = Numbers | Levels | Dates
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns."""
+    return bool(nw.dependencies.is_into_dataframe(X)) or _is_record_batch(X)
+
+
+def _is_record_batch(X: Any) -> bool:
+    return type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; told without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
+
+
+def open_frame(X: Any) -> nw.DataFrame[Any]:
+    """A frame of any kind behind one interface; names that are no text become text."""
+    if _is_record_batch(X):
+        import pyarrow
+
+        X = pyarrow.Table.from_batches([X])
+    elif nw.dependencies.is_pandas_dataframe(X) and not has_positions(X):
+        X = _name_with_text(X)
+    try:
+        return nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        names = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
+        raise IcscmError(
+            f"the table has more than one column of the same name ({names}); names must differ, "
+            "since rules go by them"
+        ) from None
+
+
+def has_positions(X: Any) -> bool:
+    """Whether a frame's names are just the positions of its columns, as pandas numbers them."""
+    names = list(getattr(X, "columns", ()))
+    return (
+        bool(names)
+        and all(type(name) is not str for name in names)
+        and names == list(range(len(names)))
+    )
+
+
+def _name_with_text(X: Any) -> Any:
+    """A pandas frame whose names are all text; those of several levels are joined."""
+    if all(isinstance(name, str) for name in X.columns):
+        return X
+    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in X.columns]
+    return X.set_axis(names, axis=1)
+
+
+def count_rows(X: Any) -> int:
+    """Number of rows of any kind of table."""
+    return len(open_frame(X)) if is_frame(X) else int(np.shape(X)[0])
+
+
+def list_names(X: Any) -> list[str]:
+    """Names of a frame's columns, as text."""
+    return [str(name) for name in open_frame(X).columns]
+
+
+def read_column(X: Any, position: int, name: str | None) -> Column:
+    """One column: by name where the table has names and one is given, else by position."""
+    if issparse(X):
+        return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
+    if not is_frame(X):
+        return read_array(np.asarray(X)[:, position], f"column {position}")
+    frame = open_frame(X)
+    if name is None:
+        return read_series(frame[:, position])
+    if name not in frame.columns:
+        raise IcscmError(
+            f"the table has no column {name!r}, which the model needs; names matter, order does not"
+        )
+    return read_series(frame[name])
+
+
+def read_array(values: Array, what: str) -> Column:
+    """One column of an array; `what` names it in errors."""
+    if values.dtype.kind in "OUS":
+        import pandas
+
+        return read_series(
+            nw.from_native(pandas.Series(values.tolist(), name=what), series_only=True)
+        )
+    if values.dtype.kind != "f":
+        return Numbers(values)
+    is_missing = np.isnan(values)
+    return Numbers(values, is_missing if is_missing.any() else None)
+
+
+def read_series(series: nw.Series[Any]) -> Column:
+    """One column of a frame."""
+    dtype = series.dtype
+    native = str(getattr(series.to_native(), "dtype", dtype))
+    if dtype.is_temporal() or native.startswith("period"):
+        return Dates(native)
+    if native.startswith("Sparse"):
+        dense = series.to_native().sparse.to_dense()
+        return read_series(nw.from_native(dense, series_only=True))
+    if dtype.is_float() or (dtype.is_integer() and not series.is_null().any()):
+        values = _convert(series, native, lambda: series.to_numpy())
+        if values.dtype.kind in "iuf" and values.dtype.itemsize <= 8:
+            return read_array(values, series.name)
+    return read_arrow(_convert(series, native, series.to_arrow), series.name)
+
+
+def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) -> Any:
+    try:
+        return convert()
+    except Exception as error:  # pyarrow, pandas and polars raise many kinds
+        what = (
+            "mixes kinds of values, such as text and numbers, or holds objects; make it one kind"
+            if native == "object"
+            else f"is of type {native}, which cannot be read; convert it"
+        )
+        raise IcscmError(f"column {series.name!r} {what}, or leave it out") from error
+
+
+def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column:
+    """One Arrow column."""
+    import pyarrow
+    from pyarrow import types
+
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if types.is_temporal(kind):
+        return Dates(str(kind))
+    if types.is_null(kind):
+        return Levels(np.full(len(array), -1, dtype=np.int32), ())
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return _read_numbers(array)
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_temporal(kind):  # categories that are dates
+        return Dates(str(kind))
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if is_text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return _read_levels(array)
+    raise IcscmError(
+        f"column {name!r} is of type {kind}; rules are made of numbers, text, booleans and "
+        "categories, so convert it or leave it out"
+    )
+
+
+def _read_numbers(array: pyarrow.Array) -> Numbers:
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_decimal(array.type):
+        # by way of text, which is read to the nearest float; the direct way is off by one bit
+        array = array.cast(pyarrow.string()).cast(pyarrow.float64())
+    if array.null_count == 0:
+        values = array.to_numpy(zero_copy_only=False)
+        is_missing = np.isnan(values) if values.dtype.kind == "f" else None
+        return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
+    missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
+
+
+def _read_levels(array: pyarrow.Array) -> Levels:
+    encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
+    found = encoded.dictionary.to_pylist()
+    indices = encoded.indices.cast("int32")  # they may be unsigned
+    codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    occurs = np.bincount(codes + 1, minlength=len(found) + 1)[1:] > 0
+    groups: dict[tuple[str, Level], list[int]] = {}  # a dictionary may hold a value twice
+    for i in np.flatnonzero(occurs).tolist():
+        if found[i] is not None and found[i] == found[i]:
+            groups.setdefault(sort_key(found[i]), []).append(i)
+    rank = np.full(len(found) + 1, -1, dtype=np.int32)  # the last entry stands for missing
+    for number, key in enumerate(sorted(groups)):
+        rank[groups[key]] = number
+    return Levels(rank[codes], tuple(key[1] for key in sorted(groups)))
+
+
+def sort_key(level: Level) -> tuple[str, Level]:
+    """Booleans, then numbers, then text."""
+    if isinstance(level, bool):
+        return "boolean", level
+    return ("text", level) if isinstance(level, str) else ("number", level)
+
+
+def find_levels(column: Levels, wanted: Sequence[Level]) -> BoolArray:
+    """For each of the column's levels whether it is one of the wanted."""
+    keys = {sort_key(level) for level in wanted}
+    return np.array([sort_key(level) in keys for level in column.levels], dtype=np.bool_)

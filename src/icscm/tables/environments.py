@@ -1,0 +1,136 @@
+"""Environment labels: any hashable values in, numbers 0 .. K - 1 and their labels out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import SPARSE_ENVIRONMENT
+from icscm._types import CountArray
+from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
+from icscm.text import shorten_list
+
+Codes = NDArray[np.int64]
+
+# Stands for everything in counts by environment where no environments were given.
+ALL_SAMPLES = "all"
+
+
+def encode_environments(
+    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+) -> tuple[Codes, tuple[Any, ...]]:
+    """The number of each row's environment, and the label of each number.
+
+    `rows` are those that count, as often as they are named; None means each once.
+
+    Labels are in their natural order where they have one, by type and text otherwise, so
+    that the result does not depend on the order of the rows.
+
+    >>> encode_environments(["b", "a", "b"], n_rows=3)
+    (array([1, 0, 1]), ('a', 'b'))
+    """
+    import pandas
+
+    values = _as_one_dimensional(environments)
+    if len(values) != n_rows:
+        raise IcscmError(
+            f"environments has {len(values)} entries but X has {n_rows} rows; give one per row"
+        )
+    try:
+        codes, labels = pandas.factorize(values)
+    except TypeError:
+        raise IcscmError(
+            "environments holds labels that are not hashable, such as lists; "
+            "use strings, numbers or tuples"
+        ) from None
+    if (codes < 0).any():
+        raise IcscmError(
+            f"environments is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them "
+            f"row {int(np.argmax(codes < 0))}; drop these rows or give them a label of their own"
+        )
+    if rows is not None:  # an environment none of whose rows counts is not there
+        codes, labels = pandas.factorize(values[rows])
+    plain = pandas.Index(labels).tolist()
+    order = sorted(range(len(plain)), key=_make_sort_key(plain))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], tuple(plain[i] for i in order)
+
+
+def number_environments(
+    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+) -> tuple[Codes, tuple[Any, ...]]:
+    """As `encode_environments`; where none were given all samples are in one."""
+    if environments is not None:
+        return encode_environments(environments, n_rows, rows)
+    return np.zeros(n_rows if rows is None else len(rows), dtype=np.int64), (ALL_SAMPLES,)
+
+
+def check_several(labels: Sequence[Any]) -> None:
+    """Raise unless there are environments to compare."""
+    if len(labels) < 2:
+        raise IcscmError(
+            f"environments holds a single environment, {labels[0]!r}; invariance needs at least "
+            "two to compare"
+        )
+
+
+def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:
+    """Warn of environments that can say little; `totals` are samples by (label, environment)."""
+    complaints = []
+    for environment, (negatives, positives) in zip(labels, totals.T.tolist(), strict=True):
+        if negatives + positives < SPARSE_ENVIRONMENT:
+            n = negatives + positives
+            complaints.append(f"{environment!r} holds only {n} sample{'s' * (n != 1)}")
+        elif 0 in (negatives, positives):
+            absent = classes[0 if negatives == 0 else 1]
+            complaints.append(f"{environment!r} holds no sample of class {absent!r}")
+    if complaints:
+        warn(
+            f"Some environments can say little about invariance: {shorten_list(complaints, '; ')}.",
+            SparseEnvironmentWarning,
+        )
+
+
+def _as_one_dimensional(environments: Any) -> Any:
+    """Something `pandas.factorize` takes, with tuples kept as labels."""
+    if nw.dependencies.is_into_dataframe(environments):
+        raise IcscmError("environments must be one column of labels, not a table")
+    if nw.dependencies.is_into_series(environments):
+        environments = nw.from_native(environments, series_only=True).to_numpy()
+    if isinstance(environments, np.ndarray):
+        if environments.ndim != 1:
+            raise IcscmError(
+                f"environments must be one-dimensional, got an array of shape {environments.shape}"
+            )
+        return environments
+    try:
+        labels = list(environments)
+    except TypeError:
+        raise IcscmError(
+            f"environments must hold one label per row, got {type(environments).__name__}"
+        ) from None
+    values = np.empty(len(labels), dtype=object)
+    for i, label in enumerate(labels):
+        values[i] = label
+    return values
+
+
+def _make_sort_key(labels: list[Any]) -> Any:
+    """By value where the labels have one natural order, by type and text otherwise.
+
+    Only for kinds known to be ordered throughout: sets, say, compare, but are not.
+    """
+    for kind in (str, Real, date, tuple):
+        if all(isinstance(label, kind) for label in labels):
+            with suppress(TypeError):
+                sorted(labels)
+                return lambda i: labels[i]
+    return lambda i: (type(labels[i]).__name__, repr(labels[i]))

@@ -1,0 +1,109 @@
+"""Labels and the weights of rows, checked and made uniform."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from icscm._constants import ROW_DTYPE
+from icscm._types import Array
+from icscm.exceptions import IcscmError
+
+
+def check_labels(
+    y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.int64], Array]:
+    """Labels as 0 and 1, and the two classes; the second is the positive one.
+
+    `rows` are those that count, as often as they are named; None means each once.
+    """
+    import pandas
+
+    if isinstance(y, pandas.Series) and isinstance(y.dtype, pandas.api.types.CategoricalDtype):
+        y = np.asarray(y)
+    elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
+        y = np.asarray(y, dtype=object)  # else missing values would turn integers to floats
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise IcscmError(f"y has {len(y)} entries but X has {n_rows} rows; give one per row")
+    codes, found = pandas.factorize(y)
+    if (codes < 0).any():
+        raise IcscmError(
+            f"y is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them row "
+            f"{int(np.argmax(codes < 0))}; drop these rows"
+        )
+    if rows is not None:  # a class none of whose rows counts is not there
+        y = y[rows]
+        codes, found = pandas.factorize(y)
+    if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
+        _refuse_labels(y, found)
+    try:
+        classes = np.array(sorted(np.asarray(found).tolist()))
+    except TypeError:
+        raise IcscmError(
+            f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}; "
+            "use labels of one kind"
+        ) from None
+    is_second = np.array([label == classes[1] for label in found], dtype=np.int64)
+    return is_second[codes], classes
+
+
+def _refuse_labels(y: Array, found: Array) -> NoReturn:
+    if len(found) == 1:
+        raise IcscmError(f"y holds one class only, {found.tolist()[0]!r}; learning needs two")
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise IcscmError("y contains infinity; labels must be two distinct finite values")
+    check_classification_targets(y)
+    raise IcscmError(
+        "Only binary classification is supported. The type of the target is "
+        f"{type_of_target(y)} with {len(found)} classes; merge them into two, or fit one model "
+        "per class"
+    )
+
+
+def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | None:
+    """The rows that count, each as often as its weight says; None when each counts once.
+
+    >>> find_counted_rows([2, 0, 1], n_rows=3)
+    array([0, 0, 2])
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.shape != (n_rows,):
+        raise IcscmError(
+            f"sample_weight must hold one weight for each of the {n_rows} rows of X, got "
+            f"shape {weights.shape}"
+        )
+    numbers = _to_numbers(weights)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise IcscmError(
+            "sample_weight must hold whole numbers, 0 or more, since a weight is how often a row "
+            f"counts; got {weights.tolist()[first]!r} in row {first}"
+        )
+    if not numbers.any():
+        raise IcscmError("sample_weight is zero in every row; learning needs rows that count")
+    most = np.iinfo(ROW_DTYPE).max
+    if numbers.sum() > most:
+        raise IcscmError(
+            f"sample_weight adds up to {numbers.sum():.3g} samples; {most:,} are the most"
+        )
+    if (numbers == 1).all():
+        return None
+    return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
+
+
+def _to_numbers(values: Array) -> NDArray[np.float64]:
+    """As floats; NaN throughout where they are no numbers, text that looks like some included."""
+    if values.dtype.kind in "biufO":
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    return np.full(values.shape, np.nan)

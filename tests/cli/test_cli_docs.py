@@ -1,0 +1,76 @@
+"""The command line explains itself, and its page in the docs says the same."""
+
+import importlib.util
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from icscm.cli import main
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = sorted(main.commands)
+
+
+def load_writer():
+    spec = importlib.util.spec_from_file_location("write_cli", ROOT / "docs" / "write_cli.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date():
+    """If this fails: python docs/write_cli.py."""
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    # versions of click may break lines elsewhere
+    assert page.split() == load_writer().make_page().split()
+
+
+def test_all_commands_of_the_issue_are_there():
+    assert {*COMMANDS} == {
+        "check", "datasets", "demo", "export", "fit", "pack", "predict", "reproduce", "show",
+        "simulate",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_prose_an_example_and_help_for_each_option(name):
+    command = main.commands[name]
+    prose, _, example = command.help.partition("Example")
+    assert len(prose.split()) > 8
+    assert f"icscm {name}" in example
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.help.endswith((".", "]", "..")), parameter.help
+    lines = CliRunner().invoke(main, [name, "--help"]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_are_shown(name):
+    for parameter in main.commands[name].params:
+        has_default = isinstance(parameter, click.Option) and not parameter.is_flag
+        if has_default and not parameter.required and not parameter.multiple:
+            shown = parameter.show_default or "[default: " in parameter.help
+            is_plain = parameter.name in ("out", "report", "environment", "cv")
+            assert shown or is_plain, parameter.name
+
+
+def list_examples():
+    """The lines after "Example:" of each command, continued lines joined."""
+    for name in COMMANDS:
+        text = main.commands[name].help.partition("Example")[2].partition("\n")[2]
+        for line in text.replace("\\\n", " ").splitlines():
+            if line.strip().startswith("icscm"):
+                yield line.strip()
+
+
+@pytest.mark.parametrize("line", list(list_examples()))
+def test_examples_can_be_parsed(line):
+    """Options in examples exist; nothing is run."""
+    _, name, *arguments = shlex.split(line)
+    with click.Context(main) as parent:
+        main.commands[name].make_context(name, arguments, parent=parent, resilient_parsing=False)

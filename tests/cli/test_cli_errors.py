@@ -1,0 +1,329 @@
+"""Errors are one line on standard error with status 2; outputs come whole or not at all."""
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import icscm.io.reading
+from icscm.cli import main
+from icscm.cli.words import translate
+from icscm.exceptions import IcscmWarning
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with data and a model."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 400
+    a, b = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    y = (a & b) ^ (rng.random(n) < 0.05)
+    frame = pd.DataFrame({"a": a, "b": b, "site": np.arange(n) % 2, "y": y})
+    frame.to_csv("data.csv", index=False)
+    frame.drop(columns="b").to_csv("lacks.csv", index=False)
+    frame.assign(b="x").to_csv("text.csv", index=False)
+    (tmp_path / "broken.json").write_text('{"format": "icscm-model"')
+    (tmp_path / "exists.csv").write_text("old")
+    (tmp_path / "exists.html").write_text("old")
+    assert CliRunner().invoke(main, [*FIT, "--out", "model.json"]).exit_code == 0
+    return tmp_path
+
+
+FIT = ["fit", "data.csv", "--target", "y", "--environment", "site"]
+
+
+def run(arguments, status=2):
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == status, done.output
+    return done
+
+
+ERRORS = [
+    (["frobnicate"], "No such command 'frobnicate'"),
+    (["fit"], "Missing argument 'DATA'. See 'main fit --help'."),
+    (["fit", "data.csv"], "Missing option '--target'"),
+    (["fit", "data.csv", "--target", "y", "--colour", "red"], "No such option"),
+    (["fit", "data.csv", "--target", "y"], "name the column of the environments with --environ"),
+    (["check", "data.csv", "--target", "y"], "Missing option '--environment'"),
+    (["fit", "nowhere.csv", *FIT[2:]], "there is no file nowhere.csv"),
+    (["check", ".", *FIT[2:]], ". is a folder; name a file in it"),
+    (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is no .zip archive"),
+    (["fit", "data.csv", "--target", "z", "--environment", "site"], "has no column 'z'"),
+    (["fit", "data.csv", "--target", "y", "--environment", "sit"], "did you mean 'site'?"),
+    (["fit", "data.csv", "--target", "y", "--environment", "y"], "are both 'y'"),
+    ([*FIT, "--drop", "aa"], "data.csv has no column 'aa'"),
+    ([*FIT, "--only", "y"], "'y' is the target"),
+    ([*FIT, "--keep", "q"], "has no column 'q'"),
+    ([*FIT, "--positive", "2"], "the target 'y' is never '2'"),
+    ([*FIT, "--p", "0"], "Invalid value for '--p'"),
+    ([*FIT, "--p", "-1"], "Invalid value for '--p'"),
+    ([*FIT, "--alpha", "high"], "'high' is neither a number nor 'auto'"),
+    ([*FIT, "--alpha", "1.5"], "1.5 is not a number between 0 and 1, nor 'auto'"),
+    ([*FIT, "--alpha", "nan"], "nan is not a number between 0 and 1"),
+    ([*FIT, "--p", "nan"], "Invalid value for '--p': nan is not a number above 0"),
+    ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
+    ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
+    ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),
+    ([*FIT, "--margin-on", "odds_ratio", "--margin", "0.5"], "--margin must be greater than 1"),
+    (
+        [*FIT, "--criterion", "equivalence", "--correction", "bh"],
+        "which --criterion equivalence does not use; leave --correction none",
+    ),
+    ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model icscm"),
+    ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model icscm"),
+    ([*FIT, "--out", "data.csv", "--force"], "data.csv is the file that is read; write elsewhere"),
+    (
+        ["predict", "model.json", "data.csv", "--out", "./data.csv", "--force"],
+        "data.csv is the file that is read",
+    ),
+    (
+        ["export", "model.json", "--to", "sql", "--out", "model.json", "--force"],
+        "model.json is the file that is read",
+    ),
+    (["export", "model.json", "--to", "json", "--schema", "s"], "--schema is for --to sql"),
+    ([*FIT, "--decimal", ";"], "';' is not one of '.', ','"),
+    ([*FIT, "--max-thresholds", "many"], "'many' is neither a number nor 'none'"),
+    ([*FIT, "--max-thresholds", "0"], "0 is not a whole number from 1, nor 'none'"),
+    ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
+    ([*FIT, "--cv", "1,x"], "must be numbers above 0, such as 0.1,0.5,1,2"),
+    ([*FIT, "--cv", "1,0"], "must be numbers above 0"),
+    ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
+    ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model icscm"),
+    ([*FIT, "--model", "scm", "--no-pruning"], "--no-pruning is for --model icscm"),
+    ([*FIT, "--out", "exists.csv"], "exists.csv exists; choose another name, or use --force"),
+    ([*FIT, "--report", "exists.html"], "exists.html exists"),
+    ([*FIT, "--report", "r.pdf"], "r.pdf must end in .html, .md, .json"),
+    ([*FIT, "--out", "no/m.json"], "there is no folder no"),
+    ([*FIT, "--out", "."], "is a folder; name a file"),
+    ([*FIT, "--out", "m.json", "--report", "./m.json"], "is named for two outputs"),
+    ([*FIT, "--delimiter", ",,"], "delimiter must be one character"),
+    ([*FIT, "--delimiter", ";"], "has no column 'y'"),
+    ([*FIT, "--encoding", "utf-9"], "there is no encoding 'utf-9'"),
+    ([*FIT, "--debug", "--drop", "aa"], "has no column 'aa'"),
+    (["--debug", *FIT, "--drop", "aa"], "has no column 'aa'"),
+    (["show", "nowhere.json"], "nowhere.json"),
+    (["show", "broken.json"], "broken.json"),
+    (["show", "data.csv"], "data.csv"),
+    (["predict", "model.json", "lacks.csv"], "lacks.csv has no column 'b'"),
+    (
+        ["predict", "model.json", "text.csv"],
+        "'b' of text.csv held numbers at fitting and holds 'x'",
+    ),
+    (["predict", "model.json", "data.csv", "--keep-columns", "id"], "has no column 'id'"),
+    (
+        ["predict", "model.json", "data.csv", "--out", "p.xlsx"],
+        "must end in .csv, .tsv or .parquet",
+    ),
+    (["predict", "model.json", "data.csv", "--out", "exists.csv"], "exists.csv exists"),
+    (["predict", "broken.json", "data.csv"], "broken.json"),
+    (["export", "model.json"], "Missing option '--to'"),
+    (["export", "model.json", "--to", "fortran"], "is not one of 'sql', 'python', 'json', 'text'"),
+    (["export", "model.json", "--to", "sql", "--out", "exists.csv"], "exists.csv exists"),
+    (["export", "broken.json", "--to", "sql"], "broken.json"),
+    (["simulate"], "Missing option '--out'"),
+    (["simulate", "--out", "d.xlsx"], "must end in .csv, .tsv or .parquet"),
+    (["simulate", "--out", "exists.csv"], "exists.csv exists"),
+    (["simulate", "--out", "d.csv", "--type", "tree"], "a tree takes 1, 3, 7, 15, .. parents"),
+    (["demo", "--report", "exists.html"], "exists.html exists"),
+    (["demo", "--samples", "0"], "Invalid value for '--samples'"),
+    (["reproduce", "figure-9"], "there is no experiment called 'figure-9'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    ERRORS,
+    ids=lambda each: " ".join(each)[:60] if isinstance(each, list) else "",
+)
+def test_errors_are_one_line(here, arguments, message):
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    done = run(arguments)
+    lines = done.stderr.splitlines()
+    assert lines[-1].startswith("Error: ")
+    assert message in lines[-1]
+    if "--debug" in arguments:
+        assert "Traceback (most recent call last)" in done.stderr
+    else:
+        assert [line for line in lines if not line.endswith(" ...")] == [lines[-1]]
+    assert done.stdout == ""
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_outputs_are_checked_before_the_data_are_read(here):
+    """An hour's work must not end in a file that exists."""
+    done = run(["fit", "nowhere.csv", *FIT[2:], "--out", "exists.csv"])
+    assert "exists.csv exists" in done.stderr
+    assert "Reading" not in done.stderr
+
+
+def test_force_overwrites(here):
+    run([*FIT, "--out", "exists.csv", "--report", "exists.html", "--force"], status=0)
+    assert (here / "exists.csv").read_text().startswith("{")
+    run(["predict", "model.json", "data.csv", "--out", "exists.csv", "--force"], status=0)
+    assert (here / "exists.csv").read_text().startswith("probability")
+    run(["export", "model.json", "--to", "text", "--out", "exists.csv", "--force"], status=0)
+    run(["simulate", "--out", "exists.csv", "--force", "--samples", "9"], status=0)
+    assert (here / "exists.csv").read_text().startswith("A1,")
+
+
+class Disk:
+    """A file that is full after a few lines."""
+
+    def __init__(self, stream, *_, **__):
+        self.stream = stream
+
+    def writerow(self, row):
+        self.stream.write("some\n")
+        self.stream.flush()
+
+    def writerows(self, rows):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "model.json", "data.csv", "--out", "exists.csv", "--force"],
+        ["predict", "model.json", "data.csv", "--out", "new.csv"],
+        ["simulate", "--out", "new.csv", "--samples", "9"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_leaves_no_half_file(here, monkeypatch, arguments):
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    monkeypatch.setattr(icscm.io.reading.csv, "writer", Disk)
+    done = run(arguments)
+    assert "No space left on device" in done.stderr
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "over an old one"])
+def test_a_report_that_fails_leaves_no_model(here, monkeypatch, force):
+    from icscm.report import render
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(render.Report, "to_html", fail)
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    name = "exists.html" if force else "new.html"
+    done = run([*FIT, "--out", "new.json", "--report", name, *force])
+    assert "No space left on device" in done.stderr
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+UNFORESEEN = [
+    (MemoryError(), "Error: out of memory; use fewer rows", 2),
+    (KeyError("what"), "Error: something unforeseen happened (KeyError: 'what'); run it again", 2),
+    (
+        RuntimeError("a\nb\x1b[2J"),
+        r"Error: something unforeseen happened (RuntimeError: a b\x1b[2J)",
+        2,
+    ),
+    (ValueError("Feature names unseen:\n- weight\n"), "Error: Feature names unseen: - weight", 2),
+    (KeyboardInterrupt(), "Stopped.", 130),
+]
+
+
+@pytest.mark.parametrize(("error", "message", "status"), UNFORESEEN, ids=repr)
+def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, message, status):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("icscm.io.reading.read_table", fail)
+    done = run(FIT, status=status)
+    assert done.stderr.splitlines()[-1].startswith(message)
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in run([*FIT, "--debug"], status=status).stderr
+
+
+def test_warnings_are_one_line_each_and_come_once(here, monkeypatch):
+    read = icscm.io.reading.read_table
+
+    def warn_and_read(*args, **kwargs):
+        for _ in range(3):
+            warnings.warn("Mind the gap:\n  it is\x07 wide.", IcscmWarning, stacklevel=1)
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr("icscm.io.reading.read_table", warn_and_read)
+    done = run(FIT, status=0)
+    found = re.findall(r"^Warning.*$", done.stderr, re.MULTILINE)
+    assert found == [r"Warning: Mind the gap: it is\x07 wide."]
+
+
+def test_on_a_terminal_messages_are_folded(monkeypatch, capsys):
+    from icscm.cli import console
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    console.print_line("Error: " + "word " * 30)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= 40
+
+
+def test_progress_on_a_terminal(monkeypatch, capsys):
+    from icscm.cli.console import Progress
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    progress = Progress(quiet=False)
+    with progress.stage("Reading [red]x"):
+        pass
+    with progress.count("Counting [red]x", 2) as advance:
+        advance()
+        advance()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--alpha", "2"],
+        ["--p", "nan"],
+        ["--max-thresholds", "0"],
+        ["--margin", "3"],
+        ["--criterion", "equivalence", "--correction", "holm"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_settings_fail_before_the_data_are_read(here, options):
+    """`--alpha 2` was told after minutes of reading: here the file is not even there."""
+    done = run(["fit", "nowhere.csv", *FIT[2:], *options])
+    assert "nowhere" not in done.stderr
+
+
+def test_messages_speak_of_options(here):
+    """Errors told users of the command line to set keep_columns and missing='candidate'."""
+    frame = pd.read_csv("data.csv")
+    frame.loc[3, "a"] = np.nan
+    frame.to_csv("gap.csv", index=False)
+    done = run(["fit", "gap.csv", *FIT[2:], "--missing", "error"])
+    assert "the table contains NaN or other missing values in column 'a'" in done.stderr
+    assert "--missing candidate" in done.stderr
+    frame.assign(a=1, b=2).to_csv("same.csv", index=False)
+    done = run(["fit", "same.csv", *FIT[2:]])
+    assert "--keep all" in done.stderr
+    assert "keep_columns" not in done.stderr
+    assert "(force=True)" not in run([*FIT, "--out", "exists.csv"]).stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("correction=None", "--correction none"),
+        ("criterion='equivalence' keeps", "--criterion equivalence keeps"),
+        ("column 'missing' is missing", "column 'missing' is missing"),
+        ("'min_samples_leaf' and min_samples_leaf", "'min_samples_leaf' and --min-samples-leaf"),
+        ("see --drop-missing (drop_missing=True)", "see --drop-missing"),
+        ("a smaller alpha refuses", "a smaller alpha refuses"),
+        ("max_rules must be a whole number", "--max-rules must be a whole number"),
+        ("with margin_on='rate' margin must be", "with --margin-on rate --margin must be"),
+    ],
+)
+def test_python_words_are_translated(said, told):
+    """What a user called a column stays as it is."""
+    assert translate(said) == told

@@ -1,0 +1,62 @@
+"""Random countable samples, and the literal source over them."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from icscm.engine.counts import MISSINGNESS, Cut
+from icscm.tables.coding import LevelBins, code_array
+from icscm.testing import LiteralSource
+
+
+def make_literal(source, X, labels, environments):
+    """The slow source with the same thresholds."""
+    binning = getattr(source.candidates, "single", source.candidates)
+    columns = []
+    for j in range(X.shape[1]):
+        codes = np.searchsorted(binning.find_edges(j), X[:, j])
+        if binning.has_missing[j]:
+            codes = np.where(np.isnan(X[:, j]), 0, codes + 1)
+        columns.append(codes)
+    return LiteralSource(
+        np.column_stack(columns),
+        labels,
+        environments,
+        binning,
+        classes=source.classes,
+        environment_labels=source.environments,
+    )
+
+
+@st.composite
+def countable(draw):
+    """A table with columns of 1, 2, some and many values, and cuts that exist in it."""
+    n_rows, n_environments = draw(st.integers(2, 150)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    widths = draw(st.lists(st.sampled_from([1, 2, 5, 400]), min_size=1, max_size=6))
+    X = np.column_stack([rng.integers(0, width, n_rows) for width in widths])
+    X = X.astype(draw(st.sampled_from([np.float64, np.int64])))
+    levels = {}
+    if draw(st.booleans()):
+        X = X.astype(np.float64)
+        for j in range(len(widths)):
+            if rng.random() < 0.5:  # a category: all numbers up to its greatest are levels
+                _, X[:, j] = np.unique(X[:, j], return_inverse=True)
+                levels[j] = LevelBins(tuple(f"v{k}" for k in range(int(X[:, j].max()) + 1)))
+            X[rng.random(n_rows) < rng.choice([0, 0.3, 0.95]), j] = np.nan
+    labels = rng.integers(0, 2, n_rows)
+    environments = rng.integers(0, n_environments, n_rows)
+    table = replace(code_array(X), levels=levels)
+    return table, labels, environments, tuple(range(n_environments)), rng
+
+
+def draw_cuts(source, rng):
+    binning = getattr(source.candidates, "single", source.candidates)
+    cuts = [
+        Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
+        for j in range(binning.n_features)
+        if len(binning.find_edges(j))
+    ]
+    cuts += [Cut(j, MISSINGNESS, False, True) for j in np.flatnonzero(binning.has_missing)]
+    return [cuts[i] for i in rng.permutation(len(cuts))[:4]]

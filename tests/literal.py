@@ -1,0 +1,75 @@
+"""A fitted learner held against the literal one."""
+
+import math
+import warnings
+
+import pytest
+
+from icscm.exceptions import IcscmWarning
+from icscm.model.rules import CategoryRule, MissingRule
+
+
+def fit_quietly(estimator, X, y, environments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        return estimator.fit(X, y, environments=environments)
+
+
+def assert_same(fitted, expected, inverted, environments, positions=None):
+    trace = fitted.trace_
+    assert trace.stop_reason == expected["reason"]
+    assert [as_tuple(rule, inverted) for rule in fitted.rules_] == expected["kept"]
+    assert len(trace.steps) == len(expected["steps"])
+    for step, wanted in zip(trace.steps, expected["steps"], strict=True):
+        assert as_tuple(step.chosen.rule, inverted) == wanted["rule"]
+        assert step.chosen.utility == wanted["utility"]
+        assert_close(step.chosen.p_value, wanted["p_value"])
+        assert_close(step.p_value_remaining, wanted["p_value_remaining"])
+        assert as_pairs(step.chosen.leaf, trace.environments, inverted) == wanted["leaf"]
+        assert as_pairs(step.remaining, trace.environments, inverted) == wanted["remaining"]
+        assert step.look.n_candidates == wanted["n_candidates"]
+        assert step.look.n_refused == wanted["n_refused"]
+        assert [as_tuple(rule, inverted) for rule in step.equivalent] == wanted["equivalent"]
+    removed = [(test.feature, test.p_value) for test in trace.pruning if test.removed]
+    if positions is not None:
+        removed = [(positions[feature], p_value) for feature, p_value in removed]
+    assert [feature for feature, _ in removed] == [feature for feature, _ in expected["removed"]]
+    for (_, found), (_, wanted) in zip(removed, expected["removed"], strict=True):
+        assert_close(found, wanted)
+    assert_no_nan(trace.to_dict())
+
+
+def as_tuple(rule, inverted):
+    """The rule as the literal learner writes it, before a disjunction negates it."""
+    rule = rule.negate() if inverted else rule
+    if isinstance(rule, MissingRule):
+        return rule.column, "missing", None, rule.is_missing, rule.is_missing
+    if isinstance(rule, CategoryRule):
+        assert rule.pooled == (len(rule.levels) > 1)
+        return rule.column, "level", rule.levels, rule.equal, rule.missing
+    return rule.column, "above", rule.threshold, rule.above, rule.missing
+
+
+def as_pairs(counts, environments, inverted):
+    return sorted(
+        (label ^ inverted, environment)
+        for label, row in enumerate(counts)
+        for environment, n in zip(environments, row, strict=True)
+        for _ in range(n)
+    )
+
+
+def assert_close(found, wanted):
+    assert (found is None) == (wanted is None)
+    if wanted is not None:
+        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def assert_no_nan(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            assert_no_nan(each)
+    else:
+        assert not (isinstance(value, float) and math.isnan(value))

@@ -1,0 +1,664 @@
+"""A saved model predicts what the estimator did, and a file that is no model is refused."""
+
+import copy
+import json
+import math
+import os
+import re
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.model import saved as saved_module
+from icscm.model.rule_sets import Conjunction, Disjunction
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.saved import (
+    Feature,
+    compute_fingerprint,
+    describe_leaves,
+    format_json,
+    load,
+    make_saved_model,
+)
+from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
+
+AGE = ThresholdRule(0, "age", 63.5, above=True)
+SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)
+SAVED = make_saved([AGE, SMOKER, MissingRule(1, "smoker", is_missing=False)])
+
+
+def reload(saved, folder):
+    path = folder / "model.json"
+    saved.save(path, force=True)
+    return load(path)
+
+
+# --- what a model file holds ----------------------------------------------------------------------
+
+
+def test_file_holds_the_model(tmp_path):
+    found = reload(SAVED, tmp_path)
+    assert found == SAVED
+    assert str(found) == str(SAVED.model)
+    document = json.loads((tmp_path / "model.json").read_text())
+    assert document["format"] == "icscm-model"
+    assert document["schema"] == 1
+    assert document == SAVED.to_dict()
+
+
+@pytest.mark.parametrize("kind", [Conjunction, Disjunction])
+def test_empty_model(kind, tmp_path):
+    saved = reload(make_saved(kind=kind), tmp_path)
+    X = pd.DataFrame({"other": [1, 2, 3]})
+    assert saved.predict(X).tolist() == ["yes" if kind is Conjunction else "no"] * 3
+    assert saved.explain(X).tolist() == ["the model has no rule"] * 3
+    assert saved.predict_proba(X).shape == (3, 2)
+
+
+def test_explanations():
+    X = pd.DataFrame({"age": [50, 70, 70], "smoker": ["yes", "no", "yes"]})
+    assert SAVED.explain(X).tolist() == [
+        "not met: age > 63.5",
+        "not met: smoker == yes (missing: true)",
+        "all rules met",
+    ]
+    either = make_saved([AGE, SMOKER], kind=Disjunction)
+    assert either.explain(X).tolist() == [
+        "met: smoker == yes (missing: true)",
+        "met: age > 63.5",
+        "met: age > 63.5",
+    ]
+    assert describe_leaves(either.model)[-1] == "no rule met"
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_go_by_name(make):
+    columns = {"extra": [1.0, 2.0], "smoker": ["yes", "no"], "age": [70, 70]}
+    assert SAVED.predict(make(columns)).tolist() == ["yes", "no"]
+    assert SAVED.predict_proba(make(columns)).sum(axis=1).tolist() == [1.0, 1.0]
+    del columns["smoker"]
+    with pytest.raises(IcscmError, match="no column 'smoker'"):
+        SAVED.predict(make(columns))
+
+
+def test_arrays_go_by_position():
+    X = np.array([[70.0, "yes"], [70.0, "no"]], dtype=object)
+    assert SAVED.predict(X).tolist() == SAVED.predict(X.tolist()).tolist() == ["yes", "no"]
+    for wrong in (X[:, :1], X[0], np.array(3), [[1], [1, 2]]):
+        with pytest.raises(IcscmError, match=r"columns|dimensions"):
+            SAVED.predict(wrong)
+
+
+def test_columns_without_names_must_all_be_there():
+    rule = ThresholdRule(1, None, 0, above=True)
+    saved = make_saved([rule], [Feature(None, "number"), Feature(None, "number")])
+    X = pd.DataFrame({"a": [1, 1], "b": [0, 1]})
+    assert saved.predict(X).tolist() == saved.predict(X.to_numpy()).tolist() == ["no", "yes"]
+    with pytest.raises(IcscmError, match="X has 1 columns and the model was fitted on 2"):
+        saved.predict(X[["b"]])
+
+
+def test_missing_where_none_was():
+    X = pd.DataFrame({"age": [None, 70.0], "smoker": ["yes", "yes"]})
+    with pytest.warns(UnseenMissingWarning):
+        assert SAVED.predict(X).tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    "classes", [(0, 1), (False, True), (-1.5, 2.0), ("a", "a\0"), (-1, 2**64 - 1), ("no", "yes")]
+)
+def test_classes_keep_their_type(classes, tmp_path):
+    saved = reload(make_saved([AGE], classes=classes), tmp_path)
+    found = saved.predict(pd.DataFrame({"age": [10, 80]})).tolist()
+    assert found == list(classes)
+    assert list(map(type, found)) == list(map(type, classes))
+
+
+names = st.one_of(st.sampled_from(HOSTILE_NAMES), st.text(), st.text("\ud800\0\x7f\x1b😀"))
+
+
+@given(names)
+def test_any_name_round_trips(tmp_path_factory, name):
+    rule = CategoryRule(0, name, (name, name + "x"), equal=True, pooled=True)
+    saved = make_saved([rule], [Feature(name, "category")], environments=(name, name + "y"))
+    folder = tmp_path_factory.mktemp("names")
+    assert reload(saved, folder) == saved
+    text = (folder / "model.json").read_text(encoding="utf-8")
+    assert all(each.isprintable() or each == "\n" for each in text)
+
+
+def test_surrogates_in_pairs_are_refused_when_saving(tmp_path):
+    name = "\ud83d" + "\ude00"  # two characters that JSON writes exactly as one other
+    saved = make_saved(features=[Feature(name, "number")])
+    with pytest.raises(IcscmError, match=r"cannot be saved: .*surrogates"):
+        saved.save(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    saved = make_saved([ThresholdRule(0, "age", math.nan, above=True)])
+    with pytest.raises(IcscmError, match=r"cannot be saved: model\.rules\[0\]\.threshold must be"):
+        saved.save(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_existing_files_are_kept(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text("mine")
+    with pytest.raises(IcscmError, match="exists"):
+        SAVED.save(path)
+    assert path.read_text() == "mine"
+    SAVED.save(str(path), force=True)
+    assert load(str(path)) == SAVED
+    with pytest.raises(IcscmError, match="no folder"):
+        SAVED.save(tmp_path / "nowhere" / "model.json")
+
+
+# --- from fitted estimators -----------------------------------------------------------------------
+
+
+def assert_same_predictions(learner, saved, X):
+    assert saved.predict(X).tolist() == learner.predict(X).tolist()
+    assert saved.predict(X).dtype == learner.predict(X).dtype
+    assert np.array_equal(saved.predict_proba(X), learner.predict_proba(X))
+
+
+@pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
+@pytest.mark.parametrize("Learner", [SCMClassifier, ICSCMClassifier])
+def test_fit_save_load_predict(Learner, model_type, data, frame, tmp_path):
+    learner = Learner(model_type=model_type)
+    learner.fit(frame, data.y, environments=data.environments)
+    saved = reload(make_saved_model(learner), tmp_path)
+    assert saved.model == learner.model_
+    assert saved.environments == tuple(learner.trace_.environments)
+    assert saved.settings["p"] == 1.0
+    assert saved.alpha == (0.05 if Learner is ICSCMClassifier else None)
+    assert_same_predictions(learner, saved, frame)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint64, bool])
+def test_arrays_of_all_types(dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.maximum(rng.normal(size=(60, 3)) * 3, 0).astype(dtype)
+    y = X[:, 1] > 0
+    learner = SCMClassifier().fit(X, y)
+    saved = reload(make_saved_model(learner), tmp_path)
+    assert saved.environments is None
+    assert saved.features == (Feature(None, "number"),) * 3
+    assert saved.model == learner.model_
+    assert_same_predictions(learner, saved, X)
+
+
+@pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
+@pytest.mark.parametrize("missing", ["candidate", "separate"])
+@pytest.mark.parametrize("make", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
+def test_fit_save_load_predict_mixed(make, missing, model_type, tmp_path):
+    X, y, environments = make_mixed_table()
+    X = make(X)
+    learner = SCMClassifier(model_type=model_type, missing=missing, max_thresholds=3)
+    learner.fit(X, y, environments=environments)
+    saved = reload(make_saved_model(learner), tmp_path)
+    kinds = [kind for _, kind in saved.features]
+    assert kinds == ["number", "number", "category", "category", "category"]
+    assert len(saved.model.rules) > 1
+    assert saved.model == learner.model_
+    assert_same_predictions(learner, saved, X)
+
+
+@st.composite
+def labelled_tables(draw):
+    """Numbers and text with missing values, and two classes."""
+    n_rows = draw(st.integers(8, 30))
+    number = st.sampled_from([None, 0.1, 1 / 3, 2.5, -7.0, 1e300])
+    text = st.sampled_from([None, "a", "it's", "two\nlines", "😀"])
+    columns = {
+        name: draw(st.lists(value, min_size=n_rows, max_size=n_rows))
+        for name, value in [("n", number), ("'m\"", number), ("<t>", text)]
+    }
+    X = pd.DataFrame({"n": columns["n"], "'m\"": columns["'m\""]}, dtype=float)
+    X["<t>"] = pd.Series(columns["<t>"], dtype="str")
+    labels = draw(st.lists(st.booleans(), min_size=n_rows - 2, max_size=n_rows - 2))
+    return X, [False, True, *labels]
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@settings(max_examples=60, deadline=None)
+@given(labelled_tables(), st.sampled_from(["conjunction", "disjunction"]))
+def test_fit_save_load_predict_on_random_tables(tmp_path_factory, table, model_type):
+    X, y = table
+    learner = SCMClassifier(model_type=model_type, keep_columns="all", n_jobs=1).fit(X, y)
+    saved = reload(make_saved_model(learner), tmp_path_factory.mktemp("random"))
+    assert saved.model == learner.model_
+    assert_same_predictions(learner, saved, X)
+    assert_same_predictions(learner, saved, X[X.columns[::-1]])
+
+
+class OwnTest:
+    """Not JSON: the settings name its class."""
+
+    def compute_p_values(self, tables):
+        return np.ones(len(tables))
+
+
+def test_settings_are_plain(data, tmp_path):
+    weights = pd.Series(1.0, index=data.X.columns)
+    learner = ICSCMClassifier(test=OwnTest(), feature_weights=weights, p=np.float64(2))
+    learner.fit(data.X, data.y, environments=data.environments)
+    settings_ = reload(make_saved_model(learner), tmp_path).settings
+    assert settings_["test"] == "OwnTest"
+    assert settings_["feature_weights"] == weights.to_dict()
+    assert settings_["p"] == 2.0
+    assert settings_.keys() == learner.get_params().keys()
+
+
+def test_environments_become_plain(data, tmp_path):
+    labels = np.empty(len(data.y), dtype=object)
+    labels[:] = [("ward", int(each)) for each in data.environments]
+    learner = ICSCMClassifier().fit(data.X, data.y, environments=labels.tolist())
+    saved = reload(make_saved_model(learner), tmp_path)
+    assert saved.environments == ("('ward', 0)", "('ward', 1)")
+
+
+def test_only_fitted_learners_can_be_saved():
+    from sklearn.exceptions import NotFittedError
+    from sklearn.tree import DecisionTreeClassifier
+
+    with pytest.raises(IcscmError, match="must be an SCMClassifier"):
+        make_saved_model(DecisionTreeClassifier())
+    with pytest.raises(NotFittedError):
+        make_saved_model(SCMClassifier())
+
+
+# --- files that are no models ---------------------------------------------------------------------
+
+
+def change(*path, to):
+    """An edit of a document: the value at a path."""
+
+    def edit(document):
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = to
+
+    return edit
+
+
+def drop(*path):
+    def edit(document):
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return edit
+
+
+RULE = ("model", "rules", 0)
+LEVELS = ("model", "rules", 1, "levels")
+BAD_DOCUMENTS = {
+    "other_format": (change("format", to="x"), '"format": "icscm-model"'),
+    "newer": (change("schema", to=2), "written by a newer version of icscm (schema 2, this"),
+    "older": (change("schema", to=0), "schema must be a whole number from 1"),
+    "boolean_schema": (change("schema", to=True), "schema must be a whole number"),
+    "no_schema": (drop("schema"), "the schema version is missing"),
+    "no_classes": (drop("classes"), "the file lacks the key 'classes'"),
+    "extra_key": (change("code", to=1), 'has a key that this version does not know, "code"'),
+    "model_kind": (change("model", "kind", to="tree"), "model.kind must be one of 'conjunction'"),
+    "rules_object": (change("model", "rules", to={}), "model.rules must be a list, got an object"),
+    "rule_number": (change(*RULE, to=3), "model.rules[0] must be an object, got 3"),
+    "rule_kind": (
+        change(*RULE, "kind", to="eval"),
+        "model.rules[0].kind must be one of 'threshold', 'presence', 'category', 'missing', got",
+    ),
+    "rule_no_kind": (drop(*RULE, "kind"), "model.rules[0] lacks the key 'kind'"),
+    "rule_extra": (change(*RULE, "x", to=1), "model.rules[0] has a key that this version does"),
+    "rule_lacks": (drop(*RULE, "above"), "model.rules[0] lacks the key 'above'"),
+    "nan": (change(*RULE, "threshold", to=math.nan), "must be a finite number, got NaN"),
+    "infinity": (change(*RULE, "threshold", to=math.inf), "model.rules[0].threshold must be a fin"),
+    "threshold_whole": (change(*RULE, "threshold", to=2**65), "a finite number of 64 bits, got 36"),
+    "threshold_text": (change(*RULE, "threshold", to="1"), 'must be a finite number, got "1"'),
+    "threshold_bool": (change(*RULE, "threshold", to=True), "must be a finite number, got true"),
+    "above_whole": (change(*RULE, "above", to=1), "model.rules[0].above must be true or false"),
+    "missing_text": (change(*RULE, "missing", to="no"), "must be true, false or null"),
+    "column_range": (change(*RULE, "column", to=2), "column must be a whole number from 0 to 1"),
+    "column_negative": (change(*RULE, "column", to=-1), "column must be a whole number from 0"),
+    "column_bool": (change(*RULE, "column", to=False), "column must be a whole number from 0"),
+    "column_float": (change(*RULE, "column", to=0.0), "column must be a whole number from 0"),
+    "name": (
+        change(*RULE, "name", to="a\x1b\nge"),
+        'model.rules[0].name is "a\\u001b\\nge", but column 0 is "age" in features',
+    ),
+    "other_type": (change(*RULE, "column", to=1), 'but column 1 is "smoker" in features'),
+    "level_list": (change(*LEVELS, to=[["yes"]]), "levels[0] must be text, a finite number"),
+    "no_level": (change(*LEVELS, to=[]), "model.rules[1].levels is empty"),
+    "levels_mixed": (change(*LEVELS, to=["yes", 1]), "levels mixes text, numbers and booleans"),
+    "levels_twice": (change(*LEVELS, to=["yes", "yes"]), "levels names a level twice"),
+    "levels_two": (change(*LEVELS, to=["yes", "no"]), "one level where pooled is false"),
+    "level_nan": (change(*LEVELS, to=[math.nan]), "levels[0] must be text, a finite number"),
+    "levels_disagree": (
+        change("model", "rules", 2, to={**SMOKER.to_dict(), "levels": [1]}),
+        "model.rules[2].levels are of another kind than an earlier rule's",
+    ),
+    "leaf_lost": (drop("model", "leaves", 0), "model.leaves has 3 entries instead of 4"),
+    "leaf_labels": (
+        change("model", "leaves", 1, to=[[1, 1]]),
+        "model.leaves[1] has 1 entries instead of 2",
+    ),
+    "leaf_environments": (
+        change("model", "leaves", 1, 0, to=[1]),
+        "model.leaves[1][0] has 1 entries instead of 2",
+    ),
+    "count_negative": (
+        change("model", "leaves", 0, 0, 0, to=-1),
+        "leaves[0][0][0] must be a whole",
+    ),
+    "count_large": (
+        change("model", "leaves", 0, 0, 0, to=2**63),
+        "leaves[0][0][0] must be a whole",
+    ),
+    "count_sum": (
+        change("model", "leaves", 0, to=[[2**62] * 2] * 2),
+        "samples in all, more than 64 bits hold",
+    ),
+    "count_float": (change("model", "leaves", 0, 0, 0, to=1.0), "must be a whole number from 0"),
+    "count_bool": (change("model", "leaves", 0, 0, 0, to=True), "must be a whole number from 0"),
+    "one_class": (change("classes", to=["a"]), "classes has 1 entries instead of 2"),
+    "same_class": (change("classes", to=[0, False]), "two distinct labels of one kind, got 0 and"),
+    "mixed_class": (
+        change("classes", to=[0, "a"]),
+        'two distinct labels of one kind, got 0 and "a"',
+    ),
+    "null_class": (change("classes", 0, to=None), "classes[0] must be text, a finite number"),
+    "no_feature": (change("features", to=[]), "features is empty"),
+    "feature_type": (change("features", 0, "type", to="date"), "features[0].type must be one of"),
+    "feature_name": (change("features", 0, "name", to=7), "features[0].name must be text, got 7"),
+    "some_names": (change("features", 0, "name", to=None), "names for some columns only"),
+    "names_twice": (change("features", 0, "name", to="smoker"), 'names two columns "smoker"'),
+    "features_changed": (change("features", 0, "name", to="agf"), "fingerprint does not belong"),
+    "fingerprint": (change("fingerprint", to=None), "fingerprint must be text, got null"),
+    "environments": (change("environments", to="ab"), 'environments must be a list, got "ab"'),
+    "no_environment": (change("environments", to=[]), "environments is empty"),
+    "environment": (change("environments", 0, to={}), "environments[0] must be text"),
+    "settings": (change("settings", to=[]), "settings must be an object, got a list of 0"),
+    "settings_inf": (change("settings", "p", to=math.inf), 'settings["p"] must be text, a finite'),
+    "settings_deep": (change("settings", "p", to=[[[[1]]]]), 'settings["p"][0][0][0] is nested'),
+    "alpha": (change("alpha", to=1), "alpha must be a number between 0 and 1, got 1"),
+    "alpha_text": (
+        change("alpha", to="auto"),
+        'alpha must be a number between 0 and 1, got "auto"',
+    ),
+    "version": (change("version", to=1), "version must be text, got 1"),
+}
+
+
+def assert_refused(path, message):
+    with pytest.raises(IcscmError) as caught:
+        load(path)
+    text = str(caught.value)
+    assert message in text
+    assert str(path) in text
+    assert text.isprintable()
+    assert len(text) < 400
+    assert re.search(r"; (use|upgrade|check|name) ", text), "says what to do"
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("case", BAD_DOCUMENTS)
+def test_bad_documents(case, tmp_path):
+    edit, message = BAD_DOCUMENTS[case]
+    document = copy.deepcopy(SAVED.to_dict())
+    edit(document)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    assert_refused(path, message)
+
+
+def test_rule_kind_must_suit_the_column(tmp_path):
+    saved = make_saved([AGE], [Feature("age", "category")])
+    path = tmp_path / "model.json"
+    path.write_text(format_json(saved.to_dict()))
+    assert_refused(path, "model.rules[0] is a threshold rule about column 0, of type 'category'")
+
+
+VALID = format_json(SAVED.to_dict())
+BAD_TEXTS = {
+    "empty": (b"", "it is not JSON, or cut off (Expecting value: line 1"),
+    "cut": (VALID[:200].encode(), "it is not JSON, or cut off"),
+    "more": (VALID.encode() + b"{}", "it is not JSON, or cut off (Extra data"),
+    "pickle": (b"\x80\x04\x95", "byte 0 is not UTF-8 text"),
+    "zeros": (bytes(1000), "it is not JSON"),
+    "list": (b"[1, 2]", 'it is not marked as one with "format"'),
+    "nested_lists": (b"[" * 100_000, "nested too deeply"),
+    "nested_objects": (b'{"a":' * 100_000, "nested too deeply"),
+    "twice": (VALID.replace('"schema": 1', '"schema": 1, "schema": 1').encode(), '"schema" occurs'),
+    "overflow": (VALID.replace("63.5", "1e999").encode(), "threshold must be a finite number, got"),
+    "digits": (VALID.replace("63.5", "9" * 5000).encode(), "a number of 5,000 digits"),
+    "digits_schema": (
+        VALID.replace('"schema": 1', '"schema": 1' + "0" * 9).encode(),
+        "a newer ver",
+    ),
+    "constant": (VALID.replace("63.5", "-Infinity").encode(), "must be a finite number"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TEXTS)
+def test_bad_texts(case, tmp_path):
+    content, message = BAD_TEXTS[case]
+    path = tmp_path / "model.json"
+    path.write_bytes(content)
+    assert_refused(path, message)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert_refused(tmp_path / "nothing.json", "it cannot be read (No such file or directory)")
+    assert_refused(tmp_path, "it is no file")
+    os.mkfifo(tmp_path / "pipe")
+    assert_refused(tmp_path / "pipe", "it is no file")
+    with pytest.raises(IcscmError, match="cannot be read"):
+        load("a\0b")
+
+
+def test_byte_order_marks_do_no_harm(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text(VALID, encoding="utf-8-sig")
+    assert load(path) == SAVED
+
+
+LIMITS = {
+    "MAX_FILE_BYTES": "larger than the 0 MB that a model file may have",
+    "MAX_CONTAINERS": "it holds more than 1 lists and objects",
+    "MAX_RULES": "model.rules has 3 entries, more than the 1 allowed",
+    "MAX_ENVIRONMENTS": "environments has 2 entries, more than the 1 allowed",
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_absurd_sizes(limit, tmp_path, monkeypatch):
+    path = tmp_path / "model.json"
+    path.write_text(VALID)
+    monkeypatch.setattr(saved_module, limit, 1)
+    assert_refused(path, LIMITS[limit])
+
+
+def test_too_many_levels(tmp_path, monkeypatch):
+    rule = CategoryRule(1, "smoker", ("a", "b"), equal=True, pooled=True)
+    path = tmp_path / "model.json"
+    make_saved([rule]).save(path)
+    monkeypatch.setattr(saved_module, "MAX_LEVELS", 1)
+    assert_refused(path, "model.rules[0].levels has 2 entries, more than the 1 allowed")
+
+
+def test_too_little_memory(tmp_path, monkeypatch):
+    path = tmp_path / "model.json"
+    path.write_text(VALID)
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(saved_module.json, "loads", fail)
+    with pytest.raises(IcscmError, match="takes more memory than there is"):
+        load(path)
+
+
+# --- the loader under random files ----------------------------------------------------------------
+
+JUNK = [None, True, -1, 0, 1, 2, 2**63, 2**64, 10**30, 0.5, -0.0, 1e308, math.nan, math.inf]
+JUNK += ["", "x", "age", "number", "category", "threshold", "missing", "yes", "\ud800", "\0"]
+JUNK += [[], {}, [[]], [0, 0], [[0, 0], [0, 0]], ["yes"], {"kind": "missing"}, [[[[[[1]]]]]]]
+
+
+def list_paths(value, path=()):
+    """Where every value inside a document is."""
+    items = []
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, each in items:
+        yield (*path, key)
+        yield from list_paths(each, (*path, key))
+
+
+@st.composite
+def mutated_documents(draw):
+    """A valid document with one to three of its values deleted, replaced, retyped or repeated."""
+    document = copy.deepcopy(draw(st.sampled_from(FUZZED)).to_dict())
+    for _ in range(draw(st.integers(1, 3))):
+        paths = list(list_paths(document))
+        *path, key = draw(st.sampled_from(paths))
+        parent = document
+        for each in path:
+            parent = parent[each]
+        action = draw(st.sampled_from(["delete", "replace", "repeat", "move", "wrap"]))
+        if action == "delete":
+            del parent[key]
+        elif action == "replace":
+            parent[key] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+        elif action == "wrap":
+            parent[key] = [parent[key]]
+        else:
+            other = copy.deepcopy(parent[key])
+            if isinstance(parent, list):
+                parent.append(other)
+            else:
+                parent[draw(st.sampled_from([*map(str, parent), "new"]))] = other
+        if not document:
+            break
+    if draw(st.booleans()):  # else hardly any change to the features would be looked into
+        with suppress(KeyError, TypeError):
+            features = [Feature(each["name"], each["type"]) for each in document["features"]]
+            document["fingerprint"] = compute_fingerprint(features)
+    return document
+
+
+FUZZED = [
+    SAVED,
+    make_saved(),
+    make_saved(
+        [
+            CategoryRule(0, None, (1, 2.5), equal=False, pooled=True, missing=False),
+            CategoryRule(1, None, (True,), equal=True),
+            ThresholdRule(2, None, 2**60, above=False, missing=True),
+        ],
+        [Feature(None, "category"), Feature(None, "category"), Feature(None, "number")],
+        kind=Disjunction,
+        environments=None,
+        leaves=(((1,), (2,)),) * 4,
+        classes=(0, 1),
+        alpha=None,
+    ),
+]
+
+
+def make_rows(saved):
+    """Rows that suit a model: each rule's own value, another of its kind, and a missing one."""
+    X = np.full((3, len(saved.features)), 0.5, dtype=object)
+    X[2] = None
+    for rule in saved.model.rules:
+        if isinstance(rule, ThresholdRule):
+            X[0, rule.column] = float(rule.threshold)
+        elif isinstance(rule, CategoryRule):
+            X[:2, rule.column] = rule.levels[0]
+    return X
+
+
+def is_model(content, path):
+    """Whether a file loads; then it predicts too."""
+    path.write_bytes(content)
+    try:
+        saved = load(path)
+    except IcscmError:
+        return False
+    X = make_rows(saved)
+    assert set(saved.predict(X).tolist()) <= set(saved.classes)
+    assert ((saved.predict_proba(X) > 0) & (saved.predict_proba(X) < 1)).all()
+    assert len(saved.explain(X)) == len(X)
+    return True
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz") / "model.json"
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@pytest.mark.parametrize("saved", FUZZED, ids=str)
+def test_valid_documents_load(saved, scratch):
+    assert is_model(format_json(saved.to_dict()).encode(), scratch)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutated_documents())
+def test_mutated_documents(scratch, document):
+    is_model(json.dumps(document).encode(), scratch)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.binary(), st.text().map(lambda text: text.encode("utf-8", "surrogatepass"))))
+def test_random_bytes(scratch, content):
+    assert not is_model(content, scratch)
+
+
+def test_truncations(scratch):
+    content = VALID.strip().encode()
+    for n_bytes in range(len(content)):
+        assert not is_model(content[:n_bytes], scratch)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(VALID) - 1), st.binary(max_size=3))
+def test_overwritten_bytes(scratch, start, new):
+    content = VALID.encode()
+    is_model(content[:start] + new + content[start + len(new) :], scratch)
+
+
+# --- missing values that are refused --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_a_model_that_refuses_missing_values_still_does(tmp_path, as_array):
+    """Fitted with missing="error" and saved, a model predicted rows with missing values."""
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 10, "b": range(40)})
+    table = X.to_numpy() if as_array else X
+    learner = SCMClassifier(missing="error").fit(table, X["a"] > 1)
+    path = tmp_path / "m.json"
+    learner.save(path)
+    saved = load(path)
+    gap = X.copy()
+    gap.loc[3, "a"] = np.nan
+    gap = gap.to_numpy() if as_array else gap
+    for model in (learner, saved):
+        assert model.predict(table).tolist() == (X["a"] > 1).tolist()
+        with pytest.raises(IcscmError, match="missing 1 values in column"):
+            model.predict(gap)
+    with pytest.raises(IcscmError, match="missing 1 values"):
+        saved.predict_proba(gap)

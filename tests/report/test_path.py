@@ -1,0 +1,114 @@
+"""Models along alpha are those of fitting afresh at each."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from report_samples import find_path, fit, make_shifted
+from sklearn.base import clone
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
+from icscm.sources import open_memory
+
+LEARNERS = {
+    "greedy": ICSCMClassifier(),
+    "exhaustive": ICSCMClassifier(search="exhaustive"),
+    "disjunction": ICSCMClassifier(model_type="disjunction", stop="coverage", test="g"),
+    "equivalence": ICSCMClassifier(criterion="equivalence", margin=0.1),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_path_is_that_of_fitting_afresh(name, simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(clone(LEARNERS[name]), *samples)
+    path = find_path(learner, *samples)
+    assert len(path.alphas) == len(set(DEFAULT_ALPHAS) | {learner.alpha_})
+    for each in path.models:
+        for alpha, trace in zip(each.alphas, each.traces, strict=True):
+            afresh = fit(clone(learner).set_params(alpha=alpha), *samples)
+            assert afresh.model_ == each.model
+            assert afresh.trace_ == trace
+
+
+def test_neighbours_differ_and_levels_ascend(simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    path = find_path(fit(ICSCMClassifier(), *samples), *samples)
+    assert len(path.models) > 1
+    assert all(a.model != b.model for a, b in pairwise(path.models))
+    assert list(path.alphas) == sorted(set(path.alphas))
+    assert all(each.alpha_from <= each.alpha_to for each in path.models)
+    assert path.seconds > 0
+
+
+@pytest.mark.parametrize("alpha", [0.03, "auto"])
+def test_the_learners_own_level_is_among_them(alpha, simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(ICSCMClassifier(alpha=alpha), *samples)
+    path = find_path(learner, *samples, alphas=[0.5])
+    assert path.own_alpha == learner.alpha_
+    assert set(path.alphas) == {0.5, learner.alpha_}
+    (own,) = (each for each in path.models if learner.alpha_ in each.alphas)
+    assert own.model == learner.model_
+
+
+def test_neither_the_learner_nor_its_source_is_changed():
+    X, y, environments = make_shifted()
+    learner = ICSCMClassifier()
+    samples = open_memory(X, y, environments, preparation=learner.prepare())
+    source, settings = samples.source, learner.make_settings(samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        learner.fit_counts(samples)
+    before = learner.model_, learner.trace_, learner.alpha, source.count_totals().tolist()
+    first = compute_alpha_path(source, settings)
+    second = compute_alpha_path(source, settings)
+    assert (learner.model_, learner.trace_, learner.alpha) == before[:3]
+    assert source.count_totals().tolist() == before[3]
+    assert first.models == second.models
+
+
+@pytest.mark.parametrize("nothing", [None, (), []])
+def test_it_can_be_turned_off(nothing, simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    report = fit(ICSCMClassifier(), *samples).report(*samples, alphas=nothing)
+    assert report.to_dict()["alpha_path"] is None
+
+
+def test_levels_may_come_from_a_generator(simulation):
+    """`report(alphas=generator)` looked into it first, and then found it empty: no path."""
+    samples = simulation.X, simulation.y, simulation.environments
+    report = fit(ICSCMClassifier(), *samples).report(*samples, alphas=(a for a in (0.01, 0.2)))
+    path = report.to_dict()["alpha_path"]
+    assert (path["models"][0]["alpha_from"], path["models"][-1]["alpha_to"]) == (0.01, 0.2)
+
+
+def test_a_weighted_fit_can_be_reported(simulation):
+    """`report` had no `sample_weight`: what it learned again was another model, an error."""
+    X, y, environments = simulation.X, simulation.y, simulation.environments
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        learner = ICSCMClassifier().fit(X, y, environments=environments, sample_weight=weight)
+    report = learner.report(X, y, environments, weight, alphas=[0.05])
+    assert report.to_dict()["alpha_path"]["own_alpha"] == 0.05
+
+
+def test_errors_say_what_is_wrong(simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(ICSCMClassifier(), *samples)
+    with pytest.raises(IcscmError, match="each of alphas must be a number between 0 and 1"):
+        find_path(learner, *samples, alphas=[0.1, 1.0])
+    for other in (ICSCMClassifier(), SCMClassifier()):
+        fit(other, simulation.X, simulation.y)
+        with pytest.raises(IcscmError, match="fitted with environments"):
+            find_path(other, simulation.X, simulation.y, None)
+
+
+def test_the_default_levels_are_round_and_even():
+    assert DEFAULT_ALPHAS[0] == 1e-6
+    assert DEFAULT_ALPHAS[-1] == 0.5
+    assert len(DEFAULT_ALPHAS) == 18
+    assert np.all(np.diff(np.log10(DEFAULT_ALPHAS)) < 0.4)

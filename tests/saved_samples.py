@@ -1,0 +1,65 @@
+"""Saved models and tables that several tests use."""
+
+import numpy as np
+import pandas as pd
+
+from icscm.model.rule_sets import Conjunction
+from icscm.model.saved import (
+    Feature,
+    SavedModel,
+    compute_fingerprint,
+)
+
+HOSTILE_NAMES = [
+    "<script>alert(1)</script>",
+    '"; DROP TABLE x; --',
+    "two\nlines",
+    "'''",
+    '"""',
+    'ends in "',
+    "back\\slash\\",
+    "{{7*7}} {braces} %s",
+    "*/ SELECT 1 /*",
+    "-- comment\r-- more",
+    "żółć 温度 😀",
+    "\u2028\u202e\x9b2J\x1b[2J",
+    "d",
+    "prediction",
+    "TRUE",
+    " ",
+]
+
+
+def make_saved(rules=(), features=None, *, kind=Conjunction, leaves=None, **changes):
+    """A model of these rules, with something plausible for all that is not said."""
+    features = features or (Feature("age", "number"), Feature("smoker", "category"))
+    leaves = leaves or tuple(((3 + i, 1), (i, 2)) for i in range(len(rules) + 1))
+    fields = {
+        "model": kind(tuple(rules), leaves),
+        "classes": ("no", "yes"),
+        "features": tuple(features),
+        "environments": ("north", "south"),
+        "settings": {"p": 1.0, "feature_weights": {"age": 2.0}, "test": "chi2"},
+        "version": "0.1.0",
+        "fingerprint": compute_fingerprint(features),
+        "alpha": 0.05,
+    }
+    return SavedModel(**{**fields, **changes})
+
+
+def make_mixed_table(n=400):
+    """Numbers, text, booleans and categories, all with missing values."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(60, 10, n).round(1),
+            "visits": pd.array(rng.integers(0, 5, n), dtype="Int64"),
+            "city": rng.choice(["Łódź", "O'Brien", 'the "hub"', "rare 1", "rare 2"], n),
+            "smoker": pd.array(rng.random(n) < 0.5, dtype="boolean"),
+            "grade": pd.Categorical(rng.choice(list("abc"), n)),
+        }
+    )
+    y = np.where((X["age"] > 55) & (X["city"] != "O'Brien") & X["smoker"], "ill", "healthy")
+    for column in X:
+        X.loc[rng.random(n) < 0.1, column] = None
+    return X, y, np.arange(n) % 3

@@ -1,0 +1,182 @@
+"""The fast learner and the literal one choose the same rules for the same reasons."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm import ICSCMClassifier, SCMClassifier
+from literal import assert_same, fit_quietly
+from slow_learner import is_true, learn_slowly
+
+TESTS = ["chi2", "g", "fisher"]
+
+
+@st.composite
+def tables(draw):
+    """Small tables with ties, duplicates, constant columns and unequal environments."""
+    n_rows = draw(st.integers(4, 40))
+    n_environments = draw(st.integers(2, 5))
+    n_features = draw(st.integers(1, 5))
+    n_values = draw(st.sampled_from([1, 2, 3, 8]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X = rng.integers(0, n_values + 1, size=(n_rows, n_features)).astype(float)
+    if draw(st.booleans()):
+        X[:, -1] = X[:, 0]
+    if draw(st.booleans()):
+        X = np.repeat(X[: (n_rows + 1) // 2], 2, axis=0)[:n_rows]
+    y = rng.integers(0, 2, n_rows)
+    if draw(st.booleans()):
+        y = (X[:, 0] > X[0, 0]) ^ (rng.random(n_rows) < 0.1)
+    y = y.astype(int)
+    y[:2] = [0, 1]
+    environments = rng.integers(0, n_environments, n_rows)
+    environments[:2] = [0, 1]
+    return X, y, environments
+
+
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "p": st.sampled_from([0.1, 0.5, 1.0, 2.5]),
+        "model_type": st.sampled_from(["conjunction", "disjunction"]),
+        "max_rules": st.sampled_from([1, 2, 10]),
+        "max_thresholds": st.sampled_from([1, 2, 3, 50, None]),
+    }
+)
+INVARIANT_PARAMETERS = st.fixed_dictionaries(
+    {
+        "alpha": st.sampled_from([0.01, 0.05, 0.3]),
+        "test": st.sampled_from(TESTS),
+        "stop": st.sampled_from(["independence", "coverage"]),
+        "pruning": st.booleans(),
+        "min_samples_leaf": st.sampled_from([1, 3]),
+    }
+)
+CRITERIA = st.sampled_from(
+    [
+        {},
+        {"correction": "bonferroni"},
+        {"correction": "holm"},
+        {"correction": "bh"},
+        # wide, since the tables are small
+        {"criterion": "equivalence", "margin": 0.5},
+        {"criterion": "equivalence", "margin": 0.8},
+        {"criterion": "equivalence", "margin": 20.0, "margin_on": "odds_ratio"},
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tables(), PARAMETERS, INVARIANT_PARAMETERS, CRITERIA)
+def test_icscm_equals_the_literal_learner(table, shared, invariant, criterion):
+    X, y, environments = table
+    invariant = invariant | criterion
+    fitted = fit_quietly(ICSCMClassifier(**shared, **invariant), X, y, environments)
+    expected = learn_slowly(X.tolist(), y.tolist(), environments.tolist(), **shared, **invariant)
+    assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    tables(), PARAMETERS, st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=5, max_size=5)
+)
+def test_scm_equals_the_literal_learner(table, shared, weights):
+    X, y, environments = table
+    weights = weights[: X.shape[1]]
+    fitted = fit_quietly(SCMClassifier(**shared, feature_weights=weights), X, y, environments)
+    expected = learn_slowly(
+        X.tolist(), y.tolist(), environments.tolist(), **shared, feature_weights=weights
+    )
+    assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
+
+
+@st.composite
+def mixed_tables(draw):
+    """Frames of numbers and categories with missing values, of every kind of library."""
+    X, y, environments = draw(tables())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    columns = {}
+    for j in range(X.shape[1]):
+        values = X[:, j].tolist()
+        if draw(st.booleans()):
+            words = ["", "a", "b", "c", "No", "Yes", "ü", "'", "x y"]
+            values = [words[int(value) % len(words)] for value in values]
+        share = draw(st.sampled_from([0.0, 0.0, 0.2, 0.9, 1.0]))
+        columns[f"f{j}"] = [None if rng.random() < share else value for value in values]
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    make = draw(st.sampled_from([make_pandas, make_polars, pa.table]))
+    return make(columns), rows, y, environments
+
+
+def make_pandas(columns):
+    return pd.DataFrame({name: pd.Series(values) for name, values in columns.items()})
+
+
+def make_polars(columns):
+    return pl.DataFrame(columns, strict=False)
+
+
+@settings(max_examples=400, deadline=None)
+@given(mixed_tables(), PARAMETERS, INVARIANT_PARAMETERS, st.sampled_from(["candidate", "separate"]))
+def test_mixed_data_equal_the_literal_learner(table, shared, invariant, missing):
+    """Categories and missing values: the same counts, rules, ties and reasons."""
+    frame, rows, y, environments = table
+    options = shared | invariant | {"missing": missing}
+    learner = ICSCMClassifier(**options, keep_columns="all")
+    fitted = fit_quietly(learner, frame, y, environments)
+    expected = learn_slowly(rows, y.tolist(), environments.tolist(), **options)
+    inverted = shared["model_type"] == "disjunction"
+    positions = {f"f{j}": j for j in range(len(rows[0]))}
+    assert_same(fitted, expected, inverted, environments, positions)
+    chosen = [
+        rule if not inverted else (*rule[:3], not rule[3], invert(rule[4]))
+        for rule in expected["kept"]
+    ]
+    hits = [[is_true(rule[1:], row[rule[0]]) for rule in chosen] for row in rows]
+    verdict = [any(row) if inverted else all(row) for row in hits]
+    assert fitted.predict(frame).tolist() == [int(each) for each in verdict]
+
+
+def invert(side):
+    return None if side is None else not side
+
+
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "bh"])
+def test_a_correction_refuses_no_more_than_none(correction):
+    """Of many features that do not depend on the environment hardly any is refused."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(4000, 200))
+    y, environments = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
+    n_refused = []
+    for method in (None, correction):
+        learner = ICSCMClassifier(correction=method, test="g", max_rules=1)
+        learner = fit_quietly(learner, X, y, environments)
+        n_refused.append(learner.trace_.steps[0].look.n_refused["dependent"])
+        assert (learner.trace_.steps[0].look.cutoff < 0.05) == (method is not None)
+    assert n_refused[0] > 5 >= n_refused[1]
+
+
+def test_a_correction_needs_p_values():
+    X, y, environments = [[0], [1]] * 10, [0, 1] * 10, [0] * 10 + [1] * 10
+    learner = ICSCMClassifier(criterion="equivalence", correction="holm")
+    with pytest.raises(ValueError, match="correction adjusts p-values"):
+        learner.fit(X, y, environments=environments)
+
+
+def test_equivalence_accepts_only_what_is_shown():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, size=(200, 3))
+    y, environments = X[:, 0] ^ (rng.random(200) < 0.2), rng.integers(0, 2, 200)
+    few = fit_quietly(ICSCMClassifier(criterion="equivalence", test="g"), X, y, environments)
+    assert few.rules_ == ()
+    assert {each.candidate.verdict.conclusion for each in few.trace_.nearest} == {
+        "too little data to tell"
+    }
+    X, y, environments = (np.repeat(each, 100, axis=0) for each in (X, y, environments))
+    wide = ICSCMClassifier(criterion="equivalence", test="g", margin=0.2)
+    many = fit_quietly(wide, X, y, environments)
+    assert many.rules_
+    assert {step.chosen.verdict.conclusion for step in many.trace_.steps} == {"invariant"}

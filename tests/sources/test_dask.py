@@ -1,0 +1,594 @@
+"""Dask: the same model and trace as in memory, wherever the rows are."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import warnings
+from itertools import pairwise
+from unittest import mock
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask.sizeof import sizeof
+from distributed import Client, LocalCluster, wait
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
+from icscm.engine.counts import Cut
+from icscm.engine.pieces import make_piece, plan_blocks
+from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
+from icscm.sources.dask import source as engine
+from icscm.sources.dask.client import open_client
+from icscm.sources.dask.opening import THINNED, open_dask, open_dask_files
+from icscm.sources.dask.picking import merge_hash_counts, tally_hashes
+from icscm.sources.dask.source import DaskSource, TaskNames, explain_failures, map_tasks
+from icscm.sources.memory import make_memory_source
+from icscm.testing import LiteralSource, check_count_source
+
+pytestmark = [
+    # threads of the cluster draw random numbers while a table is drawn
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning"),
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.SparseEnvironmentWarning"),
+]
+ON_THIS_THREAD = {"scheduler": "synchronous"}
+# a hundred kilobytes that Dask copies are nothing to warn of
+LOCAL = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes; no stealing, so that what moves can be told."""
+    with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),
+        LocalCluster(n_workers=2, **LOCAL) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def quietly():
+    """Tables made by chance leave out columns and find nothing more often than not."""
+    with warnings.catch_warnings():
+        for each in (LeftOutWarning, NothingFoundWarning):
+            warnings.simplefilter("ignore", each)
+        yield
+
+
+def cut_frame(frame, cuts):
+    """A Dask DataFrame cut at these rows; a row named twice makes an empty partition."""
+    bounds = [0, *sorted(cuts), len(frame)]
+    parts = [frame.iloc[a:b] for a, b in pairwise(bounds)]
+    return dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
+
+
+def fit_cut(learner, frame, cuts):
+    """Fit to the columns of a frame, cut at these rows."""
+    table = cut_frame(frame, cuts)
+    features = [name for name in frame.columns if name not in ("y", "e")]
+    return learner.fit(table[features], table["y"], environments=table["e"])
+
+
+def fit_whole(learner, frame):
+    return learner.fit(frame.drop(columns=["y", "e"]), frame["y"], environments=frame["e"])
+
+
+def assert_same_fit(found, expected):
+    assert str(found.model_) == str(expected.model_)
+    assert found.model_ == expected.model_
+    assert found.trace_ == expected.trace_
+    for name in ("feature_types_", "left_out_", "n_features_in_", "environments_"):
+        assert getattr(found, name, None) == getattr(expected, name, None)
+    assert found.classes_.tolist() == expected.classes_.tolist()
+    assert found.classes_.dtype == expected.classes_.dtype
+
+
+def make_patients(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, 3, n)
+    smoker = np.where(rng.random(n) < 0.4 + 0.1 * place, "yes", rng.choice(["no", "ex"], n))
+    age = np.where(rng.random(n) < 0.2, np.nan, rng.integers(20, 60, n) + 10 * place)
+    ill = ((smoker == "yes") & ~(age <= 40)) ^ (rng.random(n) < 0.02)
+    frame = pd.DataFrame({"smoker": smoker, "age": age, "dose": rng.normal(size=n)})
+    frame["smokes"] = frame["smoker"].astype("category")
+    return frame.assign(y=np.where(ill, "ill", "well"), e=np.array(["a", "b", "c"])[place])
+
+
+# --- tables by chance --------------------------------------------------------
+
+COLUMNS = {
+    "few": st.integers(0, 3),
+    "many": st.integers(-40, 40),
+    "float": st.sampled_from([0.5, -0.0, 0.0, 1e300, 3.25, np.nan]),
+    "measure": st.floats(-2, 2, width=16),
+    "text": st.sampled_from(["u", "v", "w", "x", None]),
+    "flag": st.booleans(),
+}
+
+
+@st.composite
+def cut_tables(draw):
+    """A frame with label and environment, and the rows at which it is cut."""
+    n = draw(st.integers(8, 40))
+    kinds = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4))
+    table = {
+        f"{kind}{j}": draw(st.lists(COLUMNS[kind], min_size=n, max_size=n))
+        for j, kind in enumerate(kinds)
+    }
+    label = draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))
+    place = draw(st.lists(st.sampled_from("abc"), min_size=n - 2, max_size=n - 2))
+    cuts = draw(st.lists(st.integers(0, n), max_size=6))
+    # sorted, partitions lack classes and environments
+    order = draw(st.sampled_from(["as drawn", "y", "e"]))
+    frame = pd.DataFrame(table).assign(y=[*label, True, False], e=[*place, "a", "b"])
+    return frame if order == "as drawn" else frame.sort_values(order, kind="stable"), cuts
+
+
+def compare(frame, cuts, learner):
+    """The same fit, or the same complaint."""
+    with quietly():
+        try:
+            expected = fit_whole(learner, frame)
+        except IcscmError as error:
+            with pytest.raises(IcscmError, match=re.escape(str(error))):
+                fit_cut(learner, frame, cuts)
+            return
+        found = fit_cut(ICSCMClassifier(**learner.get_params()), frame, cuts)
+        assert_same_fit(found, expected)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cut_tables(), st.sampled_from([1, 3, 50, None]), st.sampled_from(["conjunction", "dis"]))
+def test_any_table_cut_anywhere_gives_the_model_and_trace_of_memory(drawn, most, kind):
+    learner = ICSCMClassifier(
+        max_thresholds=most,
+        model_type="disjunction" if kind == "dis" else kind,
+        stop="coverage",
+        pruning=kind == "dis",
+    )
+    with dask.config.set(ON_THIS_THREAD):
+        compare(*drawn, learner)
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cut_tables())
+def test_so_does_a_cluster(client, drawn):
+    compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(cut_tables())
+def test_so_do_thresholds_from_a_sample(drawn):
+    """Rows of equal content among them, of which only some are in the sample."""
+    homes = ("engine.binning", "engine.encoding", "engine.planning", "sources.dask.picking")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(ON_THIS_THREAD))
+        for home in homes:
+            stack.enter_context(mock.patch(f"icscm.{home}.QUANTILE_SAMPLE", 7))
+        compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "client"])
+@pytest.mark.parametrize("n_partitions", [1, 10])
+def test_mixed_tables(request, scheduler, n_partitions):
+    frame = make_patients()
+    expected = fit_whole(ICSCMClassifier(), frame)
+    assert len(expected.rules_) > 1
+    cuts = np.random.default_rng(1).integers(0, len(frame), n_partitions - 1).tolist()
+    with dask.config.set({} if scheduler == "client" else {"scheduler": scheduler}):
+        if scheduler == "client":
+            request.getfixturevalue("client")
+        found = fit_cut(ICSCMClassifier(), frame, cuts)
+        assert_same_fit(found, expected)
+        lazy = found.predict(cut_frame(frame, cuts))
+        assert isinstance(lazy, da.Array)
+        np.testing.assert_array_equal(lazy.compute(), expected.predict(frame))
+        np.testing.assert_array_equal(
+            found.predict_proba(cut_frame(frame, cuts)).compute(), expected.predict_proba(frame)
+        )
+
+
+def make_array(n=40_000, dtype=np.float64):
+    """More rows than the sample, a thousand of them alike."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 5))
+    X[1000:2000] = X[0]
+    X[:, 3] = rng.integers(0, 2, n)
+    X[rng.random(n) < 0.1, 4] = np.nan
+    e = rng.integers(0, 3, n)
+    y = ((X[:, 0] > 0.3 - e) & (X[:, 3] > 0)).astype(int)
+    return X.astype(dtype), y, e
+
+
+def cut_array(rows, *arrays):
+    return [da.from_array(each, chunks=(rows, *each.shape[1:])) for each in arrays]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_arrays_of_more_rows_than_the_sample(dtype):
+    arrays = make_array(dtype=dtype)
+    expected = ICSCMClassifier().fit(*arrays)
+    assert expected.trace_.notes
+    with dask.config.set(scheduler="threads"):
+        X, y, e = cut_array(7000, *arrays)
+        found = ICSCMClassifier().fit(X, y, e)
+        assert_same_fit(found, expected)
+        np.testing.assert_array_equal(found.predict(X).compute(), expected.predict(arrays[0]))
+
+
+def test_exhaustive_search_and_plain_learner_and_no_environments():
+    frame = make_patients()
+    table = cut_frame(frame, [100, 700])
+    X, bare = table[["smoker", "age"]], frame[["smoker", "age"]]
+    with dask.config.set(ON_THIS_THREAD), quietly():
+        found = ICSCMClassifier(search="exhaustive").fit(X, table["y"], environments=table["e"])
+        assert_same_fit(found, ICSCMClassifier(search="exhaustive").fit(bare, frame.y, frame.e))
+        assert_same_fit(SCMClassifier().fit(X, table["y"]), SCMClassifier().fit(bare, frame.y))
+
+
+def test_warnings_point_to_the_caller():
+    frame = make_patients().assign(id=np.arange(1500), site=lambda table: table["e"] + "!")
+    with dask.config.set(ON_THIS_THREAD), pytest.warns(LeftOutWarning) as caught:
+        found = fit_cut(ICSCMClassifier(), frame, [100])
+    assert {each.filename for each in caught} == {__file__}
+    assert [*found.left_out_] == ["site", "id"]
+
+
+def test_a_thinned_sample_does_not_depend_on_the_pieces():
+    hashes = np.random.default_rng(0).integers(2**64, size=3000, dtype=np.uint64)
+    hashes[500:900] = hashes[0]
+    whole = tally_hashes(hashes, 200)
+    pieces = [tally_hashes(part, 200) for part in np.array_split(hashes, 13)]
+    nested = [merge_hash_counts(pieces[:5], 200), merge_hash_counts(pieces[5:], 200)]
+    for merged in (merge_hash_counts(pieces, 200), merge_hash_counts(nested, 200)):
+        assert merged.n_zero_bits == whole.n_zero_bits > 0
+        np.testing.assert_array_equal(merged.hashes, whole.hashes)
+        np.testing.assert_array_equal(merged.n_rows, whole.n_rows)
+    distinct = np.unique(hashes)
+    limits = [np.uint64(2 ** (64 - bits)) for bits in (whole.n_zero_bits, whole.n_zero_bits - 1)]
+    assert (distinct < limits[0]).sum() == len(whole.hashes) <= 200
+    assert (distinct < limits[1]).sum() > 200
+
+
+def test_a_thinned_sample_is_told_of():
+    X, y, e = cut_array(7000, *make_array())
+    small = {
+        "icscm.sources.dask.tasks.tally_hashes": tally_hashes,
+        "icscm.sources.dask.tasks.merge_hash_counts": None,
+    }
+    with dask.config.set(ON_THIS_THREAD), contextlib.ExitStack() as stack:
+        for name, function in small.items():
+            function = function or merge_hash_counts
+            limited = mock.Mock(side_effect=lambda part, to=function: to(part, 20_000))
+            stack.enter_context(mock.patch(name, limited))
+        notes = ICSCMClassifier().fit(X, y, e).trace_.notes
+    assert notes[-1] == THINNED.format(1)
+
+
+# --- the source --------------------------------------------------------------
+
+
+def make_sources(n=300, seed=0):
+    """A Dask source over uneven pieces, and one that counts row by row."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack((rng.normal(size=(n, 2)), rng.integers(0, 2, n), np.zeros(n)))
+    y, e = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    binning = make_memory_source(X, y, e, environment_labels="abc", max_thresholds=5).candidates
+    codes = [np.searchsorted(binning.find_edges(j), X[:, j], side="left") for j in range(4)]
+    blocks = plan_blocks(binning, np.arange(4), 3)
+    bounds = [0, 0, 1, 90, 90, 200, n]
+    parts = [slice(a, b) for a, b in pairwise(bounds)]
+    pieces = map_tasks(
+        TaskNames(),
+        "bin",
+        make_piece,
+        [[each[part] for each in codes] for part in parts],
+        [y[part] for part in parts],
+        [e[part] for part in parts],
+        [3] * len(parts),
+        [blocks] * len(parts),
+    )
+    literal = LiteralSource(
+        np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
+    )
+    return DaskSource(pieces, blocks, binning, classes=(0, 1), environments="abc"), literal
+
+
+CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]
+
+
+@pytest.mark.parametrize("most_bytes", [0, 2**28])
+def test_the_source_counts_as_one_that_counts_row_by_row(monkeypatch, most_bytes):
+    """Whether the cube is kept here and updated, or counted afresh at every look."""
+    monkeypatch.setattr(engine, "MAX_KEPT_CUBE_BYTES", most_bytes)
+    with dask.config.set(ON_THIS_THREAD):
+        check_count_source(*make_sources(), CUTS)
+        for rule in CUTS:  # two rules with no look between them
+            source, literal = make_sources(seed=1)
+            source.counts()
+            for each in (source, literal):
+                each.keep(each.candidates.make_binned_rule(rule))
+            check_count_source(source, literal, CUTS)
+
+
+def test_so_it_does_on_a_cluster(client):
+    check_count_source(*make_sources(), CUTS)
+
+
+def test_the_smaller_side_is_counted():
+    """Rows that leave are subtracted when they are fewer than those that stay."""
+    counted = []
+    with dask.config.set(ON_THIS_THREAD):
+        source, _ = make_sources()
+        count = source._count
+        source._count = lambda blocks, side: counted.append(side) or count(blocks, side)
+        for cut in (Cut(0, 4, negated=True), Cut(1, 4, negated=False)):  # few leave, many leave
+            list(source.counts())
+            source.keep(source.candidates.make_binned_rule(cut))
+        list(source.counts())
+    staying, leaving = engine.count_staying, engine.count_leaving
+    assert counted == [staying, leaving, staying]
+
+
+# --- what moves --------------------------------------------------------------
+
+
+def test_only_counts_move_and_tasks_are_named(client):
+    """No row, code or piece goes from one worker to another, and none comes here."""
+    n = 20_000
+    arrays = make_array(n)
+    frame = pd.DataFrame(arrays[0], columns=list("abcdf")).assign(y=arrays[1], e=arrays[2])
+    table = cut_frame(frame, range(0, n, 2500)).persist()
+    wait(table)
+    client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
+    brought = []
+    compute = dask.compute
+
+    def spy(*args):
+        found = compute(*args)
+        brought.extend(map(sizeof, found))
+        return found
+
+    with mock.patch("dask.compute", spy):
+        found = ICSCMClassifier().fit(table[list("abcdf")], table["y"], environments=table["e"])
+    assert_same_fit(found, fit_whole(ICSCMClassifier(), frame))
+    logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log))
+    moved = [key for log in logs.values() for entry in log for key in entry["keys"]]
+    names = {str(key[0] if isinstance(key, tuple) else key).rpartition("-")[0] for key in moved}
+    allowed = ("survey", "merge", "sample", "count", "sum", "total", "all", "pattern")
+    assert names <= {f"icscm-{what}" for what in (*allowed, "compare", "choose")}
+    # the largest answer that came here: the sample's hashes and copies, or a cube
+    assert max(brought) < 2**14 * 16 + 10_000
+    after = client.run_on_scheduler(lambda dask_scheduler: [*dask_scheduler.task_prefixes])
+    assert {f"icscm-{each}" for each in ("survey", "bin", "keep", "count", "sum")} <= {*after}
+    assert not any(name.startswith("repartition") or "rechunk" in name for name in after)
+
+
+def test_each_worker_sends_one_cube_for_each_block(client):
+    X, y, e = (each.persist() for each in cut_array(500, *make_array(10_000)))
+    client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
+    source = open_dask(X, y, e).source
+    list(source.counts())
+    logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log))
+    moved = [str(key[0]) for log in logs.values() for entry in log for key in entry["keys"]]
+    assert not [name for name in moved if name.startswith("icscm-count")]
+
+
+# --- workers that die --------------------------------------------------------
+
+
+@contextlib.contextmanager
+def after_the_first_rule(action):
+    """Do something in the middle of a fit."""
+    keep, done = DaskSource.keep, []
+
+    def keep_and_act(self, rule):
+        keep(self, rule)
+        if not done:
+            done.append(True)
+            action()
+
+    with mock.patch.object(DaskSource, "keep", keep_and_act):
+        yield
+    assert done
+
+
+def kill_one_worker(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def add_worker(client, before="pass"):
+    """One more worker, that nobody starts again when it is gone."""
+    n_workers = len(client.run(os.getpid))
+    code = f"{before}; from distributed.cli.dask_worker import main; main()"
+    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code, client.scheduler.address, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        client.wait_for_workers(n_workers + 1, timeout=30)
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_a_worker_that_dies_and_comes_back_changes_nothing(client):
+    frame = make_patients()
+    expected = fit_whole(ICSCMClassifier(), frame)
+    assert len(expected.trace_.steps) > 1
+    with after_the_first_rule(lambda: kill_one_worker(client)):
+        found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
+    assert_same_fit(found, expected)
+    client.wait_for_workers(2, timeout=30)
+
+
+def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of():
+    frame = make_patients()
+    expected = fit_whole(ICSCMClassifier(), frame)
+    with LocalCluster(n_workers=1, **LOCAL) as cluster, Client(cluster) as client:
+        with add_worker(client) as worker, after_the_first_rule(worker.kill):
+            found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
+        assert_same_fit(found, expected)
+        with (
+            after_the_first_rule(cluster.close),
+            pytest.raises(IcscmError, match=r"see whether .* still runs"),
+        ):
+            fit_cut(ICSCMClassifier(), frame, [10, 400])
+        with pytest.raises(IcscmError, match=r"the Dask client is|see whether .* still runs"):
+            fit_cut(ICSCMClassifier(), frame, [10, 400])
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        ("import icscm; icscm.__version__ = '0'", f"icscm is 0 at .*, and {__version__} here"),
+        ("import sys; sys.modules['icscm'] = None", "cannot import icscm; install the same"),
+    ],
+)
+def test_workers_without_the_package_or_with_another_version(client, before, message):
+    with add_worker(client, before), pytest.raises(IcscmError, match=message):
+        fit_cut(ICSCMClassifier(), make_patients(100), [50])
+
+
+def test_failures_of_the_cluster_are_explained_and_others_are_not():
+    missing = ModuleNotFoundError("No module named 'icscm'", name="icscm.engine")
+    with pytest.raises(IcscmError, match="cannot import icscm"), explain_failures():
+        raise missing
+    with pytest.raises(ZeroDivisionError), explain_failures():
+        raise ZeroDivisionError
+
+
+# --- what cannot be used -----------------------------------------------------
+
+
+def take(frame, cuts=(30,)):
+    table = cut_frame(frame, cuts)
+    return table[["smoker", "age"]], table["y"], table["e"]
+
+
+def with_value(frame, column, value, row=40):
+    changed = frame.astype({column: object})
+    changed.loc[row, column] = value
+    return changed
+
+
+def cut_unequally(frame):
+    return [take(frame)[0], take(frame, (29,))[1], take(frame)[2]]
+
+
+def mix_schemas(frame, change):
+    parts = [frame.iloc[:50], change(frame.iloc[50:])]
+    X = dd.from_map(lambda part: part, parts, meta=frame.iloc[:0], enforce_metadata=False)
+    return X, *take(frame, (50,))[1:]
+
+
+WRONG = {
+    "label missing": (
+        lambda t: take(with_value(t, "y", None)),
+        r"y is missing \(None or NaN\) in 1 rows; drop",
+    ),
+    "environment missing": (
+        lambda t: take(with_value(t, "e", None)),
+        "environments is missing .* in 1 rows",
+    ),
+    "unequal partitions": (
+        lambda t: (take(t)[0], take(t, (3, 30))[1], take(t)[2]),
+        "y has 3 partitions and X has 2",
+    ),
+    "unequal rows": (cut_unequally, r"y has (29|71) rows in partition \d, where X has [37]0"),
+    "divisions": (
+        lambda t: (
+            dd.from_pandas(t[["age"]], npartitions=2),
+            dd.from_pandas(t["y"].iloc[10:], npartitions=2),
+            None,
+        ),
+        "y and X are not cut at the same rows: take y from the same Dask DataFrame",
+    ),
+    "in memory": (lambda t: (take(t)[0], t["y"], None), "X is a Dask collection and y is not"),
+    "three classes": (lambda t: take(with_value(t, "y", "other")), "binary classification"),
+    "one class": (lambda t: take(t.assign(y="well")), "y holds one class only, 'well'"),
+    "one environment": (lambda t: take(t.assign(e="a")), "a single environment, 'a'"),
+    "no rows": (lambda t: take(t[:0], ()), "0 sample"),
+    "label table": (lambda t: (take(t)[0], take(t)[0], None), "y must be one column of labels"),
+    "series": (lambda t: (take(t)[1], take(t)[1], None), "X must be a table"),
+    "column kinds": (
+        lambda t: mix_schemas(
+            t[["smoker", "age"]].assign(y=t.y, e=t.e), lambda p: p.assign(age="x")
+        ),
+        "column 'age' holds .* in one piece of the data and .* in another",
+    ),
+    "columns": (
+        lambda t: mix_schemas(t, lambda p: p.rename(columns={"age": "years"})),
+        "partition 1 of X has the columns .*'years'",
+    ),
+    "infinity": (lambda t: take(t.assign(age=np.inf)), "infinity in column 'age'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_frames_get_one_clear_error(case):
+    make, message = WRONG[case]
+    with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
+        ICSCMClassifier().fit(*make(make_patients(100)))
+
+
+def test_wrong_arrays_get_one_clear_error():
+    X, y, e = cut_array(40, *make_array(100))
+    for bad, message in (
+        ((X.rechunk((40, 2)), y, e), r"3 chunks, and rows must be whole; call X = X.rechunk\(\{1:"),
+        (
+            (X, y.rechunk(((50, 30, 20),)), e),
+            r"y and X are not cut.*y = y.rechunk\(\(X.chunks\[0\],",
+        ),
+        ((X, y.rechunk(100), e), "y has 1 partitions and X has 3"),
+        ((X.astype(str), y, e), "give numbers, or a Dask DataFrame"),
+        ((X, y, e, np.ones(100)), "sample_weight cannot be used with Dask"),
+    ):
+        with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
+            ICSCMClassifier().fit(*bad)
+    with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be whole"):
+        SCMClassifier().fit(X, y).predict(X.rechunk((40, 2)))
+    with pytest.raises(IcscmError, match="which only fit and predict take"):
+        stability_selection(ICSCMClassifier(), X, y, e, n_resamples=2)
+
+
+# --- the command line's part -------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_folders_are_read_by_the_workers(client, tmp_path, kind):
+    frame = make_patients().drop(columns="smokes")
+    for number, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
+        path = tmp_path / f"part{number}.{kind}"
+        rows = frame.iloc[part]
+        rows.to_parquet(path) if kind == "parquet" else rows.to_csv(path, index=False)
+    expected = fit_whole(ICSCMClassifier(), frame)
+    with client.as_current():
+        fitted = ICSCMClassifier().fit_counts(open_dask_files(tmp_path, "y", "e"))
+    assert str(fitted.model_) == str(expected.model_)
+    with pytest.raises(IcscmError, match="has no column 'z'; it has 'smoker'"):
+        open_dask_files(tmp_path, "z")
+    with pytest.raises(IcscmError, match=r"cannot read .* as Parquet or CSV"):
+        open_dask_files(tmp_path / "none", "y")
+
+
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr("icscm.sources.dask.client.PATIENCE", 0.5)
+    with (
+        pytest.raises(IcscmError, match="no Dask scheduler answers at tcp"),
+        open_client("tcp://127.0.0.1:9"),
+    ):
+        pass

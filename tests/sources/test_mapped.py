@@ -1,0 +1,116 @@
+"""The source over a file counts as the one in memory does, however the file was filled."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm.engine.counts import MISSINGNESS, Cut
+from icscm.engine.rows import sort_rows
+from icscm.sources.files import source as mapped
+from icscm.sources.files.scratch import ScratchFile
+from icscm.sources.files.source import CodeFile, make_mapped_source
+from icscm.sources.memory import make_memory_source
+from icscm.tables.coding import LevelBins, code_array
+from icscm.testing import check_count_source
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_chunks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mapped, "_ROW_CHUNK", 40)
+        yield
+
+
+@st.composite
+def tables(draw):
+    """Columns of 2, some and many values, categories, some with missing values."""
+    n_rows, n_environments = draw(st.integers(2, 150)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    widths = draw(st.lists(st.sampled_from([1, 2, 5, 400]), min_size=1, max_size=6))
+    X = np.column_stack([rng.integers(0, width, n_rows) for width in widths]).astype(float)
+    levels = {}
+    for j in range(len(widths)):
+        if rng.random() < 0.3:
+            _, X[:, j] = np.unique(X[:, j], return_inverse=True)
+            levels[j] = LevelBins(tuple(f"v{k}" for k in range(int(X[:, j].max()) + 1)))
+        X[rng.random(n_rows) < rng.choice([0, 0.3]), j] = np.nan
+    table = code_array(X)
+    table = type(table)(X, None, levels, table.has_missing)
+    labels, environments = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
+    return table, labels, environments, tuple(range(n_environments)), rng
+
+
+def fill(file, codes, segments, rng):
+    """In batches of any sizes, empty ones included."""
+    cuts = np.sort(rng.integers(0, len(segments) + 1, 3)).tolist()
+    for a, b in zip([0, *cuts], [*cuts, len(segments)], strict=True):
+        file.write(codes[:, a:b], segments[a:b])
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.sampled_from([1, 300, 10**6]))
+def test_counts_equal_those_in_memory(made, block_bytes):
+    table, labels, environments, environment_labels, rng = made
+    memory = make_memory_source(
+        table, labels, environments, environment_labels=environment_labels, n_jobs=1
+    )
+    candidates = memory.candidates
+    binned = getattr(candidates, "single", candidates)  # identical columns are stored once
+    numbers = np.arange(binned.n_features)
+    stored = [j for j in numbers.tolist() if binned.count_bins(numbers)[j] > 1]
+    stored.sort(key=lambda j: (binned.find_layout(j), j))
+    first = [candidates.make_binned_rule(Cut(j, 0, False)).feature for j in stored]
+    codes = np.array([memory._find_codes(j)[memory._position] for j in first], dtype=np.uint8)
+    codes = codes.reshape(len(stored), len(labels))
+    _, rows = sort_rows(labels, environments, len(environment_labels))
+    with ScratchFile() as scratch:
+        file = CodeFile(scratch, len(stored), rows)
+        fill(file, codes, labels * len(environment_labels) + environments, rng)
+        source = make_mapped_source(
+            binned,
+            stored,
+            file,
+            rows,
+            classes=(0, 1),
+            environment_labels=environment_labels,
+            notes=[],
+            n_threads=1,
+            block_bytes=block_bytes,
+        )
+        check_count_source(source, memory, draw_cuts(binned, rng))
+        source.close()
+
+
+def draw_cuts(binned, rng):
+    cuts = [
+        Cut(j, int(rng.integers(len(binned.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
+        for j in range(binned.n_features)
+        if len(binned.find_edges(j))
+    ]
+    cuts += [Cut(j, MISSINGNESS, False, True) for j in np.flatnonzero(binned.has_missing)]
+    return [cuts[i] for i in rng.permutation(len(cuts))[:4]]
+
+
+def test_pages_are_let_go_and_the_file_has_no_name(tmp_path):
+    n_rows = 2**24
+    rows = sort_rows(np.zeros(4, int), np.zeros(4, int), 1)[1]
+    rows = type(rows)(None, rows.bounds * (n_rows // 4))
+    with ScratchFile(tmp_path) as scratch:
+        file = CodeFile(scratch, 2, rows)
+        assert os.listdir(tmp_path) == []
+        codes = file.read()
+        before = measure_resident()
+        assert codes.sum() == 0
+        assert measure_resident() > before + n_rows
+        file.release()
+        assert measure_resident() < before + n_rows / 2
+        del codes
+        file.close()
+
+
+def measure_resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,46 @@
+"""The kernels of statistics equal their twins in plain NumPy."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm.stats import _kernels, _reference
+
+bounded = settings(max_examples=60, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def test_every_kernel_has_a_twin():
+    compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
+    assert compiled == {"weigh_leaves", "compute_pearson", "compute_likelihood_ratio"}
+    assert all(hasattr(_reference, name) for name in compiled)
+
+
+def run_both(name, make_arguments, rtol=0.0):
+    """Both twins write and return the same."""
+    fast, slow = make_arguments(), make_arguments()
+    assert getattr(_kernels, name)(*fast) == getattr(_reference, name)(*slow)
+    for found, wanted in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=rtol) if rtol else (
+            np.testing.assert_array_equal(found, wanted)
+        )
+
+
+@bounded
+@given(seeds, st.integers(1, 5), st.sampled_from([1, 20, 1000]))
+def test_statistics(seed, n_environments, largest):
+    tables = np.random.default_rng(seed).integers(0, largest + 1, size=(40, 2, n_environments))
+    tables[:5] //= largest
+    tables[0] = 0
+
+    def make():
+        return tables, np.zeros(40), np.zeros(40, np.int64)
+
+    def make_worth():
+        no = np.zeros(40, np.bool_)
+        return tables, 0.3, 4 * largest, 5, np.zeros(40), np.zeros(40, np.int64), no, no.copy()
+
+    run_both("weigh_leaves", make_worth)
+    run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
+    run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
+    run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)

@@ -1,0 +1,194 @@
+"""What the check-up says of environments is what the counts say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+from icscm import ICSCMClassifier
+from icscm.datasets import load_heart_disease
+from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.studies.checkup import check_environments, compute_cramers_v
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def make_frame(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    site = rng.choice(["north", "south", "west"], n)
+    y = rng.random(n) < np.where(site == "north", 0.3, 0.6)
+    frame = pd.DataFrame(
+        {
+            "noise": rng.normal(size=n),
+            "colour": rng.choice(["red", "blue"], n),
+            "code": np.where(site == "north", "N", np.where(site == "south", "S", "W")),
+            "lab": np.where(site == "north", np.nan, rng.normal(size=n)),
+            "shifted": rng.normal(size=n) + 8 * (site == "west"),
+            "id": np.arange(n),
+            "const": 1.0,
+        }
+    )
+    return frame, y.astype(int), site
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_environments_are_counted(kind):
+    frame, y, site = make_frame()
+    found = check_environments(kind(frame.to_dict("list")), y, site)
+    assert (found.n_rows, found.n_columns, found.classes) == (600, 7, (0, 1))
+    assert [each.label for each in found.environments] == ["north", "south", "west"]
+    for each in found.environments:
+        rows = site == each.label
+        assert each.n_rows == rows.sum()
+        assert each.n_positive == y[rows].sum()
+        assert each.rate == y[rows].mean()
+        expected = stats.binomtest(each.n_positive, each.n_rows).proportion_ci(method="wilson")
+        assert each.rate_interval == pytest.approx((expected.low, expected.high))
+    missing = {each.label: each.missing for each in found.environments}
+    assert missing == {"north": 1 / 7, "south": 0, "west": 0}
+    table = pd.crosstab(y, site).to_numpy()
+    assert found.p_value == pytest.approx(stats.chi2_contingency(table).pvalue)
+
+
+def test_what_gives_the_environment_away():
+    found = check_environments(*make_frame())
+    by_name = {each.column: each for each in found.giveaways}
+    assert {"noise", "colour", "lab", "shifted"} == set(by_name)
+    assert by_name["noise"].values < 0.15
+    assert by_name["lab"].missingness > 0.95
+    assert by_name["lab"].values < 0.2
+    assert by_name["shifted"].values > 0.6
+    assert [each.column for each in found.strong_giveaways] == ["lab", "shifted"]
+    advice = " ".join(found.advice)
+    assert "Whether lab is missing follows the environment" in advice
+    assert "shifted tell the environments apart by their values" in advice
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
+def test_columns_left_out_are_those_of_fit():
+    frame, y, site = make_frame()
+    with pytest.warns(LeftOutWarning):
+        learner = ICSCMClassifier().fit(frame, y, environments=site)
+    found = check_environments(frame, y, site)
+    assert found.left_out == learner.left_out_
+    assert set(found.left_out) == {"code", "id", "const"}
+    kept = check_environments(frame, y, site, keep_columns=["code"])
+    assert set(kept.left_out) == {"id", "const"}
+    (copy,) = [each for each in kept.giveaways if each.is_copy]
+    assert (copy.column, copy.values) == ("code", 1.0)
+    assert any("Leave out code" in text for text in kept.advice)
+    assert check_environments(frame, y, site, keep_columns="all").left_out == {}
+
+
+def test_arrays_are_taken_as_they_are():
+    rng = np.random.default_rng(1)
+    X, y, environments = rng.normal(size=(200, 3)), np.arange(200) % 2, np.arange(200) // 100
+    found = check_environments(X, y, environments)
+    assert sorted(each.column for each in found.giveaways) == [0, 1, 2]
+    assert found.left_out == {}
+
+
+def test_sparse_cells_and_many_environments():
+    rng = np.random.default_rng(0)
+    n = 300
+    environments = rng.integers(0, 40, n)
+    y = rng.integers(0, 2, n)
+    y[environments == 3] = 1
+    found = check_environments(pd.DataFrame({"a": rng.normal(size=n)}), y, environments)
+    assert (3, 0, 0) in [(cell.environment, cell.label, cell.n_rows) for cell in found.sparse]
+    table = pd.crosstab(y, environments).to_numpy()
+    assert len(found.sparse) == (table < 5).sum()
+    advice = " ".join(found.advice)
+    assert "Merge or leave out" in advice
+    assert "Group the 40 environments" in advice
+
+
+def test_power_grows_with_rows_and_shrinks_with_the_leaf():
+    differences = []
+    for n in (400, 40_000):
+        y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
+        found = check_environments(np.random.default_rng(0).normal(size=(n, 1)), y, environments)
+        whole, half, tenth = found.detectable
+        assert whole.difference < half.difference < tenth.difference
+        assert (whole.n_rows, half.n_rows, tenth.n_rows) == (n, n // 2, n // 10)
+        # Yates' correction takes (1/n1 + 1/n2) / 2 off, here 2 / n
+        differences.append(whole.difference - 2 / n)
+        # two environments: each is compared with the other, as the whole table is
+        assert [each.detectable for each in found.environments] == pytest.approx(
+            [whole.difference] * 2
+        )
+    assert differences[0] == pytest.approx(10 * differences[1], rel=1e-3)
+
+
+def test_advice_on_too_little_and_too_much():
+    y, environments = np.arange(60) % 2, np.arange(60) // 2 % 2
+    little = check_environments(np.arange(60.0)[:, None] % 7, y, environments)
+    assert any("would likely go unseen even in the whole table" in text for text in little.advice)
+    assert any("does not differ between the environments" in text for text in little.advice)
+    n = 2_000_000
+    y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
+    much = check_environments((np.arange(n) % 3)[:, None], y, environments)
+    assert any("too small to matter" in text for text in much.advice)
+    y = np.arange(1000) % 2
+    lopsided = check_environments((np.arange(1000) % 3)[:, None], y, np.arange(1000) < 980)
+    assert any("One environment holds 98.0% of the rows" in text for text in lopsided.advice)
+
+
+def test_to_dict_is_json():
+    frame, y, site = make_frame()
+    found = check_environments(frame, y, site)
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["environments"][0]["label"] == "north"
+    assert plain["left_out"] == found.left_out
+    assert len(plain["giveaways"]) == 4
+
+
+def test_bad_input():
+    frame, y, site = make_frame()
+    with pytest.raises(IcscmError, match="alpha must be a number between 0 and 1"):
+        check_environments(frame, y, site, alpha=1)
+    with pytest.raises(IcscmError, match="single environment"):
+        check_environments(frame, y, ["north"] * len(y))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4), (5, 2), (16, 6)])
+def test_cramers_v(shape):
+    """Equal to the plain one where the correction vanishes; near 0 where nothing is related."""
+    rng = np.random.default_rng(0)
+    table = rng.integers(1, 9, shape) * 10**6
+    expected = stats.contingency.association(table, method="cramer")
+    assert compute_cramers_v(table) == pytest.approx(expected, abs=1e-3)
+    chance = [
+        compute_cramers_v(
+            rng.multinomial(200, np.full(shape[0] * shape[1], 1 / np.prod(shape))).reshape(shape)
+        )
+        for _ in range(200)
+    ]
+    assert np.mean(chance) < 0.08
+    assert compute_cramers_v(np.diag([50, 30, 20])) == pytest.approx(1.0)
+    assert compute_cramers_v(np.zeros((2, 3), dtype=int)) == 0.0
+
+
+def test_the_column_with_everything_missing():
+    frame, y, site = make_frame()
+    found = check_environments(frame.assign(empty=np.nan), y, site, keep_columns="all")
+    (empty,) = [each for each in found.giveaways if each.column == "empty"]
+    assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
+
+
+@pytest.mark.skipif(
+    not (DATA / "heart_disease").is_dir(), reason="the heart disease files are not at hand"
+)
+def test_heart_disease():
+    """What hospitals did not measure gives them away, and the check-up says so."""
+    data = load_heart_disease(DATA, prepared=False)
+    found = check_environments(data.X.drop(columns="hospital"), data.y, data.environments)
+    assert [each.n_rows for each in found.environments] == [303, 294, 123, 200]
+    assert {each.column for each in found.strong_giveaways} >= {"ca", "thal", "chol"}
+    assert all(each.missingness > each.values for each in found.strong_giveaways)
+    whole = check_environments(data.X, data.y, data.environments)
+    assert whole.left_out == {"hospital": "an exact copy of the environment"}

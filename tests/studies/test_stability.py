@@ -1,0 +1,166 @@
+"""Resampling without binning again counts what learning from those rows would count."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from countables import countable, draw_cuts, make_literal
+from icscm import ICSCMClassifier, SCMClassifier, stability_selection
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.sources.memory import make_memory_source
+from icscm.studies.stability import draw_half
+from icscm.testing import check_count_source
+
+
+@settings(max_examples=150, deadline=None)
+@given(countable(), st.sampled_from([1, 3, None]), st.booleans())
+def test_some_rows_are_counted_as_if_there_were_no_others(table, max_thresholds, used):
+    """Also when the source they come from, or another of its parts, has been used up."""
+    coded, labels, environments, environment_labels, rng = table
+    X = coded.values
+    source = make_memory_source(
+        coded,
+        labels,
+        environments,
+        environment_labels=environment_labels,
+        max_thresholds=max_thresholds,
+        n_jobs=1,
+    )
+    cuts = draw_cuts(source, rng)
+    rows = np.flatnonzero(rng.random(len(X)) < rng.random())
+    if len(rows) == 0:
+        rows = np.array([0])
+    if used:
+        for each in (source, source.take(rng.permutation(len(X))[: len(X) // 2 + 1])):
+            list(each.counts())
+            each.keep(source.candidates.make_binned_rule(cuts[0])) if cuts else None
+    some = source.take(rng.permutation(rows))
+    literal = make_literal(source, X[rows], labels[rows], environments[rows])
+    check_count_source(some, literal, cuts)
+    if not used:  # and the source does not know of it
+        check_count_source(source, make_literal(source, X, labels, environments), cuts)
+
+
+def test_a_part_of_a_part():
+    rng = np.random.default_rng(0)
+    X = np.column_stack((rng.integers(0, 2, (90, 2)), rng.integers(0, 9, (90, 2))))
+    labels, environments = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
+    source = make_memory_source(X, labels, environments, environment_labels=(0, 1))
+    part = source.take(np.arange(60)).take(np.arange(30, 90))  # those in both
+    rows = np.arange(30, 60)
+    literal = make_literal(source, X[rows], labels[rows], environments[rows])
+    check_count_source(part, literal, draw_cuts(source, rng))
+
+
+def make_table(rng, n_rows=400):
+    """Few values, so that every half holds them all and thresholds coincide."""
+    X = pd.DataFrame(
+        np.column_stack((rng.integers(0, 2, (n_rows, 3)), rng.integers(0, 4, (n_rows, 3)))),
+        columns=list("abcdef"),
+    )
+    y = ((X["a"] > 0) & (X["d"] > 1)).to_numpy() ^ (rng.random(n_rows) < 0.2)
+    return X, np.where(y, "yes", "no"), rng.integers(0, 3, n_rows)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        SCMClassifier(max_rules=3),
+        SCMClassifier(model_type="disjunction", p=0.5, max_rules=3),
+        ICSCMClassifier(),
+        ICSCMClassifier(stop="coverage", evidence="cumulative", test="g", max_rules=4),
+        ICSCMClassifier(search="exhaustive", alpha="auto"),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_frequencies_are_those_of_fitting_each_half(learner):
+    X, y, environments = make_table(np.random.default_rng(3))
+    found = stability_selection(learner, X, y, environments, n_resamples=12, random_state=5)
+    members = [np.flatnonzero(environments == k) for k in range(3)]
+    rng = np.random.default_rng(5)
+    features, rules = dict.fromkeys(X.columns, 0), {}
+    for _ in range(12):
+        rows = draw_half(members, rng)
+        fitted = learner.fit(X.iloc[rows], y[rows], environments=environments[rows])
+        for feature in fitted.features_used_:
+            features[feature] += 1
+        for rule in map(str, fitted.rules_):
+            rules[rule] = rules.get(rule, 0) + 1
+    assert rules
+    assert found.feature_frequencies == {name: n / 12 for name, n in features.items()}
+    assert found.rule_frequencies == {rule: n / 12 for rule, n in rules.items()}
+    assert found.mean_features == pytest.approx(sum(features.values()) / 12)
+    assert found.error_bound == pytest.approx(found.mean_features**2 / (0.2 * 6))
+
+
+def test_the_parents_are_stable():
+    data = make_conjunction(4000, 5, random_state=0)
+    learner = ICSCMClassifier(search="exhaustive")
+    found = stability_selection(
+        learner, data.X, data.y, data.environments, n_resamples=20, random_state=0
+    )
+    assert set(found.stable_features) == {"A1", "A2"}
+    frame = found.to_frame()
+    assert frame["feature"].tolist()[:2] == found.stable_features
+    assert frame["stable"].sum() == 2
+    assert frame["frequency"].is_monotonic_decreasing
+    assert len(frame) == data.X.shape[1]
+    assert not hasattr(learner, "model_")  # the caller's own is not fitted
+    again = stability_selection(
+        learner, data.X, data.y, data.environments, n_resamples=20, random_state=0
+    )
+    assert again == found
+
+
+def test_halves_are_halves_of_each_environment():
+    members = [np.array([3]), np.array([0, 1, 2, 4, 5]), np.arange(6, 16)]
+    half = draw_half(members, np.random.default_rng(0))
+    assert len(np.unique(half)) == len(half)
+    assert [np.isin(rows, half).sum() for rows in members] == [1, 2, 5]
+
+
+def test_a_half_without_a_class_chooses_nothing():
+    """One positive sample of 40 is in about half of the halves."""
+    X = np.repeat([[0], [1]], [39, 1], axis=0)
+    found = stability_selection(SCMClassifier(), X, X[:, 0], None, n_resamples=100, random_state=0)
+    assert 0.3 < found.feature_frequencies[0] < 0.7
+    assert found.rule_frequencies == {"x0 > 0": found.feature_frequencies[0]}
+
+
+def test_memory_does_not_grow_with_the_resamples():
+    X, y, environments = make_table(np.random.default_rng(0), 2000)
+    peaks = []
+    for n_resamples in (2, 20):
+        tracemalloc.start()
+        stability_selection(SCMClassifier(n_jobs=1), X, y, environments, n_resamples, 0.6, 0)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threshold": 0.5}, "threshold must be a number above 0.5"),
+        ({"threshold": 1.1}, "threshold must be"),
+        ({"threshold": "high"}, "threshold must be"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number"),
+        ({"estimator": LogisticRegression()}, "LogisticRegression"),
+        ({"estimator": SCMClassifier(p=-1)}, "p must be"),
+        ({"environments": None}, "environments is None"),
+        ({"environments": np.zeros(400)}, "single environment"),
+        ({"environments": np.zeros(3)}, "3 entries but X has 400 rows"),
+    ],
+)
+def test_errors(arguments, message):
+    X, y, environments = make_table(np.random.default_rng(0))
+    usual = {"estimator": ICSCMClassifier(), "X": X, "y": y, "environments": environments}
+    with pytest.raises(IcscmError, match=message):
+        stability_selection(**(usual | arguments))
