@@ -120,7 +120,7 @@ def compare(
 
 
 def compare_checkouts(other: str, title: str, data: dict, rounds: int, repeats: int) -> None:
-    """The time of this checkout's learners, as a multiple of the other's: the best of all rounds."""
+    """The time of this checkout's learners, as a multiple of the other's, best of all."""
     path = WORK / "data.npz"
     np.savez(path, **data)
     for name in OWN:
