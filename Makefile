@@ -1,11 +1,15 @@
-# make demo | test | check | bench: each sets up its own virtual environment first.
+# make demo | test | oldest | check | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test browser check bench clean
+# The lower bounds in pyproject.toml are meant for the oldest Python we support.
+OLDEST_PYTHON ?= python3.11
+OLDEST := .venv-oldest
+
+.PHONY: demo test browser oldest check bench clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -19,6 +23,10 @@ browser:
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "No Chromium here: the tests in a browser will be skipped."
+
+# All tests again, with the oldest versions of what we depend on.
+oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/python -m pytest -n auto
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -35,5 +43,12 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# Made anew whenever a bound changes: what an older bound brought in must not linger.
+$(OLDEST)/installed: pyproject.toml
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
