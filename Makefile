@@ -1,4 +1,4 @@
-# make demo | test | oldest | check | bench: each sets up its own virtual environment first.
+# make demo | test | oldest | check | docstrings | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test browser oldest check bench clean
+.PHONY: demo test browser oldest check docstrings bench clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -32,6 +32,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docstrings: $(STAMP)
+	$(BIN)/python docs/check_docstrings.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
