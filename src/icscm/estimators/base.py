@@ -206,9 +206,10 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         IcscmError
-            If a parameter has a value that is not allowed.
+            If a parameter has a value that is not allowed, or two do not go together.
         """
         check_parameters(self, self._allowed)
+        self._check_together()
         return Preparation(self.max_thresholds, self.missing, self.keep_columns, self.n_jobs)
 
     def make_settings(self, countable: Countable[Any]) -> Settings:
@@ -229,8 +230,8 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         IcscmError
             If a parameter has a value that is not allowed, or two do not go together.
         """
-        check_parameters(self, self._allowed)
-        return Settings(
+        self.prepare()
+        plain = Settings(
             p=self.p,
             model_type=self.model_type,
             max_rules=self.max_rules,
@@ -239,6 +240,14 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
             missing=self.missing,
         )
+        return self._add_tests(plain, countable)
+
+    def _check_together(self) -> None:
+        """Raise for parameters that do not go together."""
+
+    def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:  # noqa: ARG002
+        """The settings of a search that tests what it chooses."""
+        return plain
 
     def _keep_table(self, countable: Countable[Any]) -> None:
         """Keep what is known of the table."""
