@@ -18,7 +18,7 @@ def run_little(task, seed):
 
 def make_little_plan(runs=6, seed=0):
     tasks = [{"seed": seed, "kind": kind, "run": run} for kind in ("a", "b") for run in range(runs)]
-    return Plan("little", tasks, run_little, ("value", "text"))
+    return Plan(tasks, run_little, ("value", "text"))
 
 
 @pytest.fixture
@@ -69,15 +69,13 @@ def test_done_rows_are_not_run_again(tmp_path, whole):
         raise AssertionError("ran again")
 
     plan = make_little_plan()
-    assert (
-        len(run_plan(Plan("little", plan.tasks, must_not_run, plan.columns), path, n_jobs=1)) == 12
-    )
+    assert len(run_plan(Plan(plan.tasks, must_not_run, plan.columns), path, n_jobs=1)) == 12
 
 
 def test_more_runs_of_the_last_cell_can_be_added(tmp_path):
     path = tmp_path / "out.csv"
     plan = make_little_plan()
-    run_plan(Plan("little", plan.tasks[:8], run_little, plan.columns), path, n_jobs=1)
+    run_plan(Plan(plan.tasks[:8], run_little, plan.columns), path, n_jobs=1)
     assert len(run_plan(plan, path, n_jobs=1)) == 12
 
 
@@ -87,7 +85,7 @@ def test_more_runs_of_the_last_cell_can_be_added(tmp_path):
         (make_little_plan(seed=1), "was made with other settings"),
         (make_little_plan(runs=2), "was made with other settings"),
         (
-            Plan("other", [{"seed": 0}], run_little, ("value",)),
+            Plan([{"seed": 0}], run_little, ("value",)),
             "holds the results of another experiment or version",
         ),
     ],

@@ -8,7 +8,7 @@ features can be named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,25 +103,29 @@ def code_quantiles(prepared: Prepared) -> Prepared:
     return Prepared(columns, prepared.origins)
 
 
-def label_codes(codes: pd.Series, label: Callable[[int], str], missing: str | None) -> pd.Series:
+def relabel(
+    table: pd.DataFrame, names: Iterable[str], turn: Callable[[pd.Series], pd.Series]
+) -> pd.DataFrame:
+    """The table with those of the named columns that it has turned into others."""
+    return table.assign(**{name: turn(table[name]) for name in names if name in table})
+
+
+def label_codes(
+    codes: pd.Series, label: Callable[[int], str] = str, missing: str | None = None
+) -> pd.Series:
     """A category from a column of whole-number codes, several of which may share a label.
 
-    >>> label_codes(pd.Series([2.0, 1.0, None]), label=str, missing=None).tolist()
+    >>> label_codes(pd.Series([2.0, 1.0, None])).tolist()
     ['2', '1', nan]
     >>> label_codes(pd.Series([2.0, 1.0, None]), label="{:02d}".format, missing="00").tolist()
     ['02', '01', '00']
     """
     positions, values = pd.factorize(codes, sort=True)
-    labels = [label(int(value)) for value in values]
-    if missing is not None:
-        labels.append(missing)  # position -1, where pandas puts missing values
-    names = list(dict.fromkeys(labels))
-    name_of = np.array([names.index(each) for each in labels] or [-1], dtype=np.int64)
-    found = name_of[positions]
-    if missing is None:
-        found = np.where(positions < 0, -1, found)
-    category = pd.Categorical.from_codes(found, categories=names)
-    return pd.Series(category, index=codes.index).cat.reorder_categories(sorted(names))
+    # the last is at position -1, where pandas puts missing values
+    labels = [*(label(int(value)) for value in values), missing]
+    names = sorted({each for each in labels if each is not None})
+    name_of = np.array([-1 if each is None else names.index(each) for each in labels])
+    return pd.Series(pd.Categorical.from_codes(name_of[positions], names), index=codes.index)
 
 
 def _prepare(

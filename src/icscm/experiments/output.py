@@ -9,19 +9,11 @@ from pathlib import Path
 from icscm.experiments.base import Experiment, Figure, Summary, Table
 from icscm.writing import write_text, write_whole
 
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-}
+_LATEX_SPECIAL = str.maketrans(
+    {each: rf"\{each}" for each in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$"}
+)
 
 
 @dataclass(frozen=True)
@@ -67,14 +59,13 @@ def to_markdown(table: Table) -> str:
         "",
         _join_markdown(table.header),
         "|" + "---|" * len(table.header),
-        *(_join_markdown(row) for row in table.rows),
+        *map(_join_markdown, table.rows),
     ]
     return "\n".join(lines) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """A LaTeX table in booktabs style."""
-    body = [_join_latex(row) for row in table.rows]
     lines = [
         r"\begin{table}",
         r"\centering",
@@ -84,7 +75,7 @@ def to_latex(table: Table) -> str:
         r"\toprule",
         _join_latex(table.header),
         r"\midrule",
-        *body,
+        *map(_join_latex, table.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -98,16 +89,14 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of x_1 ± 2")
     '50 \\% of x\\_1 $\\pm$ 2'
     """
-    return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
+    return text.translate(_LATEX_SPECIAL)
 
 
 def _save_figure(figure: Figure, folder: Path) -> None:
-    drawn = figure.draw()
+    save = figure.draw().savefig
     # no date inside, so that the same rows give the same file
-    write_whole(
-        folder / f"{figure.name}.svg", lambda path: drawn.savefig(path, metadata={"Date": None})
-    )
-    write_whole(folder / f"{figure.name}.png", lambda path: drawn.savefig(path, dpi=150))
+    write_whole(folder / f"{figure.name}.svg", lambda path: save(path, metadata={"Date": None}))
+    write_whole(folder / f"{figure.name}.png", lambda path: save(path, dpi=150))
 
 
 def _join_markdown(cells: Sequence[str]) -> str:

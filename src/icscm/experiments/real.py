@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from icscm.datasets import RealData, list_datasets
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
-from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, group_rows
+from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, cross
 from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.shares import Cells, format_mean, group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MatplotlibFigure
 
-METHODS = ("SCM", "ICSCM")
 MAX_RULES = 10
+# As the published code does for real data: p = 1, no stop at independence, no pruning.
+LEARNERS = {
+    "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
+    "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
+}
+SIZES = ("samples", "variables", "causal")
 
 # Table 2: samples, variables, causal ones. Table 4: train and test error of SCM and ICSCM.
 PUBLISHED_SIZES = {
@@ -52,27 +59,17 @@ def make_plan(options: Options) -> Plan:
         )
     if options.quick:
         present = [min(present, key=lambda name: name != "heart_disease")]
-    tasks = [
-        {
-            "seed": options.seed,
-            "dataset": name,
-            "split": split,
-        }
-        for name in present
-        for split in range(options.choose_runs(20))
-    ]
-    sizes = ("samples", "variables", "causal")
-    measures = [f"{m}: {what}" for m in METHODS for what in ("curve", "train error", "test error")]
+    tasks = options.repeat(cross(dataset=present), full=20, what="split")
+    measures = [f"{m}: {what}" for m in LEARNERS for what in ("curve", "train error", "test error")]
     run = partial(run_task, data_home=options.data_home)
-    return Plan("real", tasks, run, (*sizes, *measures))
+    return Plan(tasks, run, (*SIZES, *measures))
 
 
 @lru_cache(maxsize=1)
 def _load(name: str, data_home: Path | None) -> RealData:
     """Splits of one data set follow each other, so one is kept."""
     (info,) = (info for info in list_datasets(data_home) if info.name == name)
-    data: RealData = info.loader(data_home)
-    return data
+    return info.loader(data_home)
 
 
 def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
@@ -83,110 +80,87 @@ def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
     X = data.X.to_numpy()
     row: Row = {"samples": len(data.y), "variables": X.shape[1], "causal": len(data.causal)}
     is_causal = data.X.columns.isin(data.causal)
-    for method, learner in _make_learners().items():
-        learner.fit(X[train], data.y[train], environments=data.environments[train])
+    for method, unfitted in LEARNERS.items():
+        learner = clone(unfitted).fit(
+            X[train], data.y[train], environments=data.environments[train]
+        )
         row[f"{method}: curve"] = " ".join(map(str, _count_causal(learner, is_causal)))
         row[f"{method}: train error"] = 1.0 - learner.score(X[train], data.y[train])
         row[f"{method}: test error"] = 1.0 - learner.score(X[test], data.y[test])
     return row
 
 
-def _make_learners() -> dict[str, SCMClassifier | ICSCMClassifier]:
-    """As the published code does for real data: p = 1, no stop at independence, no pruning."""
-    return {
-        "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
-        "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
-    }
-
-
 def _count_causal(
     learner: SCMClassifier | ICSCMClassifier, is_causal: NDArray[np.bool_]
 ) -> list[int]:
     """Distinct causal features among the first 1, 2, .. rules; a model that ends early stays."""
-    seen: set[Any] = set()
-    curve = []
-    for step in learner.trace_.steps:
-        column = int(step.chosen.rule.feature)
-        seen |= {column} if is_causal[column] else set()
-        curve.append(len(seen))
-    curve += [curve[-1] if curve else 0] * (MAX_RULES - len(curve))
-    return curve
+    columns = [int(step.chosen.rule.feature) for step in learner.trace_.steps]
+    return [
+        len({column for column in columns[:length] if is_causal[column]})
+        for length in range(1, MAX_RULES + 1)
+    ]
 
 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Sizes, errors and curves beside the paper's."""
-    cells = {key[0]: cell for key, cell in group_rows(rows, "dataset").groups.items()}
+    cells = group_rows(rows, "dataset")
+    mean = (
+        "Causal features among those used as the model grows, mean and standard "
+        "error over the splits; dashed: expected by chance."
+    )
+    single = "The same for every single split."
     figures = [
-        Figure(
-            "real",
-            "Causal features among those used as the model grows, mean and standard "
-            "error over the splits; dashed: expected by chance.",
-            lambda: _draw(cells, single=False),
-        ),
-        Figure(
-            "real-splits", "The same for every single split.", lambda: _draw(cells, single=True)
-        ),
+        Figure("real", mean, lambda: _draw(cells, single=False)),
+        Figure("real-splits", single, lambda: _draw(cells, single=True)),
     ]
     tables = [_make_size_table(cells), _make_count_table(cells), _make_error_table(cells)]
     return Summary(tables, figures, _list_findings(cells))
 
 
-def _make_size_table(cells: dict[str, list[Row]]) -> Table:
+def _make_size_table(cells: Cells) -> Table:
     rows = []
     for name, cell in cells.items():
-        here = [int(cell[0][column]) for column in ("samples", "variables", "causal")]
-        paper = PUBLISHED_SIZES.get(name)
-        rows.append(
-            [name, f"{here[0]:,}", f"{here[1]:,} ({here[2]})"]
-            + (["-", "-"] if paper is None else [f"{paper[0]:,}", f"{paper[1]:,} ({paper[2]})"])
-        )
-    header = [
-        "data set",
-        "samples",
-        "variables (causal)",
-        "paper: samples",
-        "paper: variables (causal)",
-    ]
+        here = tuple(int(cell[0][column]) for column in SIZES)
+        rows.append([name, *_format_sizes(here), *_format_sizes(PUBLISHED_SIZES.get(name))])
+    columns = ["samples", "variables (causal)"]
+    header = ["data set", *columns, *(f"paper: {column}" for column in columns)]
     return Table("real-sizes", "The data sets.", header, rows)
 
 
-def _make_count_table(cells: dict[str, list[Row]]) -> Table:
+def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
+    if sizes is None:
+        return ["-", "-"]
+    n_samples, n_variables, n_causal = sizes
+    return [f"{n_samples:,}", f"{n_variables:,} ({n_causal})"]
+
+
+def _make_count_table(cells: Cells) -> Table:
     rows = []
     for name, cell in cells.items():
-        counts = {m: _read_curves(cell, m)[:, -1] for m in METHODS}
-        rows.append(
-            [name]
-            + [f"{c.mean():.2f} ± {c.std() / np.sqrt(len(c)):.2f}" for c in counts.values()]
-            + [f"{compute_expected(cell[0])[-1]:.2f}"]
-        )
+        counts = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
+        rows.append([name, *counts, f"{compute_expected(cell[0])[-1]:.2f}"])
     caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
-    return Table("real-causal", caption, ["data set", *METHODS, "by chance"], rows)
+    return Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], rows)
 
 
-def _make_error_table(cells: dict[str, list[Row]]) -> Table:
+def _make_error_table(cells: Cells) -> Table:
     rows = []
     for name, cell in cells.items():
         paper = PUBLISHED_ERRORS.get(name)
         for at, part in enumerate(("train", "test")):
-            found = [_read_errors(cell, method, part) for method in METHODS]
-            rows.append(
-                [
-                    name,
-                    part,
-                    *(f"{errors.mean():.3f} ({errors.std():.4f})" for errors in found),
-                    *("-" if paper is None else f"{paper[method][at]:.2f}" for method in METHODS),
-                ]
-            )
-    header = ["data set", "", *METHODS, *(f"paper: {method}" for method in METHODS)]
-    return Table(
-        "real-errors", "Prediction error (standard deviation over the splits).", header, rows
-    )
+            found = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
+            here = [f"{errors.mean():.3f} ({errors.std():.4f})" for errors in found]
+            there = ["-" if paper is None else f"{paper[method][at]:.2f}" for method in LEARNERS]
+            rows.append([name, part, *here, *there])
+    header = ["data set", "", *LEARNERS, *(f"paper: {method}" for method in LEARNERS)]
+    caption = "Prediction error (standard deviation over the splits)."
+    return Table("real-errors", caption, header, rows)
 
 
-def _list_findings(cells: dict[str, list[Row]]) -> list[str]:
+def _list_findings(cells: Cells) -> list[str]:
     findings = []
     for name, cell in cells.items():
-        scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in METHODS)
+        scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in LEARNERS)
         chance = compute_expected(cell[0])[-1]
         findings.append(
             f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, "
@@ -194,9 +168,9 @@ def _list_findings(cells: dict[str, list[Row]]) -> list[str]:
         )
         if name in PUBLISHED_ERRORS:
             texts = [
-                f"{method} {_read_errors(cell, method, 'test').mean():.3f} "
-                f"(paper {PUBLISHED_ERRORS[name][method][1]:.2f})"
-                for method in METHODS
+                f"{method} {read_numbers(cell, f'{method}: test error').mean():.3f} "
+                f"(paper {paper:.2f})"
+                for method, (_, paper) in PUBLISHED_ERRORS[name].items()
             ]
             findings.append(f"{name}: test error {', '.join(texts)}.")
     return findings
@@ -213,11 +187,7 @@ def _read_curves(cell: Sequence[Row], method: str) -> NDArray[np.float64]:
     return np.array([list(map(float, row[f"{method}: curve"].split())) for row in cell])
 
 
-def _read_errors(cell: Sequence[Row], method: str, part: str) -> NDArray[np.float64]:
-    return np.array([float(row[f"{method}: {part} error"]) for row in cell])
-
-
-def _draw(cells: dict[str, list[Row]], *, single: bool) -> MatplotlibFigure:
+def _draw(cells: Cells, *, single: bool) -> MatplotlibFigure:
     from matplotlib.figure import Figure as NewFigure
 
     n_columns = min(3, len(cells))
@@ -235,16 +205,14 @@ def _draw(cells: dict[str, list[Row]], *, single: bool) -> MatplotlibFigure:
 
 def _draw_curves(axes: Axes, cell: Sequence[Row], *, single: bool) -> None:
     lengths = np.arange(1, MAX_RULES + 1)
-    for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
+    for method, color in zip(LEARNERS, ("tab:blue", "tab:orange"), strict=True):
         curves = _read_curves(cell, method)
         if single:
             # a little apart, or equal curves would hide each other
             shifts = np.linspace(-0.15, 0.15, len(curves))
-            for number, (curve, shift) in enumerate(zip(curves, shifts, strict=True)):
-                label = method if number == 0 else None
-                axes.plot(
-                    lengths, curve + shift, color=color, alpha=0.4, linewidth=0.8, label=label
-                )
+            apart = (curves + shifts[:, None]).T
+            labels = [method, *[None] * (len(curves) - 1)]
+            axes.plot(lengths, apart, color=color, alpha=0.4, linewidth=0.8, label=labels)
             continue
         mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(len(curves))
         axes.plot(lengths, mean, color=color, label=method)

@@ -70,12 +70,8 @@ def _make_plans(
 
 
 def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> list[Row]:
-    columns = (
-        TextColumn("{task.description:16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
+    remaining = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description:16}"), BarColumn(), MofNCompleteColumn(), remaining)
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(experiment.name, total=len(plan.tasks))

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm.datasets import make_conjunction
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.icp import InvariantCausalPrediction
-from icscm.experiments.base import (
-    Experiment,
-    Figure,
-    Options,
-    Summary,
-    Table,
-    group_rows,
-    list_values,
-)
-from icscm.experiments.identification import N_SAMPLES
-from icscm.experiments.methods import Training, take_training_part
+from icscm.experiments.base import Experiment, Figure, Options, Summary, Table
+from icscm.experiments.methods import Training, simulate
 from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.shares import group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -35,23 +26,13 @@ METHODS = ("SCM", "DT", "ICP", "ICSCM")
 
 def make_plan(options: Options) -> Plan:
     """One task per data set, all methods timed one after the other."""
-    tasks = [
-        {
-            "seed": options.seed,
-            "n_samples": 1_000 if options.quick else N_SAMPLES,
-            "n_distractors": n,
-            "run": run,
-        }
-        for n in ((1, 3) if options.quick else SIZES)
-        for run in range(options.choose_runs(5))
-    ]
-    return Plan("runtime", tasks, run_task, METHODS)
+    tasks = options.vary_distractors((1, 3) if options.quick else SIZES, full=5)
+    return Plan(tasks, run_task, METHODS)
 
 
 def run_task(task: Task, seed: int) -> Row:
     """Seconds of one fit with default settings; empty where a method is not asked."""
-    data = make_conjunction(task["n_samples"], task["n_distractors"], random_state=seed)
-    train = take_training_part(data, seed)
+    train = simulate(task, seed)
     row: Row = {}
     for method, fit in _list_fits().items():
         is_asked = method != "ICP" or task["n_distractors"] <= MOST_FOR_ICP
@@ -83,51 +64,46 @@ def _time(fit: Callable[[Training], Any], train: Training) -> float:
 
 def summarise(rows: Sequence[Row]) -> Summary:
     """Median times, and how they grow."""
-    sizes = list_values(rows, "n_distractors")
     cells = group_rows(rows, "n_distractors")
-
-    def median(size: str, method: str) -> float | None:
-        values = [float(row[method]) for row in cells[(size,)] if row[method] != ""]
-        return float(np.median(values)) if values else None
-
-    table = Table(
-        "runtime",
-        "Median seconds of one fit.",
-        ["distractors", *METHODS],
-        [
-            [f"{int(size):,}", *(_format(median(size, method)) for method in METHODS)]
-            for size in sizes
-        ],
-    )
-
-    def draw() -> MatplotlibFigure:
-        from matplotlib.figure import Figure as NewFigure
-
-        figure = NewFigure(figsize=(5.5, 3.6), layout="constrained")
-        axes = figure.subplots()
-        for method in METHODS:
-            points = [(int(size), value) for size in sizes if (value := median(size, method))]
-            axes.plot(*zip(*points, strict=True), marker="o", label=method)
-        axes.set(xscale="log", yscale="log", xlabel="distractors", ylabel="seconds per fit")
-        axes.grid(alpha=0.3)
-        axes.legend()
-        return figure
-
+    medians = {
+        method: {
+            size: float(np.median(values))
+            for size, cell in cells.items()
+            if len(values := read_numbers(cell, method))
+        }
+        for method in METHODS
+    }
+    lines = [
+        [f"{int(size):,}", *(_format(medians[method].get(size)) for method in METHODS)]
+        for size in cells
+    ]
+    table = Table("runtime", "Median seconds of one fit.", ["distractors", *METHODS], lines)
+    figure = Figure("runtime", "Time of a fit by number of distractors.", lambda: _draw(medians))
     findings = []
-    for method in METHODS:
-        points = [(size, value) for size in sizes if (value := median(size, method))]
-        (first, start), (last, end) = points[0], points[-1]
+    for method, times in medians.items():
+        (first, start), (last, end) = (list(times.items())[at] for at in (0, -1))
         findings.append(
             f"{method}: {start * 1e3:.1f} ms at {first}, {end * 1e3:.1f} ms at {last} distractors."
         )
     findings.append("The paper shows ICP growing exponentially and ICSCM linearly (Figure 3).")
-    return Summary(
-        [table], [Figure("runtime", "Time of a fit by number of distractors.", draw)], findings
-    )
+    return Summary([table], [figure], findings)
 
 
 def _format(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.4f}"
+
+
+def _draw(medians: dict[str, dict[str, float]]) -> MatplotlibFigure:
+    from matplotlib.figure import Figure as NewFigure
+
+    figure = NewFigure(figsize=(5.5, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for method, times in medians.items():
+        axes.plot(list(map(int, times)), list(times.values()), marker="o", label=method)
+    axes.set(xscale="log", yscale="log", xlabel="distractors", ylabel="seconds per fit")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
 
 
 EXPERIMENT = Experiment(
