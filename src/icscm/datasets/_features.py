@@ -124,27 +124,20 @@ COLLEGE_SCORECARD = _make_task(
 # (Indiana University Center for Postsecondary Research, https://carnegieclassifications.acenet.edu).
 # The benchmark names them as the 2010 edition does. The editions since 2015 sort associate's
 # colleges anew: 9 and 14 mean other things there, and their old classes have no successor.
+_SHIFTED_CARNEGIE_CLASSES = {
+    18: "Master's colleges and universities, larger programs",
+    22: "Baccalaureate colleges: diverse fields",
+    23: "Baccalaureate/associate's colleges (since 2015: mixed)",
+    24: "Special focus: theological seminaries and other faith-related institutions",
+    30: "Special focus: art, music and design",
+    32: "Special focus: other",
+}
+_ONLY_IN_2010 = {
+    9: "Associate's: private not-for-profit",
+    14: "Associate's: private for-profit, four-year, primarily associate's",
+}
 SHIFTED_CARNEGIE_CLASSES = MappingProxyType(
-    {
-        2010: {
-            9: "Associate's: private not-for-profit",
-            14: "Associate's: private for-profit, four-year, primarily associate's",
-            18: "Master's colleges and universities, larger programs",
-            22: "Baccalaureate colleges: diverse fields",
-            23: "Baccalaureate/associate's colleges",
-            24: "Special focus: theological seminaries and other faith-related institutions",
-            30: "Special focus: art, music and design",
-            32: "Special focus: other",
-        },
-        2018: {
-            18: "Master's colleges and universities, larger programs",
-            22: "Baccalaureate colleges: diverse fields",
-            23: "Baccalaureate/associate's colleges: mixed",
-            24: "Special focus, four-year: faith-related institutions",
-            30: "Special focus, four-year: arts, music and design",
-            32: "Special focus, four-year: other",
-        },
-    }
+    {2010: _SHIFTED_CARNEGIE_CLASSES | _ONLY_IN_2010, 2018: _SHIFTED_CARNEGIE_CLASSES}
 )
 
 ASSISTMENTS = _make_task(

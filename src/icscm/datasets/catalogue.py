@@ -11,6 +11,7 @@ from icscm.datasets._census import check_states, find_present_states
 from icscm.datasets._files import PathLike, fetch_raw_file, find_data_home, find_raw_file
 from icscm.datasets._sources import PAPER_STATES, SOURCES, RawFile, Source
 from icscm.exceptions import IcscmError
+from icscm.parameters import check_value, one_of
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,7 @@ def fetch(
         Where a download fails, or the publisher has no address for programs; the error then says
         where to get the files.
     """
-    if name not in SOURCES:
-        raise IcscmError(f"name must be one of {', '.join(map(repr, SOURCES))}; got {name!r}")
+    check_value("name", name, one_of(*SOURCES))
     home = find_data_home(data_home)
     source = SOURCES[name]
     wanted = {None, *(PAPER_STATES if states is None else check_states(states))}

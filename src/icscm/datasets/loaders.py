@@ -14,39 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icscm.datasets import _census
-from icscm.datasets._features import (
-    ACS_FOODSTAMPS,
-    ACS_INCOME,
-    ASSISTMENTS,
-    COLLEGE_SCORECARD,
-    DIABETES,
-    HEART_DISEASE,
-    HEART_DISEASE_HOSPITALS,
-    MEPS,
-    MEPS_UTILISATION,
-    SACHS_PARENTS,
-    Task,
-)
+from icscm.datasets import _census, _features, _formats, _preparation
+from icscm.datasets._features import MEPS, SACHS_PARENTS, Task
 from icscm.datasets._files import PathLike, RawFiles, find_data_home
-from icscm.datasets._formats import (
-    find_scorecard,
-    find_shifted_colleges,
-    label_numbers,
-    read_hospital,
-    read_meps,
-)
-from icscm.datasets._preparation import (
-    Prepared,
-    code_quantiles,
-    fill_missing_numbers,
-    label_codes,
-    prepare_one_hot,
-    prepare_ordinal,
-    relabel,
-)
+from icscm.datasets._preparation import Prepared, code_quantiles, prepare_one_hot, relabel
 from icscm.datasets._sources import SOURCES
-from icscm.exceptions import IcscmError
+from icscm.parameters import check_value, one_of
 
 
 class RealData(NamedTuple):
@@ -102,17 +75,17 @@ def load_diabetes_readmission(
     IcscmError
         Where a file is absent, damaged or of another edition; so for all loaders.
     """
-    files = _open("diabetes_readmission", data_home, download)
-    table = files.read(
-        [*DIABETES.features, "readmitted"],
+    task = _features.DIABETES
+    table = _open("diabetes_readmission", data_home, download).read(
+        [*task.features, "readmitted"],
         suffix="diabetic_data.csv",
-        dtype=dict.fromkeys((*DIABETES.categories, "readmitted"), "category"),
+        dtype=dict.fromkeys((*task.categories, "readmitted"), "category"),
         keep_default_na=False,  # "None" says that no test was made, which is not missing
         na_values="?",
     )
     table = _keep(table, table["race"].notna())
     prepare = _prepare_with_rare_values_pooled if prepared else None
-    return _finish(DIABETES, table, table["readmitted"] != "NO", prepare)
+    return _finish(task, table, table["readmitted"] != "NO", prepare)
 
 
 def load_acs_income(
@@ -143,12 +116,12 @@ def load_acs_income(
     RealData
         Features, label, environments, and the causal columns.
     """
-    files = _open("acs_income", data_home, download)
-    columns = [name for name in ACS_INCOME.features if name != "ACS_YEAR"]
+    task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
+    columns = [name for name in task.features if name != "ACS_YEAR"]
     table = _census.read_persons(files, states, [*columns, "PINCP", "PWGTP"])
     adult = (table["AGEP"] > 16) & (table["PINCP"] > 100)
     table = _keep(table, adult & (table["WKHP"] > 0) & (table["PWGTP"] >= 1))
-    return _finish_acs(ACS_INCOME, table, table["PINCP"] > 56_000, prepared)
+    return _finish_acs(task, table, table["PINCP"] > 56_000, prepared)
 
 
 def load_acs_foodstamps(
@@ -174,13 +147,13 @@ def load_acs_foodstamps(
     RealData
         Features, label, environments, and the causal columns.
     """
-    files = _open("acs_foodstamps", data_home, download)
+    task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
     of_households = ["FS", "HUPAC", "WIF"]
-    columns = [name for name in ACS_FOODSTAMPS.features if name not in ("ACS_YEAR", *of_households)]
+    columns = [name for name in task.features if name not in ("ACS_YEAR", *of_households)]
     table = _census.read_persons(files, states, [*columns, "PINCP"], of_households)
     of_age = (table["AGEP"] >= 18) & (table["AGEP"] < 62)
     table = _keep(table, of_age & (table["PINCP"] <= 30_000) & (table["HUPAC"] >= 1))
-    return _finish_acs(ACS_FOODSTAMPS, table, table["FS"] == 1, prepared)
+    return _finish_acs(task, table, table["FS"] == 1, prepared)
 
 
 def load_college_scorecard(
@@ -211,17 +184,17 @@ def load_college_scorecard(
     RealData
         Features, label, environments, and the causal columns.
     """
-    files = _open("college_scorecard", data_home, download)
+    task, files = _features.COLLEGE_SCORECARD, _open("college_scorecard", data_home, download)
     table = files.read(
-        [*COLLEGE_SCORECARD.features, "C150_4"],
-        find_scorecard(files, year),
-        dtype=dict.fromkeys(COLLEGE_SCORECARD.categories, "category"),
+        [*task.features, "C150_4"],
+        _formats.find_scorecard(files, year),
+        dtype=dict.fromkeys(task.categories, "category"),
         na_values=["NULL", "PrivacySuppressed", "PS"],
         low_memory=False,
     )
-    environments = find_shifted_colleges(table)
+    environments = _formats.find_shifted_colleges(table)
     prepare = _prepare_ordinal if prepared else None
-    return _finish(COLLEGE_SCORECARD, table, table["C150_4"] > 0.5, prepare, environments)
+    return _finish(task, table, table["C150_4"] > 0.5, prepare, environments)
 
 
 def load_assistments(
@@ -245,13 +218,13 @@ def load_assistments(
     RealData
         Features, label, environments, and the causal columns.
     """
-    files = _open("assistments", data_home, download)
-    categories = dict.fromkeys(ASSISTMENTS.categories, "category")
-    table = files.read([*ASSISTMENTS.features, "correct"], dtype=categories)
+    task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
+    categories = dict.fromkeys(task.categories, "category")
+    table = files.read([*task.features, "correct"], dtype=categories)
     table = _keep(table, table["correct"].isin([0, 1]))
     if prepared:
-        table = _keep(table, table[list(ASSISTMENTS.numbers)].notna().all(axis=1))
-    return _finish(ASSISTMENTS, table, table["correct"] == 1, _prepare if prepared else None)
+        table = _keep(table, table[list(task.numbers)].notna().all(axis=1))
+    return _finish(task, table, table["correct"] == 1, _prepare if prepared else None)
 
 
 def load_meps(
@@ -276,11 +249,11 @@ def load_meps(
     RealData
         Features, label, environments, and the causal columns.
     """
-    table = read_meps(_open("meps", data_home, download))
+    table = _formats.read_meps(_open("meps", data_home, download))
     table = _keep(table, table[MEPS.environment].isin([1, 2]))
-    used = table[list(MEPS_UTILISATION)].sum(axis=1) > 3
+    used = table[list(_features.MEPS_UTILISATION)].sum(axis=1) > 3
     environments = _find_shifted(MEPS, table)
-    table = relabel(table, MEPS.categories, label_numbers)
+    table = relabel(table, MEPS.categories, _formats.label_numbers)
     if not prepared:
         table = relabel(table, MEPS.numbers, lambda numbers: numbers.where(numbers >= 0))
     return _finish(MEPS, table, used, _prepare if prepared else None, environments)
@@ -310,15 +283,14 @@ def load_heart_disease(
         Features, label, environments, and the causal columns.
     """
     files = _open("heart_disease", data_home, download)
-    hospitals = zip(files.source.files, HEART_DISEASE_HOSPITALS, strict=True)
-    tables = [read_hospital(files, file, hospital) for file, hospital in hospitals]
-    table = relabel(
-        pd.concat(tables, ignore_index=True), ["cp", "restecg", "slope", "thal"], label_codes
-    )
+    hospitals = zip(files.source.files, _features.HEART_DISEASE_HOSPITALS, strict=True)
+    tables = [_formats.read_hospital(files, file, hospital) for file, hospital in hospitals]
+    table = pd.concat(tables, ignore_index=True)
+    table = relabel(table, ["cp", "restecg", "slope", "thal"], _preparation.label_codes)
     environments = table["hospital"].to_numpy(dtype=str)
     table["hospital"] = table["hospital"].astype("category")
     prepare = _prepare_with_medians if prepared else None
-    return _finish(HEART_DISEASE, table, table["num"] > 0, prepare, environments)
+    return _finish(_features.HEART_DISEASE, table, table["num"] > 0, prepare, environments)
 
 
 def load_sachs(
@@ -349,10 +321,7 @@ def load_sachs(
     RealData
         Features, label, environments, and the causal columns.
     """
-    if target not in SACHS_PARENTS:
-        raise IcscmError(
-            f"target must be one of {', '.join(map(repr, SACHS_PARENTS))}; got {target!r}"
-        )
+    check_value("target", target, one_of(*SACHS_PARENTS))
     table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])
     task = Task(
         features=(*(name for name in SACHS_PARENTS if name != target), "experiment"),
@@ -412,8 +381,8 @@ def _prepare_with_rare_values_pooled(table: pd.DataFrame) -> Prepared:
 
 
 def _prepare_ordinal(table: pd.DataFrame) -> Prepared:
-    return code_quantiles(prepare_ordinal(table, n_bins=100))
+    return code_quantiles(_preparation.prepare_ordinal(table, n_bins=100))
 
 
 def _prepare_with_medians(table: pd.DataFrame) -> Prepared:
-    return prepare_one_hot(fill_missing_numbers(table))
+    return prepare_one_hot(_preparation.fill_missing_numbers(table))

@@ -9,7 +9,7 @@ from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.base import Experiment, Options, Summary, cross
 from icscm.experiments.methods import N_DISTRACTORS, fit_invariant, simulate
 from icscm.experiments.runner import Plan, Row, Task
-from icscm.experiments.shares import find_mean, group_rows, make_share_figure, make_share_table
+from icscm.experiments.shares import find_mean, group_rows, show_shares
 
 ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 # The generator's readings, noise/child. The paper's numbers come from the first.
@@ -50,8 +50,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
         best = max(shares, key=lambda alpha: shares[alpha])
         findings.append(f"{name}: best at alpha {best} ({shares[best]:.2f}).")
     findings.append("The paper fixes alpha at 0.05.")
-    shown = (cells, "alpha", caption, "alpha", tuple(READINGS))
-    return Summary([make_share_table(*shown)], [make_share_figure(*shown)], findings)
+    return show_shares(cells, "alpha", caption, tuple(READINGS), findings)
 
 
 EXPERIMENT = Experiment(

@@ -8,7 +8,7 @@ from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.base import Experiment, Options, Summary, cross
 from icscm.experiments.methods import N_DISTRACTORS, find_features, fit_invariant, simulate
 from icscm.experiments.runner import Plan, Row, Task
-from icscm.experiments.shares import find_mean, group_rows, make_share_figure, make_share_table
+from icscm.experiments.shares import find_mean, group_rows, show_shares
 
 SIZES = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 METHODS = ("ICSCM", "ICP")
@@ -41,8 +41,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
         f"ICP {find_mean(cell, 'ICP'):.2f}."
         for n, cell in cells.items()
     ]
-    shown = (cells, "samples", caption, "samples", METHODS)
-    return Summary([make_share_table(*shown)], [make_share_figure(*shown)], findings)
+    return show_shares(cells, "samples", caption, METHODS, findings)
 
 
 EXPERIMENT = Experiment(

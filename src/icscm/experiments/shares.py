@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.experiments.base import Figure, Table
+from icscm.experiments.base import Figure, Summary, Table
 from icscm.experiments.runner import Row
 
 if TYPE_CHECKING:
@@ -51,28 +51,21 @@ def format_means(cells: Cells, column: str) -> list[str]:
     return [format_mean(read_numbers(rows, column)) for rows in cells.values()]
 
 
-def make_share_table(
-    cells: Cells, name: str, caption: str, across: str, columns: Sequence[str]
-) -> Table:
-    """One line for each column of shares, one column for each cell."""
+def show_shares(
+    cells: Cells, name: str, caption: str, columns: Sequence[str], findings: Sequence[str]
+) -> Summary:
+    """A line for each column of shares, over the cells: as a table, and on a logarithmic axis."""
     lines = [[column, *format_means(cells, column)] for column in columns]
-    return Table(name, caption, [across, *cells], lines)
-
-
-def make_share_figure(
-    cells: Cells, name: str, caption: str, across: str, columns: Sequence[str]
-) -> Figure:
-    """The same as curves, on a logarithmic axis."""
-    lines = {column: column for column in columns}
 
     def draw() -> MatplotlibFigure:
-        panel = {"share of runs with exactly the parents": lines}
-        figure = draw_curves(cells, across, panel, (5.5, 3.4))
+        panel = {"share of runs with exactly the parents": dict(zip(columns, columns, strict=True))}
+        figure = draw_curves(cells, name, panel, (5.5, 3.4))
         figure.axes[0].set(xscale="log")
         figure.axes[0].grid(alpha=0.3)
         return figure
 
-    return Figure(name, caption, draw)
+    table = Table(name, caption, [name, *cells], lines)
+    return Summary([table], [Figure(name, caption, draw)], findings)
 
 
 def draw_curves(

@@ -15,6 +15,7 @@ from icscm._types import Array
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.memory import open_memory
+from icscm.tables.columns import take_rows
 
 # As in the paper.
 N_FOLDS = 5
@@ -22,7 +23,15 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class PChoice:
-    """Errors of cross-validation for each `p` that was tried, and the best."""
+    """What cross-validation found; see `choose_p`.
+
+    Attributes
+    ----------
+    p_values, errors : tuple of float
+        Each `p` that was tried, and its share of wrong predictions on rows held out.
+    best : float
+        The `p` of smallest error.
+    """
 
     p_values: tuple[float, ...]
     errors: tuple[float, ...]
@@ -43,14 +52,39 @@ def choose_p(
     """Find the `p` of smallest error by cross-validation; of equally good ones that nearest 1.
 
     Folds hold equal shares of each label in each environment, as far as the numbers allow. The
-    thresholds of each fold are found without it. `on_fold`, if given, is called after each.
+    thresholds of each fold are found without it.
+
+    Parameters
+    ----------
+    learner : SCMClassifier or ICSCMClassifier
+        Its other parameters are kept; it is not changed.
+    X, y, environments : as for `fit`
+        The samples; labels and environments as arrays, environments may be None.
+    p_values : sequence of float
+        The `p` to try.
+    n_folds : int, default=5
+        As in the paper.
+    seed : int, default=0
+        Of the folds.
+    on_fold : callable, optional
+        Called after each fold.
+
+    Returns
+    -------
+    PChoice
+        The error of each `p`, and the best.
+
+    Raises
+    ------
+    IcscmError
+        Where a class has fewer rows than there are folds.
     """
     folds = _make_folds(y, environments, n_folds, seed)
     wrong = np.zeros(len(p_values), dtype=np.int64)
     for fold in range(n_folds):
         rows, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        seen = _take(X, rows), y[rows], None if environments is None else environments[rows]
-        unseen = _take(X, held_out)
+        seen = take_rows(X, rows), y[rows], None if environments is None else environments[rows]
+        unseen = take_rows(X, held_out)
         # that a fold has few samples or gives no rule is what its error tells
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):
             for i, each in enumerate(_learn_each(learner, *seen, p_values)):
@@ -90,16 +124,11 @@ def _make_folds(y: Array, environments: Array | None, n_folds: int, seed: int) -
     return folds
 
 
-def _list_cells(y: Array, environments: Array | None) -> Iterator[NDArray[np.intp]]:
+def _list_cells(y: Array, environments: Array | None) -> list[NDArray[np.intp]]:
     """The rows of each label in each environment."""
     import pandas
 
     label = pandas.factorize(y, sort=True)[0]
-    environment = 0 if environments is None else pandas.factorize(environments)[0]
-    cell = label * (int(np.max(environment)) + 1) + environment
-    for number in np.unique(cell):
-        yield np.flatnonzero(cell == number)
-
-
-def _take(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+    environment = label * 0 if environments is None else pandas.factorize(environments)[0]
+    rows = pandas.Series(label).groupby([label, environment]).indices
+    return [rows[cell] for cell in sorted(rows)]
