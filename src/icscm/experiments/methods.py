@@ -57,17 +57,20 @@ def simulate(task: Task, seed: int, share: float = TRAIN_SHARE, **knobs: Any) ->
 
 def find_features(method: str, train: Training) -> set[str] | None:
     """The features that a method's model relies on; None where ICP rejects every set."""
+    from sklearn.tree import DecisionTreeClassifier
+
     if method == "DT":
-        return _find_with_tree(train)
-    if method.startswith("ICP"):
-        dof = "nominal" if method == "ICP, nominal dof" else "adjusted"
-        icp = InvariantCausalPrediction(dof=dof, all_sets=False)
-        icp.fit(train.X, train.y, environments=train.environments)
-        return None if icp.parents_ is None else train.name(icp.parents_)
-    learner = {"SCM": SCMClassifier, "ICSCM": ICSCMClassifier}[method](n_jobs=1)
-    search = _make_search(learner, {"p": list(P_GRID)}, train.seed)
-    search.fit(train.X, train.y, environments=train.environments)
-    return train.name(search.best_estimator_.features_used_)
+        plain = train._replace(X=train.X.astype(np.float32))
+        tree = _tune(DecisionTreeClassifier(random_state=0), TREE_GRID, plain)
+        return train.name(column for column in tree.tree_.feature if column >= 0)
+    if method in ("SCM", "ICSCM"):
+        learner = {"SCM": SCMClassifier, "ICSCM": ICSCMClassifier}[method](n_jobs=1)
+        tuned = _tune(learner, {"p": list(P_GRID)}, train, environments=train.environments)
+        return train.name(tuned.features_used_)
+    dof = {"ICP": "adjusted", "ICP, nominal dof": "nominal"}[method]
+    icp = InvariantCausalPrediction(dof=dof, all_sets=False)
+    icp.fit(train.X, train.y, environments=train.environments)
+    return None if icp.parents_ is None else train.name(icp.parents_)
 
 
 def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
@@ -76,17 +79,9 @@ def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
     return train.name(learner.features_used_)
 
 
-def _find_with_tree(train: Training) -> set[str]:
-    from sklearn.tree import DecisionTreeClassifier
-
-    search = _make_search(DecisionTreeClassifier(random_state=0), TREE_GRID, train.seed)
-    search.fit(train.X.astype(np.float32), train.y)
-    return train.name(column for column in search.best_estimator_.tree_.feature if column >= 0)
-
-
-def _make_search(estimator: Any, grid: dict[str, list[Any]], seed: int) -> Any:
-    """By 5-fold cross-validation on accuracy."""
+def _tune(learner: Any, grid: dict[str, list[Any]], train: Training, **known: Any) -> Any:
+    """The learner of the grid that is best by 5-fold cross-validation on accuracy."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed % 2**32)
-    return GridSearchCV(estimator, grid, cv=folds)
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=train.seed % 2**32)
+    return GridSearchCV(learner, grid, cv=folds).fit(train.X, train.y, **known).best_estimator_

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from icscm.experiments.base import Experiment, Figure, Summary, Table
@@ -16,13 +15,8 @@ _LATEX_SPECIAL = str.maketrans(
 )
 
 
-@dataclass(frozen=True)
-class Section:
-    """One experiment with what it showed, for the page."""
-
-    experiment: Experiment
-    summary: Summary
-    n_rows: int
+# An experiment, what it showed, and in how many rows.
+Section = tuple[Experiment, Summary, int]
 
 
 def write_summary(summary: Summary, folder: Path) -> None:

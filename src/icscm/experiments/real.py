@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, cross
 from icscm.experiments.runner import Plan, Row, Task
-from icscm.experiments.shares import Cells, format_mean, group_rows, read_numbers
+from icscm.experiments.shares import Cells, find_mean, format_mean, group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,18 +113,35 @@ def summarise(rows: Sequence[Row]) -> Summary:
         Figure("real", mean, lambda: _draw(cells, single=False)),
         Figure("real-splits", single, lambda: _draw(cells, single=True)),
     ]
-    tables = [_make_size_table(cells), _make_count_table(cells), _make_error_table(cells)]
-    return Summary(tables, figures, _list_findings(cells))
+    findings = [finding for name, cell in cells.items() for finding in _find(name, cell)]
+    return Summary(_make_tables(cells), figures, findings)
 
 
-def _make_size_table(cells: Cells) -> Table:
-    rows = []
+def _make_tables(cells: Cells) -> list[Table]:
+    sizes, counts, errors = [], [], []
     for name, cell in cells.items():
         here = tuple(int(cell[0][column]) for column in SIZES)
-        rows.append([name, *_format_sizes(here), *_format_sizes(PUBLISHED_SIZES.get(name))])
-    columns = ["samples", "variables (causal)"]
-    header = ["data set", *columns, *(f"paper: {column}" for column in columns)]
-    return Table("real-sizes", "The data sets.", header, rows)
+        sizes.append([name, *_format_sizes(here), *_format_sizes(PUBLISHED_SIZES.get(name))])
+        found = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
+        counts.append([name, *found, f"{compute_expected(cell[0])[-1]:.2f}"])
+        for at, part in enumerate(("train", "test")):
+            values = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
+            spread = [f"{each.mean():.3f} ({each.std():.4f})" for each in values]
+            paper = [_format_error(name, method, at) for method in LEARNERS]
+            errors.append([name, part, *spread, *paper])
+    caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
+    spreads = "Prediction error (standard deviation over the splits)."
+    return [
+        Table(
+            "real-sizes", "The data sets.", _beside_paper("samples", "variables (causal)"), sizes
+        ),
+        Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], counts),
+        Table("real-errors", spreads, _beside_paper("", *LEARNERS), errors),
+    ]
+
+
+def _beside_paper(*columns: str) -> list[str]:
+    return ["data set", *columns, *(f"paper: {column}" for column in columns if column)]
 
 
 def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
@@ -134,46 +151,22 @@ def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
     return [f"{n_samples:,}", f"{n_variables:,} ({n_causal})"]
 
 
-def _make_count_table(cells: Cells) -> Table:
-    rows = []
-    for name, cell in cells.items():
-        counts = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
-        rows.append([name, *counts, f"{compute_expected(cell[0])[-1]:.2f}"])
-    caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
-    return Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], rows)
+def _format_error(name: str, method: str, at: int) -> str:
+    return f"{PUBLISHED_ERRORS[name][method][at]:.2f}" if name in PUBLISHED_ERRORS else "-"
 
 
-def _make_error_table(cells: Cells) -> Table:
-    rows = []
-    for name, cell in cells.items():
-        paper = PUBLISHED_ERRORS.get(name)
-        for at, part in enumerate(("train", "test")):
-            found = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
-            here = [f"{errors.mean():.3f} ({errors.std():.4f})" for errors in found]
-            there = ["-" if paper is None else f"{paper[method][at]:.2f}" for method in LEARNERS]
-            rows.append([name, part, *here, *there])
-    header = ["data set", "", *LEARNERS, *(f"paper: {method}" for method in LEARNERS)]
-    caption = "Prediction error (standard deviation over the splits)."
-    return Table("real-errors", caption, header, rows)
-
-
-def _list_findings(cells: Cells) -> list[str]:
-    findings = []
-    for name, cell in cells.items():
-        scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in LEARNERS)
-        chance = compute_expected(cell[0])[-1]
-        findings.append(
-            f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, "
-            f"{chance:.1f} by chance."
-        )
-        if name in PUBLISHED_ERRORS:
-            texts = [
-                f"{method} {read_numbers(cell, f'{method}: test error').mean():.3f} "
-                f"(paper {paper:.2f})"
-                for method, (_, paper) in PUBLISHED_ERRORS[name].items()
-            ]
-            findings.append(f"{name}: test error {', '.join(texts)}.")
-    return findings
+def _find(name: str, cell: Sequence[Row]) -> Iterator[str]:
+    scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in LEARNERS)
+    chance = compute_expected(cell[0])[-1]
+    yield (
+        f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, {chance:.1f} by chance."
+    )
+    if name in PUBLISHED_ERRORS:
+        texts = [
+            f"{method} {find_mean(cell, f'{method}: test error'):.3f} (paper {paper:.2f})"
+            for method, (_, paper) in PUBLISHED_ERRORS[name].items()
+        ]
+        yield f"{name}: test error {', '.join(texts)}."
 
 
 def compute_expected(row: Row) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,26 +87,15 @@ def choose_p(
         unseen = take_rows(X, held_out)
         # that a fold has few samples or gives no rule is what its error tells
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-            for i, each in enumerate(_learn_each(learner, *seen, p_values)):
-                wrong[i] += (each.predict(unseen) != y[held_out]).sum()
+            samples = open_memory(*seen, preparation=learner.prepare())
+            for i, p in enumerate(p_values):
+                again = replace(samples, source=samples.source.start_again())
+                fitted = clone(learner).set_params(p=p).fit_counts(again)
+                wrong[i] += (fitted.predict(unseen) != y[held_out]).sum()
         if on_fold is not None:
             on_fold()
     best = min(range(len(p_values)), key=lambda i: (wrong[i], abs(np.log(p_values[i]))))
     return PChoice(tuple(p_values), tuple((wrong / len(y)).tolist()), p_values[best])
-
-
-def _learn_each(
-    learner: CoverClassifier,
-    X: Any,
-    y: Array,
-    environments: Array | None,
-    p_values: Sequence[float],
-) -> Iterator[CoverClassifier]:
-    """The learner fitted with each p, on a table that is binned once."""
-    samples = open_memory(X, y, environments, preparation=learner.prepare())
-    for p in p_values:
-        again = replace(samples, source=samples.source.start_again())
-        yield clone(learner).set_params(p=p).fit_counts(again)
 
 
 def _make_folds(y: Array, environments: Array | None, n_folds: int, seed: int) -> NDArray[np.intp]:

@@ -36,18 +36,16 @@ class StabilitySelection:
 
     Attributes
     ----------
-    feature_frequencies : dict
-        Share of resamples in which each feature was chosen, in the order of the columns.
-    rule_frequencies : dict
-        The same for the rules chosen at least once, the most frequent first.
+    feature_frequencies, rule_frequencies : dict
+        Share of resamples in which each feature was chosen, in the order of the columns, and each
+        rule that was chosen at all, the most frequent first.
     stable_features : list
         Features chosen in at least `threshold` of the resamples, the most frequent first.
     n_resamples, threshold : int, float
         As asked for.
-    mean_features : float
-        Average number q of features chosen in a resample.
-    error_bound : float
-        Bound on the expected number of features that are stable but should not be.
+    mean_features, error_bound : float
+        Average number q of features chosen in a resample, and a bound on the expected number of
+        features that are stable but should not be.
     """
 
     feature_frequencies: dict[Feature, float]

@@ -31,19 +31,13 @@ class HeldOutEnvironment:
 
     Attributes
     ----------
-    environment : label
-        The environment held out.
-    n_samples : int
-        Its rows.
-    accuracy, error : float
-        Of the model on them; error = 1 - accuracy.
-    majority_accuracy : float
-        Of always saying the class more frequent in the other environments: what a model has to
-        beat.
-    training_accuracy : float
-        Of the model where it was learned.
-    model : str
-        The model.
+    environment, n_samples : label, int
+        The environment held out, and its rows.
+    accuracy, error, majority_accuracy : float
+        There: of the model, 1 less that, and of always saying the class that is more frequent in
+        the other environments, which a model has to beat.
+    training_accuracy, model : float, str
+        Accuracy where the model was learned, and the model.
     """
 
     environment: Any
@@ -92,7 +86,10 @@ class Transfer:
         figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
         axes = figure.subplots()
         axes.barh(places, [e.accuracy for e in self.held_out], color="#9db7d8", height=0.6)
-        for name, marker, size, label in _MARKS:
+        for name, marker, size, label in (
+            ("training_accuracy", "|", 16, "where it was learned"),
+            ("majority_accuracy", ".", 9, "always the more frequent class"),
+        ):
             values = [getattr(each, name) for each in self.held_out]
             axes.plot(values, places, marker, color="black", markersize=size, label=label)
         names = [f"{each.environment} (n = {each.n_samples:,})" for each in self.held_out]
@@ -102,12 +99,6 @@ class Transfer:
         axes.set_xlabel("accuracy in the environment held out")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         return figure
-
-
-_MARKS = (
-    ("training_accuracy", "|", 16, "where it was learned"),
-    ("majority_accuracy", ".", 9, "always the more frequent class"),
-)
 
 
 def leave_one_environment_out(
