@@ -75,10 +75,12 @@ def make_scorecard_file(year: str) -> RawFile:
     return RawFile(path, others=others)
 
 
-_ACS_CITATION = (
-    "US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata Sample"
-)
-_ACS_PAGE = "https://www.census.gov/programs-surveys/acs/microdata.html"
+_ACS = {
+    "citation": "US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata "
+    "Sample",
+    "page": "https://www.census.gov/programs-surveys/acs/microdata.html",
+    "licence": _PUBLIC_DOMAIN,
+}
 _ASSISTMENTS = "2012-2013-data-with-predictions-4-final"
 
 SOURCES = {
@@ -104,19 +106,15 @@ SOURCES = {
             name="acs_income",
             title="Income above 56,000 dollars, working adults in the US",
             n_samples=1_664_500,
-            citation=_ACS_CITATION,
-            page=_ACS_PAGE,
-            licence=_PUBLIC_DOMAIN,
             files=tuple(make_census_file("p", state) for state in STATES),
+            **_ACS,
         ),
         Source(
             name="acs_foodstamps",
             title="Food stamps in low-income US households",
             n_samples=840_582,
-            citation=_ACS_CITATION,
-            page=_ACS_PAGE,
-            licence=_PUBLIC_DOMAIN,
             files=tuple(make_census_file(kind, state) for state in STATES for kind in "ph"),
+            **_ACS,
         ),
         Source(
             name="college_scorecard",

@@ -114,7 +114,6 @@ def load_acs_income(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
     columns = [name for name in task.features if name != "ACS_YEAR"]
@@ -145,7 +144,6 @@ def load_acs_foodstamps(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
     of_households = ["FS", "HUPAC", "WIF"]
@@ -182,7 +180,6 @@ def load_college_scorecard(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     task, files = _features.COLLEGE_SCORECARD, _open("college_scorecard", data_home, download)
     table = files.read(
@@ -216,7 +213,6 @@ def load_assistments(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
     categories = dict.fromkeys(task.categories, "category")
@@ -247,7 +243,6 @@ def load_meps(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     table = _formats.read_meps(_open("meps", data_home, download))
     table = _keep(table, table[MEPS.environment].isin([1, 2]))
@@ -280,7 +275,6 @@ def load_heart_disease(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     files = _open("heart_disease", data_home, download)
     hospitals = zip(files.source.files, _features.HEART_DISEASE_HOSPITALS, strict=True)
@@ -319,7 +313,6 @@ def load_sachs(
     Returns
     -------
     RealData
-        Features, label, environments, and the causal columns.
     """
     check_value("target", target, one_of(*SACHS_PARENTS))
     table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from icscm.estimators.cover import ICSCMClassifier
-from icscm.experiments.base import Experiment, Options, Summary, cross
+from icscm.experiments.base import Options, Summary, cross
 from icscm.experiments.methods import N_DISTRACTORS, fit_invariant, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import find_mean, group_rows, show_shares
+
+TITLE = "The level of the tests"
+DESCRIPTION = "Identification over alpha, under each reading of the generator's noise and child."
 
 ALPHAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 # The generator's readings, noise/child. The paper's numbers come from the first.
@@ -37,7 +39,7 @@ def run_task(task: Task, seed: int) -> Row:
     return row
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Shares by alpha under each reading of the generator."""
     caption = (
         f"Share of runs in which ICSCM uses exactly the parents, by alpha, {N_DISTRACTORS} "
@@ -51,12 +53,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
         findings.append(f"{name}: best at alpha {best} ({shares[best]:.2f}).")
     findings.append("The paper fixes alpha at 0.05.")
     return show_shares(cells, "alpha", caption, tuple(READINGS), findings)
-
-
-EXPERIMENT = Experiment(
-    "alpha",
-    "The level of the tests",
-    "Identification over alpha, under each reading of the generator's noise and child.",
-    make_plan,
-    summarise,
-)

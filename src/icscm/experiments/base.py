@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Rows, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -92,5 +92,5 @@ class Experiment:
     title: str
     description: str
     make_plan: Callable[[Options], Plan]
-    summarise: Callable[[Sequence[Row]], Summary]
+    summarise: Callable[[Rows], Summary]
     is_serial: bool = False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from icscm.experiments.base import Experiment, Options, Summary, Table
+from icscm.experiments.base import Options, Summary, Table
 from icscm.experiments.methods import find_features, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import compare_with_published, find_mean, format_means, group_rows
+
+TITLE = "Many distractors (Table 5)"
+DESCRIPTION = "Identification by ICSCM with 1 to 10,000 distractors."
 
 PUBLISHED = {
     1: 0.96, 2: 0.97, 3: 0.99, 4: 0.96, 5: 0.97, 6: 0.96, 7: 0.96, 10: 0.89, 15: 0.89, 20: 0.86,
@@ -33,7 +35,7 @@ def run_task(task: Task, seed: int) -> Row:
     return {"ICSCM": int(find_features("ICSCM", train) == train.parents)}
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Our shares beside the paper's."""
     cells = {int(size): cell for size, cell in group_rows(rows, "n_distractors").items()}
     known = {size: PUBLISHED[size] for size in cells if size in PUBLISHED}
@@ -52,12 +54,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
         n_runs=len(cells[next(iter(known))]),
     )
     return Summary([table], findings=[finding])
-
-
-EXPERIMENT = Experiment(
-    "dimensions",
-    "Many distractors (Table 5)",
-    "Identification by ICSCM with 1 to 10,000 distractors.",
-    make_plan,
-    summarise,
-)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from icscm.experiments.base import Experiment, Options, Summary, Table
+from icscm.experiments.base import Options, Summary, Table
 from icscm.experiments.methods import find_features, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import compare_with_published, find_mean, format_means, group_rows
+
+TITLE = "Identification of the causal parents (Table 1)"
+DESCRIPTION = "Share of runs in which each method relies on exactly the parents A1 and A2."
 
 METHODS = ("SCM", "DT", "ICP", "ICP, nominal dof", "ICSCM")
 
@@ -32,7 +33,7 @@ def run_task(task: Task, seed: int) -> Row:
     return {method: int(find_features(method, train) == train.parents) for method in METHODS}
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Our shares beside the paper's."""
     cells = group_rows(rows, "n_distractors")
     sizes = list(cells)
@@ -56,12 +57,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
     )
     table = Table("identification", caption, ["method", "", *sizes], lines)
     return Summary([table], findings=findings)
-
-
-EXPERIMENT = Experiment(
-    "identification",
-    "Identification of the causal parents (Table 1)",
-    "Share of runs in which each method relies on exactly the parents A1 and A2.",
-    make_plan,
-    summarise,
-)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from icscm.experiments.base import Experiment, Figure, Options, Summary, Table
+from icscm.experiments.base import Figure, Options, Summary, Table
 from icscm.experiments.methods import find_features, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import draw_curves, find_mean, format_means, group_rows
+
+TITLE = "Precision and recall of the parents (Figure 7)"
+DESCRIPTION = (
+    "How much of what ICP and ICSCM find are parents, and how many of the parents they find."
+)
 
 METHODS = ("ICP", "ICP, nominal dof", "ICSCM")
 MEASURES = ("precision", "recall")
@@ -32,7 +35,7 @@ def run_task(task: Task, seed: int) -> Row:
     return row
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Means with standard errors, and the curves."""
     cells = group_rows(rows, "n_distractors")
     table = Table(
@@ -65,12 +68,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
         "distractors on while precision stays, and that both stay high for ICSCM."
     )
     return Summary([table], [figure], findings)
-
-
-EXPERIMENT = Experiment(
-    "precision-recall",
-    "Precision and recall of the parents (Figure 7)",
-    "How much of what ICP and ICSCM find are parents, and how many of the parents they find.",
-    make_plan,
-    summarise,
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +14,16 @@ from sklearn.base import clone
 from icscm.datasets import RealData, list_datasets
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
-from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, cross
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.base import Figure, Options, Summary, Table, cross
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import Cells, find_mean, format_mean, group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MatplotlibFigure
+
+TITLE = "Real data (Tables 2 to 4, Figures 4 and 5)"
+DESCRIPTION = "Causal features among those used, and prediction error, over random halves."
 
 MAX_RULES = 10
 # As the published code does for real data: p = 1, no stop at independence, no pruning.
@@ -101,7 +104,7 @@ def _count_causal(
     ]
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Sizes, errors and curves beside the paper's."""
     cells = group_rows(rows, "dataset")
     mean = (
@@ -155,7 +158,7 @@ def _format_error(name: str, method: str, at: int) -> str:
     return f"{PUBLISHED_ERRORS[name][method][at]:.2f}" if name in PUBLISHED_ERRORS else "-"
 
 
-def _find(name: str, cell: Sequence[Row]) -> Iterator[str]:
+def _find(name: str, cell: Rows) -> Iterator[str]:
     scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in LEARNERS)
     chance = compute_expected(cell[0])[-1]
     yield (
@@ -176,7 +179,7 @@ def compute_expected(row: Row) -> NDArray[np.float64]:
     return drawn * n_causal / n_variables
 
 
-def _read_curves(cell: Sequence[Row], method: str) -> NDArray[np.float64]:
+def _read_curves(cell: Rows, method: str) -> NDArray[np.float64]:
     return np.array([list(map(float, row[f"{method}: curve"].split())) for row in cell])
 
 
@@ -196,7 +199,7 @@ def _draw(cells: Cells, *, single: bool) -> MatplotlibFigure:
     return figure
 
 
-def _draw_curves(axes: Axes, cell: Sequence[Row], *, single: bool) -> None:
+def _draw_curves(axes: Axes, cell: Rows, *, single: bool) -> None:
     lengths = np.arange(1, MAX_RULES + 1)
     for method, color in zip(LEARNERS, ("tab:blue", "tab:orange"), strict=True):
         curves = _read_curves(cell, method)
@@ -211,12 +214,3 @@ def _draw_curves(axes: Axes, cell: Sequence[Row], *, single: bool) -> None:
         axes.plot(lengths, mean, color=color, label=method)
         axes.fill_between(lengths, mean - error, mean + error, color=color, alpha=0.25)
     axes.plot(lengths, compute_expected(cell[0]), "--", color="gray", label="by chance")
-
-
-EXPERIMENT = Experiment(
-    "real",
-    "Real data (Tables 2 to 4, Figures 4 and 5)",
-    "Causal features among those used, and prediction error, over random halves.",
-    make_plan,
-    summarise,
-)

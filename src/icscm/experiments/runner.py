@@ -26,6 +26,7 @@ from icscm.exceptions import IcscmError, IcscmWarning
 
 Task = dict[str, Any]
 Row = dict[str, Any]
+Rows = Sequence[Row]
 # A task in, the columns of its row beside the task's own out.
 RunTask = Callable[[Task, int], Row]
 

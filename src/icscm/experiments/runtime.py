@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.icp import InvariantCausalPrediction
-from icscm.experiments.base import Experiment, Figure, Options, Summary, Table
+from icscm.experiments.base import Figure, Options, Summary, Table
 from icscm.experiments.methods import Training, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
+
+TITLE = "Time of a fit (Figure 3)"
+DESCRIPTION = "Seconds per fit of every method as distractors are added, one process at a time."
+IS_SERIAL = True
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 30, 100, 300, 1_000)
 # Distractors beyond which the exponential method is not asked.
@@ -59,7 +62,7 @@ def _time(learner: Any, train: Training, with_environments: bool) -> float:
     return times[-1]
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Median times, and how they grow."""
     cells = group_rows(rows, "n_distractors")
     medians = {
@@ -101,13 +104,3 @@ def _draw(medians: dict[str, dict[str, float]]) -> MatplotlibFigure:
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
-
-
-EXPERIMENT = Experiment(
-    "runtime",
-    "Time of a fit (Figure 3)",
-    "Seconds per fit of every method as distractors are added, one process at a time.",
-    make_plan,
-    summarise,
-    is_serial=True,
-)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icscm.estimators.cover import ICSCMClassifier
-from icscm.experiments.base import Experiment, Options, Summary, cross
+from icscm.experiments.base import Options, Summary, cross
 from icscm.experiments.methods import N_DISTRACTORS, find_features, fit_invariant, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import find_mean, group_rows, show_shares
+
+TITLE = "How many samples it takes"
+DESCRIPTION = "Identification over 300 to 100,000 samples per environment. Not in the paper."
 
 SIZES = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 METHODS = ("ICSCM", "ICP")
@@ -29,7 +30,7 @@ def run_task(task: Task, seed: int) -> Row:
     }
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Shares by number of samples."""
     caption = (
         "Share of runs that use exactly the parents, by samples per environment, "
@@ -42,12 +43,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
         for n, cell in cells.items()
     ]
     return show_shares(cells, "samples", caption, METHODS, findings)
-
-
-EXPERIMENT = Experiment(
-    "samples",
-    "How many samples it takes",
-    "Identification over 300 to 100,000 samples per environment. Not in the paper.",
-    make_plan,
-    summarise,
-)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.experiments.base import Figure, Summary, Table
-from icscm.experiments.runner import Row
+from icscm.experiments.runner import Row, Rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -22,7 +22,7 @@ N_PUBLISHED_RUNS = 100
 Cells = dict[Any, list[Row]]
 
 
-def group_rows(rows: Sequence[Row], *columns: str) -> Cells:
+def group_rows(rows: Rows, *columns: str) -> Cells:
     """Rows by the values of the columns, in the order in which they first occur."""
     cells: Cells = {}
     find_key = itemgetter(*columns)
@@ -31,12 +31,12 @@ def group_rows(rows: Sequence[Row], *columns: str) -> Cells:
     return cells
 
 
-def read_numbers(rows: Sequence[Row], column: str) -> NDArray[np.float64]:
+def read_numbers(rows: Rows, column: str) -> NDArray[np.float64]:
     """The numbers in a column, without those of tasks that were not asked for one."""
     return np.array([float(row[column]) for row in rows if row[column] != ""])
 
 
-def find_mean(rows: Sequence[Row], column: str) -> float:
+def find_mean(rows: Rows, column: str) -> float:
     """The mean of a column; of zeros and ones, the share of ones."""
     return float(read_numbers(rows, column).mean())
 

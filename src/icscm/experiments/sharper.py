@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.alpha import READINGS
-from icscm.experiments.base import Experiment, Options, Summary, Table, cross
+from icscm.experiments.base import Options, Summary, Table, cross
 from icscm.experiments.methods import Training, find_features, fit_invariant, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import find_mean, format_means, group_rows
+
+TITLE = "Sharper than the paper"
+DESCRIPTION = (
+    "Identification by samples per environment: the paper's greedy search, with cumulative "
+    "evidence (alpha auto), the exhaustive search (alpha auto), and ICP where it can run."
+)
 
 SIZES = (500, 1_000, 2_000, 5_000, 10_000)
 DISTRACTORS = (5, 50, 200)
@@ -67,7 +71,7 @@ def _find(method: str, train: Training) -> set[str]:
     return fit_invariant(learner.set_params(**LEARNERS[method]), train)
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """One table per structure: methods and distractors down, samples across."""
     captions = {
         "exact": "Share of runs that find exactly the parents, by samples per environment.",
@@ -82,7 +86,7 @@ def summarise(rows: Sequence[Row]) -> Summary:
     return Summary(tables, findings=findings)
 
 
-def _make_table(rows: Sequence[Row], what: str, caption: str) -> Table:
+def _make_table(rows: Rows, what: str, caption: str) -> Table:
     lines = [
         [*key, method, *format_means(group_rows(cell, "n_samples"), f"{method}: {what}")]
         for key, cell in group_rows(rows, *KEYS).items()
@@ -93,7 +97,7 @@ def _make_table(rows: Sequence[Row], what: str, caption: str) -> Table:
     return Table(f"sharper-{what}", caption, header, lines)
 
 
-def _compare_with_greedy(rows: Sequence[Row]) -> str:
+def _compare_with_greedy(rows: Rows) -> str:
     leads = {
         ", ".join(key): find_mean(cell, "exhaustive: exact")
         - find_mean(cell, "greedy (paper): exact")
@@ -106,13 +110,3 @@ def _compare_with_greedy(rows: Sequence[Row]) -> str:
         f"The exhaustive search is furthest below the greedy one, by {-leads[where]:.2f}, "
         f"at {where}."
     )
-
-
-EXPERIMENT = Experiment(
-    "sharper",
-    "Sharper than the paper",
-    "Identification by samples per environment: the paper's greedy search, with cumulative "
-    "evidence (alpha auto), the exhaustive search (alpha auto), and ICP where it can run.",
-    make_plan,
-    summarise,
-)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icscm.estimators.cover import ICSCMClassifier
-from icscm.experiments.base import Experiment, Options, Summary, Table, cross
+from icscm.experiments.base import Options, Summary, Table, cross
 from icscm.experiments.methods import fit_invariant, simulate
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import find_mean, format_mean, group_rows, read_numbers
+
+TITLE = "Other structures"
+DESCRIPTION = "Conjunctions and disjunctions of 1 to 4 parents, trees of 3 and 7 decisions."
 
 N_PARENTS = {"conjunction": (1, 2, 3, 4), "disjunction": (1, 2, 3, 4), "tree": (3, 7)}
 QUICK = {"conjunction": (2,), "tree": (3,)}
@@ -37,7 +38,7 @@ def run_task(task: Task, seed: int) -> Row:
     return {"exact": int(found == train.parents), "no non-parent": int(found <= train.parents)}
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Shares for each structure."""
     by_kind = group_rows(rows, "features")
     columns = [(kind, measure) for kind in by_kind for measure in MEASURES]
@@ -63,12 +64,3 @@ def summarise(rows: Sequence[Row]) -> Summary:
             "assumption on the functional form."
         )
     return Summary([table], findings=findings)
-
-
-EXPERIMENT = Experiment(
-    "structures",
-    "Other structures",
-    "Conjunctions and disjunctions of 1 to 4 parents, trees of 3 and 7 decisions.",
-    make_plan,
-    summarise,
-)
