@@ -30,7 +30,6 @@ _OCCUPATIONS = {
     4200: "CLN", 4300: "PRS", 4700: "SAL", 5000: "OFF", 6000: "FFF", 6200: "CON", 6800: "EXT",
     7000: "RPR", 7700: "PRD", 9000: "TRN", 9800: "MIL", 9920: "UNEMPLOYED",
 }  # fmt: skip
-_OCCUPATION_STARTS = list(_OCCUPATIONS)
 
 # The first code of each part of the world, and the codes that the benchmark files elsewhere:
 # Russia, Ukraine and the USSR; Cyprus and Turkey; western and central Asia.
@@ -38,7 +37,6 @@ _REGIONS = {
     100: "EUROPE", 200: "ASIA", 300: "CARIBBEAN", 301: "CANADA", 303: "MEXICO",
     310: "CENTRALAMERICA", 321: "CARIBBEAN", 360: "SOUTHAMERICA", 400: "AFRICA", 500: "OCEANIA",
 }  # fmt: skip
-_REGION_STARTS = list(_REGIONS)
 _ELSEWHERE = {
     **dict.fromkeys((163, 164, 165), "ASIA"),
     **dict.fromkeys((208, 243), "EUROPE"),
@@ -87,9 +85,9 @@ def group_birthplace(code: int) -> str:
     """
     if code in _TERRITORIES:
         return "USTERR"
-    if code < _REGION_STARTS[0]:
+    if code < min(_REGIONS):
         return _POSTAL[code]
-    return _ELSEWHERE.get(code) or _REGIONS[_find_start(_REGION_STARTS, code)]
+    return _ELSEWHERE.get(code) or _find_group(_REGIONS, code)
 
 
 def group_occupation(code: int) -> str:
@@ -98,11 +96,11 @@ def group_occupation(code: int) -> str:
     >>> [group_occupation(code) for code in (10, 440, 500, 3255, 9830, 9920)]
     ['MGR', 'MGR', 'BUS', 'MED', 'MIL', 'UNEMPLOYED']
     """
-    return _OCCUPATIONS[_find_start(_OCCUPATION_STARTS, code)]
+    return _find_group(_OCCUPATIONS, code)
 
 
-def _find_start(starts: list[int], code: int) -> int:
-    return starts[bisect_right(starts, code) - 1]
+def _find_group(groups: dict[int, str], code: int) -> str:
+    return list(groups.values())[bisect_right(list(groups), code) - 1]
 
 
 def _find_label(codes: pd.Series) -> Callable[[int], str]:

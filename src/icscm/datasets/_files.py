@@ -42,10 +42,8 @@ def find_data_home(data_home: PathLike | None) -> Path:
 
 def find_raw_file(file: RawFile, home: Path) -> Path | None:
     """The file in the data folder under any of its names, or None."""
-    for name in (file.path, *file.others):
-        if (home / name).is_file():
-            return home / name
-    return None
+    paths = (home / name for name in (file.path, *file.others))
+    return next((path for path in paths if path.is_file()), None)
 
 
 @dataclass(frozen=True)

@@ -90,12 +90,10 @@ def fill_missing_numbers(table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = {}
     for name, values in table.items():
-        missing = values.isna()
-        if _is_category(values) or not missing.any():
-            columns[name] = values
-            continue
-        columns[name] = values.fillna(values.median())
-        columns[f"{name}_{MISSING}"] = missing.astype(np.uint8)
+        columns[name] = values
+        if values.hasnans and not _is_category(values):
+            columns[name] = values.fillna(values.median())
+            columns[f"{name}_{MISSING}"] = values.isna().astype(np.uint8)
     return pd.DataFrame(columns)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from icscm.experiments.base import Experiment, Figure, Summary, Table
+from icscm.experiments.base import Experiment, Summary, Table
 from icscm.writing import write_text, write_whole
 
 _LATEX_SPECIAL = str.maketrans(
@@ -25,24 +26,21 @@ def write_summary(summary: Summary, folder: Path) -> None:
         write_text(folder / f"{table.name}.md", to_markdown(table))
         write_text(folder / f"{table.name}.tex", to_latex(table))
     for figure in summary.figures:
-        _save_figure(figure, folder)
+        save = figure.draw().savefig
+        # no date inside, so that the same rows give the same file
+        write_whole(folder / f"{figure.name}.svg", partial(save, metadata={"Date": None}))
+        write_whole(folder / f"{figure.name}.png", partial(save, dpi=150))
 
 
 def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_quick: bool) -> Path:
     """One page with all tables and figures beside the published numbers."""
     from jinja2 import Environment, PackageLoader
 
-    environment = Environment(
-        loader=PackageLoader("icscm.experiments"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template("index.html").render(
-        sections=sections, command=command, is_quick=is_quick
-    )
+    loader = PackageLoader("icscm.experiments")
+    page = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = page.get_template("index.html")
     path = folder / "index.html"
-    write_text(path, text)
+    write_text(path, template.render(sections=sections, command=command, is_quick=is_quick))
     return path
 
 
@@ -84,13 +82,6 @@ def escape_latex(text: str) -> str:
     '50 \\% of x\\_1 $\\pm$ 2'
     """
     return text.translate(_LATEX_SPECIAL)
-
-
-def _save_figure(figure: Figure, folder: Path) -> None:
-    save = figure.draw().savefig
-    # no date inside, so that the same rows give the same file
-    write_whole(folder / f"{figure.name}.svg", lambda path: save(path, metadata={"Date": None}))
-    write_whole(folder / f"{figure.name}.png", lambda path: save(path, dpi=150))
 
 
 def _join_markdown(cells: Sequence[str]) -> str:
