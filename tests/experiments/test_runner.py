@@ -61,6 +61,13 @@ def test_half_a_row_is_never_read(tmp_path, whole):
     assert read_rows(path)[-1]["text"] == 'b, "4"'
 
 
+def test_half_a_letter_is_never_read(tmp_path):
+    """A kill in the middle of a letter of two bytes left a file that could not be read again."""
+    path = tmp_path / "out.csv"
+    path.write_bytes("run,name\n0,a\n1,é".encode()[:-1])
+    assert read_rows(path) == [{"run": "0", "name": "a"}]
+
+
 def test_done_rows_are_not_run_again(tmp_path, whole):
     path = tmp_path / "out.csv"
     path.write_bytes(whole)
