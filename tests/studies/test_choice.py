@@ -52,7 +52,7 @@ def test_too_few_rows_for_folds():
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_any_kind_of_frame(kind):
-    """Rows of a frame other than Arrow's were taken as columns: `choose_p` failed on them."""
+    """Rows of a pandas frame were taken as columns: `choose_p` failed with a KeyError."""
     frames = pytest.importorskip(kind)
     y = np.arange(100) % 2
     columns = {"good": y, "bad": np.arange(100) % 3}
