@@ -30,10 +30,10 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
-from icscm.cli.scale import MEMORY, Elsewhere, choose_route, learn_elsewhere, scale_options
+from icscm.cli.scale import BITS, MEMORY, Elsewhere, choose_route, learn_elsewhere, scale_options
 from icscm.cli.words import translate
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
-from icscm.io.reading import describe_path, find_format, name_data
+from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.samples import Samples, split_commas
 
 if TYPE_CHECKING:
@@ -420,14 +420,14 @@ def _describe_table(
     samples: Samples | Elsewhere, data: Path, options: dict[str, Any]
 ) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
-    is_file = isinstance(samples, Samples)
+    is_packed = data.suffix.lower() == BITS
     return {
         "target": samples.target,
         "positive": [str(value) for value in samples.positive],
         "environment": samples.environment,
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
-        "format": find_format(data, options["member"]) if is_file else "parquet",
+        "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
     }
 

@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.reading import check_columns, suggest
+from icscm.io.naming import check_columns, suggest
 from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from icscm.io.streams import TableReader
 
 
 # Values of the target that are negative because others are positive are named up to here.
 N_NAMED = 3
 
 
-@dataclass(frozen=True)
-class Samples:
-    """A table taken apart.
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """What the labels of a table mean.
 
     Parameters
     ----------
-    X : the features.
-    y : label of each row. With `positive` values chosen, whether the row's is one of them.
-    environments : of each row; None if no column was named.
-    target, environment : names of the columns they come from.
+    target, environment : names of the columns of labels and environments.
+    label : that of the positive class.
     positive : values of the target that count as positive; empty where the target has two values
         and stayed as it is.
     negative : the other values of the target, where positive ones were chosen.
     n_dropped : rows left out because target or environment was missing.
-    asked_for : columns that the user named to be used, however they look.
     """
 
-    X: pyarrow.Table
-    y: Array
-    environments: Array | None
     target: str
     environment: str | None
+    label: Any
     positive: tuple[Any, ...] = ()
     negative: tuple[Any, ...] = ()
     n_dropped: int = 0
-    asked_for: tuple[str, ...] = ()
 
     @property
     def positive_text(self) -> str:
         """What the positive class is: `readmitted is <30 or >30`."""
-        values = self.positive or (sorted(set(self.y.tolist()))[-1],)
+        values = self.positive or (self.label,)
         return f"{self.target} is {' or '.join(map(format_level, values))}"
 
     @property
@@ -62,6 +59,24 @@ class Samples:
         is_short = len(self.negative) <= N_NAMED
         negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
         return negative, " or ".join(map(format_level, self.positive))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Labelling):
+    """A table taken apart.
+
+    Parameters
+    ----------
+    X : the features.
+    y : label of each row. With `positive` values chosen, whether the row's is one of them.
+    environments : of each row; None if no column was named.
+    asked_for : columns that the user named to be used, however they look.
+    """
+
+    X: pyarrow.Table
+    y: Array
+    environments: Array | None
+    asked_for: tuple[str, ...] = ()
 
 
 def read_samples(
@@ -105,6 +120,7 @@ def read_samples(
         environments=environments,
         target=target,
         environment=environment,
+        label=sorted(set(y.tolist()))[-1],
         positive=found,
         negative=others,
         n_dropped=n_dropped,
@@ -194,19 +210,26 @@ def _check_few(environments: Array, name: str) -> None:
         )
 
 
-def _read_values(column: Any) -> Array:
-    """Plain values, none missing. Dates become text, which files and messages can hold."""
+def _simplify(column: Any) -> Any:
+    """No categories, and dates as text, which files and messages can hold."""
     import pyarrow
     from pyarrow import types
 
     kind = column.type
     if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-    elif types.is_temporal(kind):
-        column = column.cast(pyarrow.string())
+        return column.cast(kind.value_type)
+    return column.cast(pyarrow.string()) if types.is_temporal(kind) else column
+
+
+def _read_values(column: Any) -> Array:
+    """Plain values, none missing."""
     values: Array = np.empty(len(column), dtype=object)
-    values[:] = column.to_pylist()
+    values[:] = _simplify(column).to_pylist()
     return values
+
+
+def _sort_levels(values: Iterable[Any]) -> list[Any]:
+    return sorted(set(values), key=lambda value: (type(value).__name__, value))
 
 
 def _read_labels(
@@ -214,7 +237,7 @@ def _read_labels(
 ) -> tuple[Array, tuple[Any, ...], tuple[Any, ...]]:
     """Labels, and which values are positive and negative if that had to be said."""
     values = _read_values(column)
-    levels = sorted(set(values.tolist()), key=lambda value: (type(value).__name__, value))
+    levels = _sort_levels(values.tolist())
     if positive:
         chosen = _find_positive(levels, target, positive)
         others = tuple(level for level in levels if level not in chosen)
@@ -251,3 +274,72 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
 
 def _as_text(level: Any) -> str:
     return level if isinstance(level, str) else format_level(level)
+
+
+class SampleReader:
+    """A table read in batches, its labels and environments as `read_samples` would have them."""
+
+    def __init__(
+        self,
+        reader: TableReader,
+        target: str,
+        environment: str | None = None,
+        *,
+        positive: Sequence[str] = (),
+        drop_missing: bool = False,
+    ) -> None:
+        self._reader, self._target, self._drops = reader, target, drop_missing
+        self._roles = [name for name in (target, environment) if name is not None]
+        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+        check_columns(self._roles, self.names, "the table")
+        self.positive: tuple[Any, ...] = ()
+        self.negative: tuple[Any, ...] = ()
+        self.n_dropped = 0
+        if positive or drop_missing:
+            self._look(positive)
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        return self._read_roles(self._reader.schema.empty_table()).schema
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """The rows in order, some columns of them, in batches of about so many rows."""
+        more = self._roles if self._drops else ()
+        for batch in self._reader.read([*dict.fromkeys((*columns, *more))], batch_rows):
+            yield from self._read_roles(batch).select([*columns]).to_batches()
+
+    def _look(self, positive: Sequence[str]) -> None:
+        """Which values the target has, and how many rows have none."""
+        found: set[Any] = set()
+        n_rows = 0
+        for batch in self._reader.read(self._roles, 2**16):
+            kept = self._read_roles(batch)
+            found |= {*kept.column(self._target).unique().to_pylist()}
+            n_rows += len(kept)
+            self.n_dropped += len(batch) - len(kept)
+        if n_rows == 0:
+            raise IcscmError(f"no row has {' and '.join(map(repr, self._roles))}")
+        if positive:
+            levels = _sort_levels(found - {None})
+            self.positive = tuple(_find_positive(levels, self._target, positive))
+            self.negative = tuple(each for each in levels if each not in self.positive)
+
+    def _read_roles(self, batch: pyarrow.RecordBatch | pyarrow.Table) -> pyarrow.Table:
+        """The rows that are kept, labels and environments as values that are easy to tell."""
+        import pyarrow
+        from pyarrow import compute
+
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        roles = [name for name in self._roles if name in columns]
+        is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
+        for name in roles:
+            columns[name] = _simplify(columns[name])
+        if self.positive and self._target in columns:
+            labels = columns[self._target]
+            is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
+            columns[self._target] = compute.if_else(is_missing[self._target], None, is_one)
+        table = pyarrow.table(columns)
+        if self._drops:
+            table = table.filter(compute.invert(reduce(compute.or_, is_missing.values())))
+        return table.combine_chunks()

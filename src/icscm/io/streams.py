@@ -1,36 +1,30 @@
 """Tables in files: opened, checked, and read a batch of rows at a time.
 
-Parquet and CSV files are read by their own streaming readers, which hold a page of each column;
-the scanner of `pyarrow.dataset`, which holds whole row groups, is left to datasets that the
-caller made.
+Parquet files are read by their own streaming reader, which holds a page of each column, and text
+by ours, which types its columns by all rows of all files in a pass of its own. The scanner of
+`pyarrow.dataset`, which holds whole row groups, is left to what else there is.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow
-import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
-from pyarrow import types
 
 from icscm.exceptions import IcscmError
-from icscm.text import shorten_list
+from icscm.io.cells import choose_types, drop_missing, refuse_kind, warn_of_commas
+from icscm.io.formats import TextFormat
+from icscm.io.headers import read_header
+from icscm.io.lines import MIN_BLOCK, Lines
+from icscm.io.locating import Source, find_sources, translate_errors
+from icscm.io.naming import check_names, check_same_names
 
-PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
-TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
-# What stands for a missing value in a text file, as pandas has it.
-NULL_VALUES = [
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-]
-# Bytes of a text file whose values tell the types of its columns.
-_TEXT_BLOCK = 2**22
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
 _SMALLEST_BUFFER = 2**12
@@ -41,7 +35,15 @@ _PAGE_BYTES = 2**20
 class TableReader(Protocol):
     """A table that can be read again and again, each time in the same order of rows."""
 
-    schema: pyarrow.Schema
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, known before anything else is read."""
+        ...
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        ...
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         """The rows in order, some columns of them, in batches of about so many rows."""
@@ -52,55 +54,51 @@ class TableReader(Protocol):
         ...
 
 
-def open_table(data: Any) -> TableReader:
-    """A file, a folder of files of one kind, or a `pyarrow.dataset.Dataset`."""
+def open_table(
+    data: Any,
+    form: TextFormat | None = None,
+    *,
+    member: str | None = None,
+    types: Mapping[str, str] | None = None,
+) -> TableReader:
+    """A file, a folder of files of one kind, a `pyarrow.dataset.Dataset`, or what is open."""
+    form = form or TextFormat()
+    if hasattr(data, "estimate_bytes"):
+        opened: TableReader = data
+        return opened
     if isinstance(data, pyarrow.dataset.Dataset):
         reader: TableReader = DatasetReader(data)
     elif isinstance(data, str | Path) and "://" in str(data):
-        with _one_clear_error(str(data)):
+        with translate_errors(data):
             reader = DatasetReader(pyarrow.dataset.dataset(str(data), partitioning="hive"))
     elif isinstance(data, str | Path):
-        reader = _open_path(Path(data))
+        reader = _open_sources(find_sources(Path(data), member), Path(data), form, types or {})
     else:
         raise IcscmError(
             "data must be the path of a file or folder, or a pyarrow Dataset; got "
             f"{type(data).__name__}"
         )
-    _check_names(reader.schema.names)
-    return reader
+    check_names(reader.names, "the table")
+    is_typed = not isinstance(reader, TextFiles)
+    return _WithoutMissing(reader, form) if form.na and is_typed else reader
 
 
-def _open_path(path: Path) -> TableReader:
-    if not path.exists():
-        raise IcscmError(f"there is no file or folder {path}")
-    if path.is_file():
-        is_text = path.name.lower().endswith(TEXT_ENDINGS)
-        return TextFiles([path]) if is_text else ParquetFiles([path])
-    parquet, text = _list_files(path, PARQUET_ENDINGS), _list_files(path, TEXT_ENDINGS)
-    if parquet and text:
-        raise IcscmError(f"{path} holds Parquet and text files; name a folder of one kind")
-    if not parquet and not text:
-        endings = ", ".join(PARQUET_ENDINGS + TEXT_ENDINGS)
-        raise IcscmError(f"{path} holds no data: no file in it ends in {endings}")
-    if parquet and any("=" in part for part in parquet[0].relative_to(path).parts[:-1]):
-        with _one_clear_error(str(path)):  # folders such as country=fr hold a column
-            files = [str(each) for each in parquet]
-            dataset = pyarrow.dataset.dataset(
-                files, format="parquet", partitioning="hive", partition_base_dir=str(path)
-            )
-        return DatasetReader(dataset)
-    return ParquetFiles(parquet) if parquet else TextFiles(text)
-
-
-def _list_files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Files of a kind, in a fixed order, without hidden ones and the marks that writers leave."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.name.lower().endswith(endings)
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
+def _open_sources(
+    sources: list[Source], path: Path, form: TextFormat, types: Mapping[str, str]
+) -> TableReader:
+    kind, paths = sources[0].kind, [source.path for source in sources]
+    if kind == "text":
+        return TextFiles(sources, form, types)
+    if sources[0].member is not None:
+        raise IcscmError(f"{sources[0]} is a packed {kind} file; unpack it, or write it unpacked")
+    is_partitioned = path.is_dir() and any("=" in part for part in paths[0].relative_to(path).parts)
+    if kind == "parquet" and not is_partitioned:
+        return ParquetFiles(paths)
+    with translate_errors(path):  # folders such as country=fr hold a column
+        files = [str(each) for each in paths]
+        layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
+        ending = "feather" if kind == "arrow" else kind
+        return DatasetReader(pyarrow.dataset.dataset(files, format=ending, **layout))
 
 
 class ParquetFiles:
@@ -110,23 +108,24 @@ class ParquetFiles:
         self._paths = paths
         schemas = {}
         for path in paths:
-            with _one_clear_error(str(path)):
+            with translate_errors(path):
                 schemas[path] = pyarrow.parquet.read_schema(path).remove_metadata()
         self.schema = _join_schemas(schemas)
+        self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         wanted = pyarrow.schema([self.schema.field(name) for name in columns])
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
         for path in self._paths:
             with (
-                _one_clear_error(str(path)),
+                translate_errors(path),
                 pyarrow.parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file,
             ):
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
                     yield _conform(batch, wanted)
 
     def estimate_bytes(self) -> int:
-        with _one_clear_error(str(self._paths[0])):
+        with translate_errors(self._paths[0]):
             about = pyarrow.parquet.read_metadata(self._paths[0])
             if about.num_row_groups == 0:
                 return 0
@@ -137,42 +136,45 @@ class ParquetFiles:
 
 
 class TextFiles:
-    """Text files - values separated by commas or tabs, names in the first line - in a row."""
+    """Text files in a row. A column's type is told by all its cells in all files."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._schemas = {}
-        for path in paths:
-            with _one_clear_error(str(path)), self._open(path, None, None) as reader:
-                self._schemas[path] = reader.schema
-        self.schema = _join_schemas(self._schemas, numbers_may_mix=True)
+    def __init__(
+        self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
+    ) -> None:
+        self._form, self._wanted = form, types
+        self.files = [Lines(source, form, read_header(source, form)) for source in sources]
+        first = self.files[0]
+        self.names = first.header.names
+        for other in self.files[1:]:
+            check_same_names(self.names, other.header.names, first.source, other.source)
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        kinds = [file.find_kinds(self.names) for file in self.files]
+        return self.make_schema(kinds)
+
+    def make_schema(self, kinds: Sequence[Any]) -> pyarrow.Schema:
+        """The types by what the columns can be in each file."""
+        types = choose_types(self.names, np.bitwise_and.reduce(kinds), self._wanted)
+        for name, kind in zip(self.names, types, strict=True):
+            for file in self.files if kind is None else ():
+                for batch in file.stream([name]):
+                    refuse_kind(batch[0], name, self._wanted[name], self._form, file.source)
+        schema = pyarrow.schema([*zip(self.names, types, strict=True)])
+        if self._form.decimal == "." and self.files[0].header.has_commas:
+            for table in self.files[0].read(schema):
+                warn_of_commas(table, self.files[0].source)
+                break  # the first rows tell enough
+        return schema
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        column_types = {name: self.schema.field(name).type for name in columns}
-        for path, own_schema in self._schemas.items():
-            with (
-                _one_clear_error(str(path), own_schema.names),
-                self._open(path, columns, column_types) as reader,
-            ):
-                yield from _cut(reader, batch_rows)
+        schema = pyarrow.schema([self.schema.field(name) for name in columns])
+        for file in self.files:
+            for table in file.read(schema):
+                yield from _cut(table.to_batches(), batch_rows)
 
     def estimate_bytes(self) -> int:
-        return 16 * _TEXT_BLOCK
-
-    def _open(
-        self, path: Path, columns: Sequence[str] | None, column_types: Mapping[str, Any] | None
-    ) -> pyarrow.csv.CSVStreamingReader:
-        is_tabbed = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
-        return pyarrow.csv.open_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(block_size=_TEXT_BLOCK),
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if is_tabbed else ","),
-            convert_options=pyarrow.csv.ConvertOptions(
-                null_values=NULL_VALUES,
-                strings_can_be_null=True,
-                include_columns=columns,
-                column_types=column_types,
-            ),
-        )
+        return 32 * MIN_BLOCK
 
 
 class DatasetReader:
@@ -181,9 +183,10 @@ class DatasetReader:
     def __init__(self, dataset: pyarrow.dataset.Dataset) -> None:
         self._dataset = dataset
         self.schema = dataset.schema.remove_metadata()
+        self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        with _one_clear_error("the dataset"):
+        with translate_errors("the dataset"):
             batches = self._dataset.to_batches(
                 columns=list(columns),
                 batch_size=batch_rows,
@@ -194,6 +197,20 @@ class DatasetReader:
 
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not tell
+
+
+class _WithoutMissing:
+    """A table that has types, null where it holds what the user says means missing."""
+
+    def __init__(self, reader: TableReader, form: TextFormat) -> None:
+        self._reader, self._form = reader, form
+        self.schema = drop_missing(reader.schema.empty_table(), form).schema
+        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        for batch in self._reader.read(columns, batch_rows):
+            table = drop_missing(pyarrow.Table.from_batches([batch]), self._form)
+            yield from table.combine_chunks().to_batches()
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
@@ -212,71 +229,21 @@ def _conform(batch: pyarrow.RecordBatch, wanted: pyarrow.Schema) -> pyarrow.Reco
     return pyarrow.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def _join_schemas(
-    schemas: Mapping[Path, pyarrow.Schema], *, numbers_may_mix: bool = False
-) -> pyarrow.Schema:
+def _join_schemas(schemas: Mapping[Path, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
     first, *others = schemas
+    check_names(schemas[first].names, first)
     joined = {field.name: field.type for field in schemas[first]}
-    _check_names(schemas[first].names)
     for path in others:
-        _check_same_names(schemas[first].names, schemas[path].names, first, path)
+        check_names(schemas[path].names, path)
+        check_same_names(schemas[first].names, schemas[path].names, first, path)
         for field in schemas[path]:
             known = joined[field.name]
-            joined[field.name] = _join_types(known, field.type, numbers_may_mix)
-            if joined[field.name] is None:
+            if pyarrow.types.is_null(known):
+                joined[field.name] = field.type
+            elif known != field.type and not pyarrow.types.is_null(field.type):
                 raise IcscmError(
                     f"column {field.name!r} is {field.type} in {path} and {known} in the files "
                     "before it; write it as one type in all of them, or leave it out"
                 )
     return pyarrow.schema(list(joined.items()))
-
-
-def _join_types(a: Any, b: Any, numbers_may_mix: bool) -> Any:
-    """The type that both can be read as; None if there is none."""
-    if a == b or types.is_null(b):
-        return a
-    if types.is_null(a):
-        return b
-    if numbers_may_mix and {str(a), str(b)} == {"int64", "double"}:
-        return pyarrow.float64()
-    return None
-
-
-def _check_same_names(a: Sequence[str], b: Sequence[str], first: Path, other: Path) -> None:
-    different = sorted({*a} ^ {*b}) or [name for name in b if list(b).count(name) > 1]
-    if different:
-        raise IcscmError(
-            f"{other} has not the same columns as {first}: they differ in "
-            f"{shorten_list([repr(name) for name in different])}; all files must have the same"
-        )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
-    if repeated:
-        raise IcscmError(
-            "the table has more than one column of the same name "
-            f"({shorten_list([repr(name) for name in repeated])}); names must differ, since rules "
-            "go by them"
-        )
-
-
-@contextmanager
-def _one_clear_error(what: str, names: Sequence[str] = ()) -> Iterator[None]:
-    """Whatever pyarrow raises, as one line that names the file, and the column if it can.
-
-    `names` are those of a text file's columns, which pyarrow knows by number.
-    """
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).strip().split("\n")[0]
-        conflict = re.search(r"CSV column #(\d+):.*conversion error to (\S+): (.*)", reason)
-        if conflict and names:
-            raise IcscmError(
-                f"column {names[int(conflict[1])]!r} of {what} looked like {conflict[2]} at first, "
-                f"but holds an {conflict[3]}. Make it one kind, leave it out, or give a pyarrow "
-                "dataset whose schema says its type"
-            ) from None
-        raise IcscmError(f"{what} cannot be read: {reason}") from error
