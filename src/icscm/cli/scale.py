@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,63 +113,52 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
 
 def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
-) -> Elsewhere:
-    """Fit the learner where the data are."""
+) -> Labelling:
+    """Fit the learner where the data are; what the labels mean."""
     learners = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
     with progress.stage(f"Learning from {data}"):
         found = learners[route](learner, data, options)
-    return Elsewhere(
-        target=options["target"],
-        environment=options["environment"],
-        label=learner.classes_.tolist()[1],
-        **found,
-    )
+    return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(
-    learner: CoverClassifier, data: Path, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Fit, and tell what became of the labels."""
+def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.io.formats import TextFormat
-    from icscm.io.samples import SampleReader
+    from icscm.io.samples import SampleReader, choose_features, find_labelling
     from icscm.io.streams import open_table
 
-    target, environment = options["target"], options["environment"]
+    labelling = _name_columns(options)
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
-    samples = SampleReader(
-        reader,
-        target,
-        environment,
-        positive=options["positive"],
-        drop_missing=options["drop_missing"],
+    columns = choose_features(
+        reader.names,
+        labelling.target,
+        labelling.environment,
+        options["drop"],
+        options["only"],
+        str(data),
     )
+    if options["positive"] or options["drop_missing"]:
+        labelling = find_labelling(
+            reader.read(labelling.roles, 2**16),
+            labelling.target,
+            labelling.environment,
+            options["positive"],
+            drop_missing=options["drop_missing"],
+        )
     learner.fit_dataset(
-        samples,
-        target,
-        environment,
-        columns=_choose_columns(samples.names, data, options),
+        SampleReader(reader, labelling),
+        labelling.target,
+        labelling.environment,
+        columns=columns,
         max_memory=options["max_memory"],
     )
-    names = ("positive", "negative", "n_dropped")
-    return {name: getattr(samples, name) for name in names}
+    return labelling
 
 
-def _choose_columns(names: list[str], data: Path, options: dict[str, Any]) -> list[str] | None:
-    """The features that --only and --drop leave; None for all."""
-    from icscm.io.samples import split_names
-
-    if not options["only"] and not options["drop"]:
-        return None
-    only = split_names(options["only"], names, str(data))
-    away = {
-        options["target"],
-        options["environment"],
-        *split_names(options["drop"], names, str(data)),
-    }
-    return [name for name in only or names if name not in away]
+def _name_columns(options: dict[str, Any]) -> Labelling:
+    return Labelling(target=options["target"], environment=options["environment"])
 
 
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.io.formats import TextFormat
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
@@ -183,10 +173,10 @@ def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]
             preparation=learner.prepare(),
         )
         learner.fit_counts(countable)
-    return {}
+    return _name_columns(options)
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
     countable = open_bits(
@@ -198,7 +188,7 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
         preparation=learner.prepare(),
     )
     learner.fit_counts(countable)
-    return {}
+    return _name_columns(options)
 
 
 @main.command()

@@ -5,15 +5,16 @@ booleans or dates where every value is one, and text otherwise. What some rows o
 still be is a set of bits, and that of all rows is the `&` of these: rows may come in batches, from
 several files, or from many workers, and the type is the same.
 
-    texts  ->  clean: trimmed, null where missing  ->  find_kinds  (& over batches and files)
-                                                   ->  choose_type, once all rows were seen
-                                                   ->  convert
+    clean         cells trimmed, null where they mean missing
+    find_kinds    what they can be: & over batches and files
+    choose_type   once all rows were seen
+    convert       cells as that
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -55,11 +56,20 @@ _NEARLY_ALL = 0.95
 _RUN_CELLS = 2**16
 
 
+def clean(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
+    """Texts without spaces around them; null where they mean missing."""
+    texts = form.missing_texts
+
+    def clean_run(cells: Any, part: slice) -> list[Any]:
+        cleaned = _drop_texts(compute.utf8_trim_whitespace(cells), texts)
+        return _cut(cleaned, part.stop - part.start)
+
+    return _map_columns(clean_run, table)
+
+
 def find_kinds(table: pyarrow.Table, form: TextFormat) -> Kinds:
-    """What the cells of each column can be."""
-    found = _map_runs(
-        lambda texts, part: _find_run(texts, part.stop - part.start, form), table, form
-    )
+    """What the cleaned cells of each column can be."""
+    found = _map_runs(lambda cells, part: _find_run(cells, part.stop - part.start, form), table)
     return np.concatenate([np.empty(0, np.uint8), *found])
 
 
@@ -80,49 +90,23 @@ def choose_type(kinds: int, wanted: str | None = None) -> Any:
     return next((kind for bit, kind in _DATES.items() if kinds & bit), pyarrow.string())
 
 
-def choose_types(
-    names: Sequence[str], kinds: Kinds, wanted: Mapping[str, str]
-) -> list[pyarrow.DataType]:
-    """The type of each column, None where it cannot be what is wanted."""
-    return [choose_type(k, wanted.get(n)) for n, k in zip(names, kinds.tolist(), strict=True)]
-
-
 def convert(table: pyarrow.Table, kinds: Sequence[Any], form: TextFormat) -> pyarrow.Table:
-    """Text cells as what their columns are."""
-
-    def convert_run(texts: Any, part: slice) -> list[Any]:
-        return _convert_run(texts, kinds[part], form)
-
-    arrays = [array for run in _map_runs(convert_run, table, form) for array in run]
-    return pyarrow.table(arrays, names=table.column_names)
-
-
-def type_cells(
-    table: pyarrow.Table, form: TextFormat, wanted: Mapping[str, str], where: object
-) -> pyarrow.Table:
-    """All rows of a table of text as what its columns are, or as what they must be."""
-    names = table.column_names
-
-    def type_run(texts: Any, part: slice) -> list[Any]:
-        found = _find_run(texts, part.stop - part.start, form)
-        kinds = choose_types(names[part], found, wanted)
-        for i, kind in enumerate(kinds):
-            if kind is None:
-                column = _cut(texts, len(kinds))[i]
-                refuse_kind(column, names[part][i], wanted[names[part][i]], form, where)
-        return _convert_run(texts, kinds, form)
-
-    arrays = [array for run in _map_runs(type_run, table, form) for array in run]
-    return pyarrow.table(arrays, names=names)
+    """Cleaned cells as what their columns are."""
+    return _map_columns(lambda cells, part: _convert_run(cells, kinds[part], form), table)
 
 
 # --- columns together ---------------------------------------------------------
 
 
-def _map_runs(
-    function: Callable[[Any, slice], Result], table: pyarrow.Table, form: TextFormat
-) -> list[Result]:
-    """`function` of the cleaned cells of neighbours, below each other, and where these stand."""
+def _map_columns(
+    function: Callable[[Any, slice], list[Any]], table: pyarrow.Table
+) -> pyarrow.Table:
+    arrays = [array for run in _map_runs(function, table) for array in run]
+    return pyarrow.table(arrays, names=table.column_names)
+
+
+def _map_runs(function: Callable[[Any, slice], Result], table: pyarrow.Table) -> list[Result]:
+    """`function` of the cells of neighbours, below each other, and where these stand."""
     columns = table.columns  # makes a list of all
     size = max(1, _RUN_CELLS // max(1, table.num_rows))
 
@@ -130,19 +114,14 @@ def _map_runs(
         part = slice(start, min(start + size, len(columns)))
         chunks = [chunk for column in columns[part] for chunk in column.chunks]
         # a long column is not joined: it may hold more text than one array can
-        texts = pyarrow.concat_arrays(chunks) if size > 1 and chunks else columns[start]
-        return function(_clean(texts, form), part)
+        return function(pyarrow.concat_arrays(chunks) if size > 1 else columns[start], part)
 
-    starts = range(0, len(columns), size)
-    return run_tasks(run, starts, count_threads(None))
-
-
-def _clean(texts: Any, form: TextFormat) -> Any:
-    """Without spaces around them; null where they mean missing."""
-    return _drop_texts(compute.utf8_trim_whitespace(texts), form.missing_texts)
+    return run_tasks(run, range(0, len(columns), size), count_threads(None))
 
 
 def _cut(texts: Any, n_columns: int) -> list[Any]:
+    if n_columns == 1:
+        return [texts]
     n_rows = len(texts) // n_columns
     return [texts[i * n_rows : (i + 1) * n_rows] for i in range(n_columns)]
 
@@ -187,8 +166,7 @@ def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any
     """Columns that stand below each other as what they are; those of one type in one go."""
     n_columns = len(kinds)
     if all(kind == kinds[0] for kind in kinds):
-        done = _convert(texts, kinds[0], form)
-        return [done] if n_columns == 1 else _cut(done, n_columns)
+        return _cut(_convert(texts, kinds[0], form), n_columns)
     found: list[Any] = [None] * n_columns
     rows = np.arange(len(texts)).reshape(n_columns, -1)
     for kind in dict.fromkeys(kinds):
@@ -288,7 +266,7 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
 
 def refuse_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
     """Raise if a column cannot be what a model asks for."""
-    for example in _clean(texts, form).drop_null().unique().to_pylist():
+    for example in texts.drop_null().unique().to_pylist():
         if choose_type(_find_one(_list(example), form), wanted) is not None:
             continue
         is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)

@@ -6,7 +6,7 @@ Lines.read         cells as what the columns of all files are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.csv
 
 from icscm.exceptions import IcscmError
-from icscm.io.cells import ANYTHING, Kinds, convert, find_kinds, type_cells, warn_of_commas
+from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
 from icscm.io.formats import TextFormat
 from icscm.io.headers import Header
 from icscm.io.locating import Source, translate_errors
@@ -38,29 +38,19 @@ class Lines:
     def find_kinds(self, names: Sequence[str]) -> Kinds:
         """What these columns can be, by all rows."""
         kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
-        for batch in self.stream(names):
-            kinds &= find_kinds(pyarrow.Table.from_batches([batch]), self.form)
+        for table in self.stream(names):
+            kinds &= find_kinds(table, self.form)
         return kinds
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
         """The columns of a schema as what it says they are, a block of rows at a time."""
-        for batch in self.stream(schema.names):
-            yield convert(pyarrow.Table.from_batches([batch]), schema.types, self.form)
+        for table in self.stream(schema.names):
+            yield convert(table, schema.types, self.form)
 
-    def read_all(self, columns: Sequence[str], wanted: Mapping[str, str]) -> pyarrow.Table:
-        """All rows at once, read a single time; types are told by them alone."""
-        batches = [*self.stream(columns)]
-        if not batches:
-            raise IcscmError(f"{self.source} has a header but no rows")
-        table = type_cells(pyarrow.Table.from_batches(batches), self.form, wanted, self.source)
-        if self.form.decimal == "." and self.header.has_commas:
-            warn_of_commas(table, self.source)
-        return table
+    def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
+        """Cells as cleaned text, a block of rows at a time.
 
-    def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """All cells as text, a block of rows at a time; of a row too long for a block larger ones.
-
-        The first lines may be short ones, so that this is found on the way.
+        Blocks grow at a row too long for one: the first lines, which tell their size, may be short.
         """
         block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.header.longest), 0
         with translate_errors(self.source, self.form.encoding):
@@ -68,7 +58,7 @@ class Lines:
                 try:
                     for batch in self._parse(columns, block, n_given):
                         n_given += len(batch)
-                        yield batch
+                        yield clean(pyarrow.Table.from_batches([batch]), self.form)
                     return
                 except pyarrow.ArrowInvalid as error:
                     if self.bad_rows:

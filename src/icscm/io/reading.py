@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.headers import read_header
 from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.naming import check_columns, check_names
 
@@ -59,42 +58,30 @@ def read_file(
         If the file cannot be read, or lacks a column.
     """
     form, path = TextFormat(**text), Path(path)
-    if path.is_dir():
-        table = _read_folder(path, form, columns, types or {})
+    sources = find_sources(path, member)
+    if sources[0].kind == "text":
+        from icscm.io.streams import TextFiles
+
+        table = TextFiles(sources, form, types, columns).load()
+    elif path.is_dir():
+        table = _read_folder(path, form, columns)
     else:
-        (source,) = find_sources(path, member)
-        if source.kind == "text":
-            table = _read_text(source, form, columns, types or {})
-        else:
-            table = _read_binary(source, columns, form)
+        table = _read_binary(sources[0], columns, form)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(path)} has a header but no rows")
     return table
 
 
-def _read_folder(
-    path: Path, form: TextFormat, columns: Sequence[str] | None, types: Mapping[str, str]
-) -> pyarrow.Table:
+def _read_folder(path: Path, form: TextFormat, columns: Sequence[str] | None) -> pyarrow.Table:
     import pyarrow
 
     from icscm.io.streams import open_table
 
-    reader = open_table(path, form, types=types)
-    wanted = reader.schema.names if columns is None else list(columns)
-    check_columns(wanted, reader.schema.names, str(path))
+    reader = open_table(path, form)
+    wanted = reader.names if columns is None else list(columns)
+    check_columns(wanted, reader.names, str(path))
     schema = pyarrow.schema([reader.schema.field(name) for name in wanted])
     return pyarrow.Table.from_batches(reader.read(wanted, 2**16), schema)
-
-
-def _read_text(
-    source: Source, form: TextFormat, columns: Sequence[str] | None, types: Mapping[str, str]
-) -> pyarrow.Table:
-    from icscm.io.lines import Lines
-
-    header = read_header(source, form)
-    wanted = header.names if columns is None else columns
-    check_columns(wanted, header.names, str(source))
-    return Lines(source, form, header).read_all(wanted, types)
 
 
 def _read_binary(source: Source, columns: Sequence[str] | None, form: TextFormat) -> pyarrow.Table:

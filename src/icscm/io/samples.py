@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from icscm.io.streams import TableReader
 
-
 # Values of the target that are negative because others are positive are named up to here.
 N_NAMED = 3
 
@@ -40,7 +39,7 @@ class Labelling:
 
     target: str
     environment: str | None
-    label: Any
+    label: Any = None
     positive: tuple[Any, ...] = ()
     negative: tuple[Any, ...] = ()
     n_dropped: int = 0
@@ -59,6 +58,29 @@ class Labelling:
         is_short = len(self.negative) <= N_NAMED
         negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
         return negative, " or ".join(map(format_level, self.positive))
+
+    @property
+    def roles(self) -> list[str]:
+        """The columns that are no features."""
+        return [name for name in (self.target, self.environment) if name is not None]
+
+    def apply(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> pyarrow.Table:
+        """The rows that are kept; with positive values, whether the target is one of them."""
+        import pyarrow
+        from pyarrow import compute
+
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        roles = [name for name in self.roles if name in columns]
+        is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
+        columns |= {name: _simplify(columns[name]) for name in roles}
+        if self.positive and self.target in columns:
+            labels = columns[self.target]
+            is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
+            columns[self.target] = compute.if_else(is_missing[self.target], None, is_one)
+        table = pyarrow.table(columns)
+        if self.n_dropped:
+            table = table.filter(compute.invert(reduce(compute.or_, is_missing.values())))
+        return table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,31 +123,40 @@ def read_samples(
     drop_missing : leave out rows without a label or an environment instead of raising.
     where : what to call the table in errors.
     """
-    names = table.column_names
-    check_columns([target], names, where)
-    if environment is not None:
-        check_columns([environment], names, where)
-    if target == environment:
-        raise IcscmError(f"target and environment are both {target!r}; name two columns")
-    chosen = _choose_features(table, target, environment, drop, only, where)
-    table, n_dropped = _drop_rows(table, target, environment, drop_missing)
-    y, found, others = _read_labels(table.column(target), target, positive)
+    chosen = choose_features(table.column_names, target, environment, drop, only, where)
+    labelling = find_labelling([table], target, environment, positive, drop_missing=drop_missing)
+    table = labelling.apply(table)
     environments = None
     if environment is not None:
-        environments = _read_values(table.column(environment))
+        environments = np.empty(len(table), dtype=object)
+        environments[:] = table.column(environment).to_pylist()
         _check_few(environments, environment)
     return Samples(
         X=table.select(chosen),
-        y=y,
+        y=np.array(table.column(target).to_pylist()),
         environments=environments,
-        target=target,
-        environment=environment,
-        label=sorted(set(y.tolist()))[-1],
-        positive=found,
-        negative=others,
-        n_dropped=n_dropped,
         asked_for=tuple(chosen) if only else (),
+        **vars(labelling),
     )
+
+
+class SampleReader:
+    """A table read in batches, its labels as they were found to be."""
+
+    def __init__(self, reader: TableReader, labelling: Labelling) -> None:
+        self._reader, self._labelling = reader, labelling
+        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        return self._labelling.apply(self._reader.schema.empty_table()).schema
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """The rows in order, some columns of them, in batches of about so many rows."""
+        more = self._labelling.roles if self._labelling.n_dropped else ()
+        for batch in self._reader.read([*dict.fromkeys((*columns, *more))], batch_rows):
+            yield from self._labelling.apply(batch).select([*columns]).to_batches()
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -151,15 +182,19 @@ def split_commas(texts: Sequence[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
 
-def _choose_features(
-    table: pyarrow.Table,
+def choose_features(
+    names: Sequence[str],
     target: str,
     environment: str | None,
     drop: Sequence[str],
     only: Sequence[str],
     where: str,
 ) -> list[str]:
-    names = table.column_names
+    """The columns to learn from: all but target and environment, as the user chose."""
+    for name in (target, environment):
+        check_columns([name] if name is not None else [], names, where)
+    if target == environment:
+        raise IcscmError(f"target and environment are both {target!r}; name two columns")
     dropped, wanted = split_names(drop, names, where), split_names(only, names, where)
     for name, role in ((target, "target"), (environment, "environment")):
         if name in wanted:
@@ -174,40 +209,53 @@ def _choose_features(
     return chosen
 
 
-def _drop_rows(
-    table: pyarrow.Table, target: str, environment: str | None, drop_missing: bool
-) -> tuple[pyarrow.Table, int]:
-    """Rows that have a label and an environment; raise for others unless they may go."""
+def find_labelling(
+    batches: Iterable[Any],
+    target: str,
+    environment: str | None,
+    positive: Sequence[str],
+    *,
+    drop_missing: bool,
+) -> Labelling:
+    """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
     from pyarrow import compute
 
-    keep = np.ones(table.num_rows, dtype=np.bool_)
-    for name, role in ((target, "target"), (environment, "environment")):
-        if name is None:
-            continue
-        missing = compute.is_null(table.column(name), nan_is_null=True).to_numpy()
-        if missing.all():
+    roles = {target: "target"} | ({} if environment is None else {environment: "environment"})
+    missing, n_rows, n_dropped = dict.fromkeys(roles, 0), 0, 0
+    found: set[Any] = set()
+    for batch in batches:
+        is_missing = {name: batch.column(name).is_null(nan_is_null=True) for name in roles}
+        is_dropped = reduce(compute.or_, is_missing.values())
+        kept = _simplify(batch.column(target)).filter(compute.invert(is_dropped))
+        found.update(kept.unique().to_pylist())
+        missing = {name: missing[name] + _count(is_missing[name]) for name in roles}
+        n_rows, n_dropped = n_rows + len(batch), n_dropped + _count(is_dropped)
+    for name, role in roles.items():
+        if missing[name] == n_rows:
             raise IcscmError(f"the {role} {name!r} is missing in every row")
-        if missing.any() and not drop_missing:
+        if missing[name] and not drop_missing:
             raise IcscmError(
-                f"the {role} {name!r} is missing in {missing.sum():,} of {len(missing):,} rows; "
-                "fill it in, or leave these rows out with --drop-missing (drop_missing=True)"
+                f"the {role} {name!r} is missing in {missing[name]:,} of {n_rows:,} rows; fill it "
+                "in, or leave these rows out with --drop-missing (drop_missing=True)"
             )
-        keep &= ~missing
-    if keep.all():
-        return table, 0
-    if not keep.any():
+    if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {target!r} and {environment!r}")
-    return table.filter(keep), int((~keep).sum())
+    levels = sorted(found, key=lambda value: (type(value).__name__, value))
+    if not positive:
+        _check_two(levels, target)
+    chosen = tuple(_find_positive(levels, target, positive)) if positive else ()
+    return Labelling(
+        target=target,
+        environment=environment,
+        label=bool(chosen) or levels[-1],
+        positive=chosen,
+        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
+        n_dropped=n_dropped,
+    )
 
 
-def _check_few(environments: Array, name: str) -> None:
-    """Raise for a column that is no environment: each row would be one of its own."""
-    n_distinct, n_rows = len(set(environments.tolist())), len(environments)
-    if n_rows >= 20 and n_distinct > n_rows / 2:
-        raise IcscmError(
-            f"the environment {name!r} has {n_distinct:,} values in {n_rows:,} rows; name a "
-            "column that many rows share, such as hospital or year"
-        )
+def _count(mask: Any) -> int:
+    return int(mask.to_numpy(zero_copy_only=False).sum())
 
 
 def _simplify(column: Any) -> Any:
@@ -221,37 +269,14 @@ def _simplify(column: Any) -> Any:
     return column.cast(pyarrow.string()) if types.is_temporal(kind) else column
 
 
-def _read_values(column: Any) -> Array:
-    """Plain values, none missing."""
-    values: Array = np.empty(len(column), dtype=object)
-    values[:] = _simplify(column).to_pylist()
-    return values
-
-
-def _sort_levels(values: Iterable[Any]) -> list[Any]:
-    return sorted(set(values), key=lambda value: (type(value).__name__, value))
-
-
-def _read_labels(
-    column: Any, target: str, positive: Sequence[str]
-) -> tuple[Array, tuple[Any, ...], tuple[Any, ...]]:
-    """Labels, and which values are positive and negative if that had to be said."""
-    values = _read_values(column)
-    levels = _sort_levels(values.tolist())
-    if positive:
-        chosen = _find_positive(levels, target, positive)
-        others = tuple(level for level in levels if level not in chosen)
-        return np.array([value in chosen for value in values.tolist()]), tuple(chosen), others
-    if len(levels) != 2:
-        listed = shorten_list([format_level(level) for level in levels])
-        what = "one value only" if len(levels) == 1 else f"{len(levels):,} values"
-        advice = (
-            "learning needs two"
-            if len(levels) == 1
-            else "name those that count as positive with --positive, the rest being negative"
+def _check_few(environments: Array, name: str) -> None:
+    """Raise for a column that is no environment: each row would be one of its own."""
+    n_distinct, n_rows = len(set(environments.tolist())), len(environments)
+    if n_rows >= 20 and n_distinct > n_rows / 2:
+        raise IcscmError(
+            f"the environment {name!r} has {n_distinct:,} values in {n_rows:,} rows; name a "
+            "column that many rows share, such as hospital or year"
         )
-        raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
-    return np.array(values.tolist()), (), ()
 
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
@@ -272,74 +297,16 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
     return list(dict.fromkeys(chosen))
 
 
+def _check_two(levels: Sequence[Any], target: str) -> None:
+    if len(levels) == 2:
+        return
+    listed = shorten_list([format_level(level) for level in levels])
+    what, advice = "one value only", "learning needs two"
+    if len(levels) > 1:
+        what = f"{len(levels):,} values"
+        advice = "name those that count as positive with --positive, the rest being negative"
+    raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
+
+
 def _as_text(level: Any) -> str:
     return level if isinstance(level, str) else format_level(level)
-
-
-class SampleReader:
-    """A table read in batches, its labels and environments as `read_samples` would have them."""
-
-    def __init__(
-        self,
-        reader: TableReader,
-        target: str,
-        environment: str | None = None,
-        *,
-        positive: Sequence[str] = (),
-        drop_missing: bool = False,
-    ) -> None:
-        self._reader, self._target, self._drops = reader, target, drop_missing
-        self._roles = [name for name in (target, environment) if name is not None]
-        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
-        check_columns(self._roles, self.names, "the table")
-        self.positive: tuple[Any, ...] = ()
-        self.negative: tuple[Any, ...] = ()
-        self.n_dropped = 0
-        if positive or drop_missing:
-            self._look(positive)
-
-    @cached_property
-    def schema(self) -> pyarrow.Schema:
-        """Names and types of the columns."""
-        return self._read_roles(self._reader.schema.empty_table()).schema
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """The rows in order, some columns of them, in batches of about so many rows."""
-        more = self._roles if self._drops else ()
-        for batch in self._reader.read([*dict.fromkeys((*columns, *more))], batch_rows):
-            yield from self._read_roles(batch).select([*columns]).to_batches()
-
-    def _look(self, positive: Sequence[str]) -> None:
-        """Which values the target has, and how many rows have none."""
-        found: set[Any] = set()
-        n_rows = 0
-        for batch in self._reader.read(self._roles, 2**16):
-            kept = self._read_roles(batch)
-            found |= {*kept.column(self._target).unique().to_pylist()}
-            n_rows += len(kept)
-            self.n_dropped += len(batch) - len(kept)
-        if n_rows == 0:
-            raise IcscmError(f"no row has {' and '.join(map(repr, self._roles))}")
-        if positive:
-            levels = _sort_levels(found - {None})
-            self.positive = tuple(_find_positive(levels, self._target, positive))
-            self.negative = tuple(each for each in levels if each not in self.positive)
-
-    def _read_roles(self, batch: pyarrow.RecordBatch | pyarrow.Table) -> pyarrow.Table:
-        """The rows that are kept, labels and environments as values that are easy to tell."""
-        import pyarrow
-        from pyarrow import compute
-
-        columns = {name: batch.column(name) for name in batch.schema.names}
-        roles = [name for name in self._roles if name in columns]
-        is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
-        for name in roles:
-            columns[name] = _simplify(columns[name])
-        if self.positive and self._target in columns:
-            labels = columns[self._target]
-            is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
-            columns[self._target] = compute.if_else(is_missing[self._target], None, is_one)
-        table = pyarrow.table(columns)
-        if self._drops:
-            table = table.filter(compute.invert(reduce(compute.or_, is_missing.values())))
-        return table.combine_chunks()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,12 +19,20 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from icscm.exceptions import IcscmError
-from icscm.io.cells import choose_types, drop_missing, refuse_kind, warn_of_commas
+from icscm.io.cells import (
+    Kinds,
+    choose_type,
+    convert,
+    drop_missing,
+    find_kinds,
+    refuse_kind,
+    warn_of_commas,
+)
 from icscm.io.formats import TextFormat
 from icscm.io.headers import read_header
 from icscm.io.lines import MIN_BLOCK, Lines
 from icscm.io.locating import Source, find_sources, translate_errors
-from icscm.io.naming import check_names, check_same_names
+from icscm.io.naming import check_columns, check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
@@ -55,11 +64,7 @@ class TableReader(Protocol):
 
 
 def open_table(
-    data: Any,
-    form: TextFormat | None = None,
-    *,
-    member: str | None = None,
-    types: Mapping[str, str] | None = None,
+    data: Any, form: TextFormat | None = None, *, member: str | None = None
 ) -> TableReader:
     """A file, a folder of files of one kind, a `pyarrow.dataset.Dataset`, or what is open."""
     form = form or TextFormat()
@@ -72,7 +77,7 @@ def open_table(
         with translate_errors(data):
             reader = DatasetReader(pyarrow.dataset.dataset(str(data), partitioning="hive"))
     elif isinstance(data, str | Path):
-        reader = _open_sources(find_sources(Path(data), member), Path(data), form, types or {})
+        reader = _open_sources(find_sources(Path(data), member), Path(data), form)
     else:
         raise IcscmError(
             "data must be the path of a file or folder, or a pyarrow Dataset; got "
@@ -83,12 +88,10 @@ def open_table(
     return _WithoutMissing(reader, form) if form.na and is_typed else reader
 
 
-def _open_sources(
-    sources: list[Source], path: Path, form: TextFormat, types: Mapping[str, str]
-) -> TableReader:
+def _open_sources(sources: list[Source], path: Path, form: TextFormat) -> TableReader:
     kind, paths = sources[0].kind, [source.path for source in sources]
     if kind == "text":
-        return TextFiles(sources, form, types)
+        return TextFiles(sources, form)
     if sources[0].member is not None:
         raise IcscmError(f"{sources[0]} is a packed {kind} file; unpack it, or write it unpacked")
     is_partitioned = path.is_dir() and any("=" in part for part in paths[0].relative_to(path).parts)
@@ -139,33 +142,50 @@ class TextFiles:
     """Text files in a row. A column's type is told by all its cells in all files."""
 
     def __init__(
-        self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
+        self,
+        sources: Sequence[Source],
+        form: TextFormat,
+        types: Mapping[str, str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
-        self._form, self._wanted = form, types
+        self._form, self._types = form, types or {}
         self.files = [Lines(source, form, read_header(source, form)) for source in sources]
         first = self.files[0]
         self.names = first.header.names
+        if columns is not None:
+            check_columns(columns, self.names, str(first.source))
         for other in self.files[1:]:
             check_same_names(self.names, other.header.names, first.source, other.source)
+        self.names = self.names if columns is None else list(columns)
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
-        kinds = [file.find_kinds(self.names) for file in self.files]
-        return self.make_schema(kinds)
+        return self.make_schema([file.find_kinds(self.names) for file in self.files])
 
-    def make_schema(self, kinds: Sequence[Any]) -> pyarrow.Schema:
-        """The types by what the columns can be in each file."""
-        types = choose_types(self.names, np.bitwise_and.reduce(kinds), self._wanted)
-        for name, kind in zip(self.names, types, strict=True):
-            for file in self.files if kind is None else ():
-                for batch in file.stream([name]):
-                    refuse_kind(batch[0], name, self._wanted[name], self._form, file.source)
-        schema = pyarrow.schema([*zip(self.names, types, strict=True)])
-        if self._form.decimal == "." and self.files[0].header.has_commas:
-            for table in self.files[0].read(schema):
-                warn_of_commas(table, self.files[0].source)
-                break  # the first rows tell enough
+    def make_schema(self, kinds: Sequence[Kinds]) -> pyarrow.Schema:
+        """The types by what the columns can be in each piece."""
+        joined = np.bitwise_and.reduce(kinds).tolist()
+        fields = {
+            n: choose_type(k, self._types.get(n)) for n, k in zip(self.names, joined, strict=True)
+        }
+        for name in [name for name, kind in fields.items() if kind is None]:
+            for file in self.files:
+                for table in file.stream([name]):
+                    refuse_kind(table.column(0), name, self._types[name], self._form, file.source)
+        schema, first = pyarrow.schema(list(fields.items())), self.files[0]
+        if self._form.decimal == "." and first.header.has_commas:
+            for table in islice(first.read(schema), 1):  # the first rows tell enough
+                warn_of_commas(table, first.source)
         return schema
+
+    def load(self) -> pyarrow.Table:
+        """All rows at once, read a single time."""
+        tables = [table for file in self.files for table in file.stream(self.names)]
+        if not tables:
+            raise IcscmError(f"{self.files[0].source} has a header but no rows")
+        texts = pyarrow.concat_tables(tables)
+        schema = self.make_schema([find_kinds(texts, self._form)])
+        return convert(texts, schema.types, self._form)
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         schema = pyarrow.schema([self.schema.field(name) for name in columns])

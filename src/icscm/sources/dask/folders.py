@@ -59,7 +59,7 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
             return dask.dataframe.read_parquet(str(path))
     except (OSError, ValueError) as error:
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
-    return _read_texts(TextFiles(sources, text or TextFormat(), {}))
+    return _read_texts(TextFiles(sources, text or TextFormat()))
 
 
 def _find_texts(path: str) -> list[Source]:
