@@ -51,7 +51,7 @@ ERRORS = [
     (["fit", "data.csv", "--target", "y"], "name the column of the environments with --environ"),
     (["check", "data.csv", "--target", "y"], "Missing option '--environment'"),
     (["fit", "nowhere.csv", *FIT[2:]], "there is no file nowhere.csv"),
-    (["check", ".", *FIT[2:]], ". is a folder; name a file in it"),
+    (["check", ".", *FIT[2:]], "has not the same columns as data.csv"),
     (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is no .zip archive"),
     (["fit", "data.csv", "--target", "z", "--environment", "site"], "has no column 'z'"),
     (["fit", "data.csv", "--target", "y", "--environment", "sit"], "did you mean 'site'?"),
