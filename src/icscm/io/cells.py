@@ -51,20 +51,27 @@ _COMMA_FRACTION = r"^-?([0-9]{1,3}(\.?[0-9]{3})*|[0-9]+),[0-9]+$"
 _COMMA_NUMBER = r"(?i)^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]*)(,[0-9]*)?(e[+-]?[0-9]+)?$"
 # Share of a column's values that look like numbers with decimal commas before a word is said.
 _NEARLY_ALL = 0.95
-# Cells of columns that are looked at together: a short column alone takes longer to hand over
-# than to read.
-_RUN_CELLS = 2**16
+# Columns up to so many rows are looked at together, up to so many cells: a short column alone
+# takes longer to hand over than to read.
+_SHORT, _RUN_CELLS = 2**8, 2**16
 
 
 def clean(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
-    """Texts without spaces around them; null where they mean missing."""
+    """Texts without spaces around them, null where they then mean missing."""
     texts = form.missing_texts
 
     def clean_run(cells: Any, part: slice) -> list[Any]:
-        cleaned = _drop_texts(compute.utf8_trim_whitespace(cells), texts)
-        return _cut(cleaned, part.stop - part.start)
+        if _may_hold_spaces(cells):
+            cells = _drop_texts(compute.utf8_trim_whitespace(cells), texts)
+        return _cut(cells, part.stop - part.start)
 
     return _map_columns(clean_run, table)
+
+
+def _may_hold_spaces(cells: Any) -> bool:
+    """Whether there is any byte that could be one: much quicker to tell than where."""
+    buffers = [chunk.buffers()[2] or b"" for chunk in getattr(cells, "chunks", [cells])]
+    return any((np.frombuffer(each, np.uint8) - np.uint8(33) > 94).any() for each in buffers)
 
 
 def find_kinds(table: pyarrow.Table, form: TextFormat) -> Kinds:
@@ -108,7 +115,8 @@ def _map_columns(
 def _map_runs(function: Callable[[Any, slice], Result], table: pyarrow.Table) -> list[Result]:
     """`function` of the cells of neighbours, below each other, and where these stand."""
     columns = table.columns  # makes a list of all
-    size = max(1, _RUN_CELLS // max(1, table.num_rows))
+    is_short = table.num_rows <= _SHORT
+    size = max(1, _RUN_CELLS // max(1, table.num_rows)) if is_short else 1
 
     def run(start: int) -> Result:
         part = slice(start, min(start + size, len(columns)))
@@ -230,6 +238,7 @@ def _convert(texts: Any, kind: Any, form: TextFormat) -> Any:
 
 def _can_cast(texts: Any, kind: Any) -> bool:
     try:
+        compute.cast(texts[:64], kind)  # first a few: it fails slowly, cell by cell
         compute.cast(texts, kind)
     except pyarrow.ArrowInvalid:
         return False

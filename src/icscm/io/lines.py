@@ -88,7 +88,8 @@ class Lines:
         convert = pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pyarrow.string()),
             include_columns=list(dict.fromkeys(columns)),
-            strings_can_be_null=False,
+            null_values=self.form.missing_texts,
+            strings_can_be_null=True,
         )
         with (
             self.source.open() as stream,
