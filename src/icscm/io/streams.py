@@ -160,7 +160,9 @@ class TextFiles:
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
-        return self.make_schema([file.find_kinds(self.names) for file in self.files])
+        kinds = [file.find_kinds(self.names) for file in self.files]
+        pyarrow.default_memory_pool().release_unused()
+        return self.make_schema(kinds)
 
     def make_schema(self, kinds: Sequence[Kinds]) -> pyarrow.Schema:
         """The types by what the columns can be in each piece."""
