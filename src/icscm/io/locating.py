@@ -78,7 +78,7 @@ def find_sources(path: Path, member: str | None = None) -> list[Source]:
     _check_there(path)
     if path.suffix.lower() == ".zip":
         return [_find_member(path, member)]
-    return [Source(path, path.name, find_kind(path))]
+    return [Source(path, path.name, find_kind(str(path)))]
 
 
 def find_format(path: Path, member: str | None = None) -> str:
@@ -86,20 +86,18 @@ def find_format(path: Path, member: str | None = None) -> str:
     return "text" if path == STANDARD_INPUT else find_sources(path, member)[0].kind
 
 
-def find_kind(path: Path) -> str:
+def find_kind(name: str) -> str:
     """`"text"`, `"parquet"` or `"arrow"`, by the file's ending."""
-    last, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    last, inner = Path(name).suffix.lower(), find_ending(name)
     if last in PACKED_ENDINGS and inner in (*PARQUET_ENDINGS, *ARROW_ENDINGS):
-        raise IcscmError(f"{path} is a packed {inner} file; unpack it, or write it unpacked")
+        raise IcscmError(f"{name} is a packed {inner} file; unpack it, or write it unpacked")
     if last in TEXT_ENDINGS or last in PACKED_ENDINGS:
         return "text"
-    if last in PARQUET_ENDINGS:
-        return "parquet"
-    if last in ARROW_ENDINGS:
-        return "arrow"
+    if inner in TABLE_ENDINGS:
+        return "parquet" if inner in PARQUET_ENDINGS else "arrow"
     what = f"ending {last!r}" if last else "no ending"
     known = ", ".join(TABLE_ENDINGS)
-    raise IcscmError(f"{path} has {what}, which tells no format; known are {known}")
+    raise IcscmError(f"{name} has {what}, which tells no format; known are {known}")
 
 
 def find_ending(name: str) -> str:
@@ -129,7 +127,7 @@ def _list_folder(folder: Path) -> list[Source]:
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     sure = [path for path in paths if find_ending(path.name) not in _VAGUE_ENDINGS]
-    sources = [Source(path, path.name, find_kind(path)) for path in sure or paths]
+    sources = [Source(path, path.name, find_kind(str(path))) for path in sure or paths]
     kinds = sorted({source.kind.capitalize() for source in sources})
     if not kinds:
         known = ", ".join(TABLE_ENDINGS)
@@ -151,10 +149,10 @@ def _find_member(path: Path, wanted: str | None) -> Source:
     if wanted is not None:
         if wanted not in members:
             raise IcscmError(f"{path} has no member {wanted!r}{suggest(wanted, members)}")
-        return Source(path, wanted, find_kind(Path(wanted)), wanted)
+        return Source(path, wanted, find_kind(wanted), wanted)
     tables = [each for each in members if each.lower().endswith(TABLE_ENDINGS)]
     if len(tables) == 1:
-        return Source(path, tables[0], find_kind(Path(tables[0])), tables[0])
+        return Source(path, tables[0], find_kind(tables[0]), tables[0])
     if len(members) == 1:
         return Source(path, members[0], "text", members[0])
     raise IcscmError(
@@ -183,9 +181,7 @@ def _check_there(path: Path) -> None:
 
 
 @contextmanager
-def translate_errors(
-    what: object, encoding: str | None = None, kind: str | None = None
-) -> Iterator[None]:
+def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterator[None]:
     """Turn what decoders and parsers raise into one clear sentence."""
     import pyarrow
 
@@ -200,5 +196,5 @@ def translate_errors(
                 "(--encoding cp1252 is that of older Windows programs)"
             ) from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        manner = f" as {kind}" if kind else ""
+        manner = f" as {kind.capitalize()}" if kind else ""
         raise IcscmError(f"{what} cannot be read{manner}: {reason}") from error

@@ -1,20 +1,15 @@
-"""A whole table into memory: from text, Parquet or Arrow files, or a folder of them.
-
-A model's file remembers what its columns were, and `types` makes a later file be read alike: a
-code such as `7` that was text stays text.
-"""
+"""A whole table into memory: from text, Parquet or Arrow files, or a folder of them."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.locating import Source, describe_path, find_sources, translate_errors
-from icscm.io.naming import check_columns, check_names
+from icscm.io.locating import describe_path
+from icscm.io.naming import check_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,7 +35,7 @@ def read_file(
         Only these, in this order; all must be there.
     types : mapping of str to str, optional
         For text files, columns that must be read as `"number"`, `"category"` (text) or
-        `"boolean"`; others are read as what they look like.
+        `"boolean"`, as a model's file remembers them; others are read as what they look like.
     member : str, optional
         Of a .zip with several files, the one to read.
     **text : Any
@@ -57,56 +52,12 @@ def read_file(
     IcscmError
         If the file cannot be read, or lacks a column.
     """
-    form, path = TextFormat(**text), Path(path)
-    sources = find_sources(path, member)
-    if sources[0].kind == "text":
-        from icscm.io.streams import TextFiles
-
-        table = TextFiles(sources, form, types, columns).load()
-    elif path.is_dir():
-        table = _read_folder(path, form, columns)
-    else:
-        table = _read_binary(sources[0], columns, form)
-    if table.num_rows == 0:
-        raise IcscmError(f"{describe_path(path)} has a header but no rows")
-    return table
-
-
-def _read_folder(path: Path, form: TextFormat, columns: Sequence[str] | None) -> pyarrow.Table:
-    import pyarrow
-
     from icscm.io.streams import open_table
 
-    reader = open_table(path, form)
-    wanted = reader.names if columns is None else list(columns)
-    check_columns(wanted, reader.names, str(path))
-    schema = pyarrow.schema([reader.schema.field(name) for name in wanted])
-    return pyarrow.Table.from_batches(reader.read(wanted, 2**16), schema)
-
-
-def _read_binary(source: Source, columns: Sequence[str] | None, form: TextFormat) -> pyarrow.Table:
-    from pyarrow import feather, parquet
-
-    from icscm.io.cells import drop_missing
-
-    file: Any = source.path  # or a member in memory: pyarrow reads at any place
-    if source.member is not None:
-        with source.open() as stream:
-            file = io.BytesIO(stream.read())
-    chosen = None if columns is None else list(columns)
-    with translate_errors(source, kind=source.kind.capitalize()):
-        if source.kind == "parquet":
-            # no dataset: partition folders in the path must not become columns
-            with parquet.ParquetFile(file) as opened:
-                _check(opened.schema_arrow.names, chosen, source)
-                table = opened.read(chosen)
-        else:
-            table = feather.read_table(file)
-            _check(table.column_names, chosen, source)
-    table = table if chosen is None else table.select(chosen)
-    return drop_missing(table, form) if form.na else table
-
-
-def _check(names: Sequence[str], columns: Sequence[str] | None, source: Source) -> None:
-    check_names(names, source)
-    check_columns(columns or (), names, str(source))
+    where = describe_path(Path(path))
+    reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
+    check_columns(columns or (), reader.names, where)
+    table = reader.load(reader.names if columns is None else list(columns))
+    if table.num_rows == 0:
+        raise IcscmError(f"{where} has a header but no rows")
+    return table

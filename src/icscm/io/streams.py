@@ -7,7 +7,9 @@ by ours, which types its columns by all rows of all files in a pass of its own. 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -16,23 +18,16 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow
 import pyarrow.dataset
-import pyarrow.parquet
+import pyarrow.feather
+from pyarrow.parquet import ParquetFile
 
 from icscm.exceptions import IcscmError
-from icscm.io.cells import (
-    Kinds,
-    choose_type,
-    convert,
-    drop_missing,
-    find_kinds,
-    refuse_kind,
-    warn_of_commas,
-)
+from icscm.io import cells
 from icscm.io.formats import TextFormat
 from icscm.io.headers import read_header
 from icscm.io.lines import MIN_BLOCK, Lines
 from icscm.io.locating import Source, find_sources, translate_errors
-from icscm.io.naming import check_columns, check_names, check_same_names
+from icscm.io.naming import check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
@@ -58,13 +53,21 @@ class TableReader(Protocol):
         """The rows in order, some columns of them, in batches of about so many rows."""
         ...
 
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        """All rows at once, read a single time."""
+        ...
+
     def estimate_bytes(self) -> int:
-        """Memory that reading takes besides the batches."""
+        """Memory that `read` takes besides the batches."""
         ...
 
 
 def open_table(
-    data: Any, form: TextFormat | None = None, *, member: str | None = None
+    data: Any,
+    form: TextFormat | None = None,
+    *,
+    member: str | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> TableReader:
     """A file, a folder of files of one kind, a `pyarrow.dataset.Dataset`, or what is open."""
     form = form or TextFormat()
@@ -72,68 +75,92 @@ def open_table(
         opened: TableReader = data
         return opened
     if isinstance(data, pyarrow.dataset.Dataset):
-        reader: TableReader = DatasetReader(data)
+        reader: TableReader = DatasetReader(data, "the dataset")
     elif isinstance(data, str | Path) and "://" in str(data):
-        with translate_errors(data):
-            reader = DatasetReader(pyarrow.dataset.dataset(str(data), partitioning="hive"))
+        reader = _open_dataset(str(data), data, partitioning="hive")
     elif isinstance(data, str | Path):
-        reader = _open_sources(find_sources(Path(data), member), Path(data), form)
+        sources = find_sources(Path(data), member)
+        if sources[0].kind == "text":
+            return TextFiles(sources, form, types or {})
+        reader = _open_binary(sources, Path(data))
     else:
         raise IcscmError(
             "data must be the path of a file or folder, or a pyarrow Dataset; got "
             f"{type(data).__name__}"
         )
-    check_names(reader.names, "the table")
-    is_typed = not isinstance(reader, TextFiles)
-    return _WithoutMissing(reader, form) if form.na and is_typed else reader
+    check_names(reader.names, data)
+    return _WithoutMissing(reader, form) if form.na else reader
 
 
-def _open_sources(sources: list[Source], path: Path, form: TextFormat) -> TableReader:
-    kind, paths = sources[0].kind, [source.path for source in sources]
-    if kind == "text":
-        return TextFiles(sources, form)
-    if sources[0].member is not None:
-        raise IcscmError(f"{sources[0]} is a packed {kind} file; unpack it, or write it unpacked")
-    is_partitioned = path.is_dir() and any("=" in part for part in paths[0].relative_to(path).parts)
-    if kind == "parquet" and not is_partitioned:
-        return ParquetFiles(paths)
-    with translate_errors(path):  # folders such as country=fr hold a column
-        files = [str(each) for each in paths]
-        layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
-        ending = "feather" if kind == "arrow" else kind
-        return DatasetReader(pyarrow.dataset.dataset(files, format=ending, **layout))
+def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
+    first = sources[0]
+    if first.member is not None:
+        with translate_errors(first), first.open() as stream:
+            content = io.BytesIO(stream.read())
+        if first.kind == "parquet":
+            return ParquetFiles({str(first): content})
+        return _open_dataset(pyarrow.feather.read_table(content), first)
+    files = {str(source): source.path for source in sources}
+    is_partitioned = path.is_dir() and "=" in str(first.path.relative_to(path).parent)
+    if first.kind == "parquet" and not is_partitioned:
+        return ParquetFiles(files)
+    # folders such as country=fr hold a column
+    layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
+    kind = "feather" if first.kind == "arrow" else first.kind
+    return _open_dataset([*files], path, kind=first.kind, format=kind, **layout)
+
+
+def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
+    with translate_errors(where, kind=kind):
+        return DatasetReader(pyarrow.dataset.dataset(files, **options), where, kind)
 
 
 class ParquetFiles:
     """Parquet files with the same columns, one after the other."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
+    def __init__(self, files: Mapping[str, Any]) -> None:
+        self._files = files
         schemas = {}
-        for path in paths:
-            with translate_errors(path):
-                schemas[path] = pyarrow.parquet.read_schema(path).remove_metadata()
+        for name in files:
+            with self._open(name) as opened:
+                schemas[name] = opened.schema_arrow.remove_metadata()
         self.schema = _join_schemas(schemas)
         self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        wanted = pyarrow.schema([self.schema.field(name) for name in columns])
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
-        for path in self._paths:
-            with (
-                translate_errors(path),
-                pyarrow.parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file,
-            ):
+        for name in self._files:
+            with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
-                    yield _conform(batch, wanted)
+                    yield self._conform(batch, columns)
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        tables = []
+        for name in self._files:
+            with self._open(name) as file:
+                tables.append(self._conform(file.read(list(columns)), columns))
+        return pyarrow.concat_tables(tables)
+
+    @contextmanager
+    def _open(self, name: str, **options: Any) -> Iterator[ParquetFile]:
+        # no dataset: partition folders in the path must not become columns
+        with (
+            translate_errors(name, kind="parquet"),
+            ParquetFile(self._files[name], **options) as file,
+        ):
+            yield file
+
+    def _conform(self, rows: Any, columns: Sequence[str]) -> Any:
+        """Columns in the order asked for; one that holds nothing in this file gets its type."""
+        return rows.select(list(columns)).cast(_select(self.schema, columns))
 
     def estimate_bytes(self) -> int:
-        with translate_errors(self._paths[0]):
-            about = pyarrow.parquet.read_metadata(self._paths[0])
-            if about.num_row_groups == 0:
-                return 0
-            group = about.row_group(0)
-            chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
+        with self._open(next(iter(self._files))) as file:
+            about = file.metadata
+        if about.num_row_groups == 0:
+            return 0
+        group = about.row_group(0)
+        chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
         # a page as it is in the file and unpacked, and what was read ahead
         return sum(min(3 * _PAGE_BYTES, 3 * size) for size in chunks)
 
@@ -142,58 +169,52 @@ class TextFiles:
     """Text files in a row. A column's type is told by all its cells in all files."""
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        form: TextFormat,
-        types: Mapping[str, str] | None = None,
-        columns: Sequence[str] | None = None,
+        self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
     ) -> None:
-        self._form, self._types = form, types or {}
+        self._form, self._types = form, types
         self.files = [Lines(source, form, read_header(source, form)) for source in sources]
         first = self.files[0]
         self.names = first.header.names
-        if columns is not None:
-            check_columns(columns, self.names, str(first.source))
         for other in self.files[1:]:
             check_same_names(self.names, other.header.names, first.source, other.source)
-        self.names = self.names if columns is None else list(columns)
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
         kinds = [file.find_kinds(self.names) for file in self.files]
         pyarrow.default_memory_pool().release_unused()
-        return self.make_schema(kinds)
+        return self.make_schema(self.names, kinds)
 
-    def make_schema(self, kinds: Sequence[Kinds]) -> pyarrow.Schema:
-        """The types by what the columns can be in each piece."""
-        joined = np.bitwise_and.reduce(kinds).tolist()
-        fields = {
-            n: choose_type(k, self._types.get(n)) for n, k in zip(self.names, joined, strict=True)
-        }
-        for name in [name for name, kind in fields.items() if kind is None]:
-            for file in self.files:
-                for table in file.stream([name]):
-                    refuse_kind(table.column(0), name, self._types[name], self._form, file.source)
+    def make_schema(self, names: Sequence[str], kinds: Sequence[cells.Kinds]) -> pyarrow.Schema:
+        """The types of columns by what they can be in each piece."""
+        fields = {}
+        for name, joined in zip(names, np.bitwise_and.reduce(kinds).tolist(), strict=True):
+            fields[name] = cells.choose_type(joined, self._types.get(name))
+            if fields[name] is None:
+                self._refuse_kind(name)
         schema, first = pyarrow.schema(list(fields.items())), self.files[0]
         if self._form.decimal == "." and first.header.has_commas:
             for table in islice(first.read(schema), 1):  # the first rows tell enough
-                warn_of_commas(table, first.source)
+                cells.warn_of_commas(table, first.source)
         return schema
 
-    def load(self) -> pyarrow.Table:
-        """All rows at once, read a single time."""
-        tables = [table for file in self.files for table in file.stream(self.names)]
+    def _refuse_kind(self, name: str) -> None:
+        for file in self.files:
+            for table in file.stream([name]):
+                texts, wanted = table.column(0), self._types[name]
+                cells.refuse_kind(texts, name, wanted, self._form, file.source)
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        for file in self.files:
+            for table in file.read(_select(self.schema, columns)):
+                yield from _cut(table.to_batches(), batch_rows)
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        tables = [table for file in self.files for table in file.stream(columns)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
         texts = pyarrow.concat_tables(tables)
-        schema = self.make_schema([find_kinds(texts, self._form)])
-        return convert(texts, schema.types, self._form)
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        schema = pyarrow.schema([self.schema.field(name) for name in columns])
-        for file in self.files:
-            for table in file.read(schema):
-                yield from _cut(table.to_batches(), batch_rows)
+        schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
+        return cells.convert(texts, schema.types, self._form)
 
     def estimate_bytes(self) -> int:
         return 32 * MIN_BLOCK
@@ -202,13 +223,13 @@ class TextFiles:
 class DatasetReader:
     """A `pyarrow.dataset.Dataset`, read by its own scanner."""
 
-    def __init__(self, dataset: pyarrow.dataset.Dataset) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: pyarrow.dataset.Dataset, where: object, kind: str = "") -> None:
+        self._dataset, self._where, self._kind = dataset, where, kind
         self.schema = dataset.schema.remove_metadata()
         self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        with translate_errors("the dataset"):
+        with translate_errors(self._where, kind=self._kind):
             batches = self._dataset.to_batches(
                 columns=list(columns),
                 batch_size=batch_rows,
@@ -216,6 +237,10 @@ class DatasetReader:
                 fragment_readahead=1,
             )
             yield from _cut(batches, batch_rows)
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        with translate_errors(self._where, kind=self._kind):
+            return self._dataset.to_table(columns=list(columns))
 
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not tell
@@ -226,13 +251,16 @@ class _WithoutMissing:
 
     def __init__(self, reader: TableReader, form: TextFormat) -> None:
         self._reader, self._form = reader, form
-        self.schema = drop_missing(reader.schema.empty_table(), form).schema
+        self.schema = cells.drop_missing(reader.schema.empty_table(), form).schema
         self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         for batch in self._reader.read(columns, batch_rows):
-            table = drop_missing(pyarrow.Table.from_batches([batch]), self._form)
+            table = cells.drop_missing(pyarrow.Table.from_batches([batch]), self._form)
             yield from table.combine_chunks().to_batches()
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        return cells.drop_missing(self._reader.load(columns), self._form)
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
@@ -242,24 +270,19 @@ def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[py
             yield batch.slice(start, batch_rows)
 
 
-def _conform(batch: pyarrow.RecordBatch, wanted: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """Columns in the order asked for; one that holds nothing in this file gets its type."""
-    arrays = []
-    for field in wanted:
-        array = batch.column(field.name)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=wanted)
+def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:
+    return pyarrow.schema([schema.field(name) for name in columns])
 
 
-def _join_schemas(schemas: Mapping[Path, pyarrow.Schema]) -> pyarrow.Schema:
+def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
-    first, *others = schemas
-    check_names(schemas[first].names, first)
-    joined = {field.name: field.type for field in schemas[first]}
-    for path in others:
-        check_names(schemas[path].names, path)
-        check_same_names(schemas[first].names, schemas[path].names, first, path)
-        for field in schemas[path]:
+    (first, start), *others = schemas.items()
+    joined = {field.name: field.type for field in start}
+    check_names(start.names, first)
+    for path, schema in others:
+        check_names(schema.names, path)
+        check_same_names(start.names, schema.names, first, path)
+        for field in schema:
             known = joined[field.name]
             if pyarrow.types.is_null(known):
                 joined[field.name] = field.type

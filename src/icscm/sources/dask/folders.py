@@ -59,7 +59,7 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
             return dask.dataframe.read_parquet(str(path))
     except (OSError, ValueError) as error:
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
-    return _read_texts(TextFiles(sources, text or TextFormat()))
+    return _read_texts(TextFiles(sources, text or TextFormat(), {}))
 
 
 def _find_texts(path: str) -> list[Source]:
@@ -86,7 +86,7 @@ def _read_texts(files: TextFiles) -> Any:
         for span in pairwise([0, *starts, -1])
     ]
     find = partial(_Part.find_kinds, names=files.names)
-    schema = files.make_schema(compute(map_tasks(tasks, "kinds", find, parts)))
+    schema = files.make_schema(files.names, compute(map_tasks(tasks, "kinds", find, parts)))
     meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
     return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 
