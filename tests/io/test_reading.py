@@ -286,6 +286,7 @@ def test_a_row_much_longer_than_the_header(tmp_path):
 
 INFERRED = ["", "NA", "1", "-2", "007", "2.5", "1e3", "+1", "inf", "x", "true", "FALSE", "-9.0"]
 INFERRED += ["99999999999999999999", "2020-01-31", "2020-13-31", "nan", ".5", "5.", "-", "-9", "A"]
+INFERRED += ["1,5", "1.234,5", "0,5", "1.000", "9223372036854775808", "0x10", "nan(1)", "infinity"]
 
 
 @given(
@@ -293,18 +294,22 @@ INFERRED += ["99999999999999999999", "2020-01-31", "2020-13-31", "nan", ".5", "5
         lambda n: st.lists(
             st.lists(st.sampled_from(INFERRED), min_size=n, max_size=n), min_size=2, max_size=8
         )
-    )
+    ),
+    st.sampled_from(".,"),
 )
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_neighbours_do_not_change_a_column(tmp_path, columns):
+def test_neighbours_do_not_change_a_column(tmp_path, columns, decimal):
     """Columns are converted together for speed; each must come out as it does alone."""
 
     def read(columns):
-        text = ",".join(f"c{i}" for i in range(len(columns))) + ",end\n"
-        text += "".join(",".join(row) + ",1\n" for row in zip(*columns, strict=True))
-        return read_file(write(tmp_path, "t.csv", text), na=["-9"])
+        text = ";".join(f"c{i}" for i in range(len(columns))) + ";end\n"
+        text += "".join(";".join(row) + ";1\n" for row in zip(*columns, strict=True))
+        path = write(tmp_path, "t.csv", text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IcscmWarning)
+            return read_file(path, na=["-9"], delimiter=";", decimal=decimal)
 
     together = read(columns)
     for i, column in enumerate(columns):

@@ -71,10 +71,6 @@ scale_options = apply(
 )
 
 
-# What can be said of data that were never a table in memory.
-Elsewhere = Labelling
-
-
 def choose_route(data: Path, options: dict[str, Any]) -> str:
     """Where to learn, by what the data and the options are; raise for what does not go together."""
     route = _find_route(data, options)
@@ -163,13 +159,12 @@ def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
 
-    text = TextFormat(**get_text_settings(options))
     with open_client(options["dask"], options["workers"]):
         countable = open_dask_files(
             data,
             options["target"],
             options["environment"],
-            text=text,
+            text=TextFormat(**get_text_settings(options)),
             preparation=learner.prepare(),
         )
         learner.fit_counts(countable)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from icscm.exceptions import IcscmError
 from icscm.text import shorten_list
+
+
+def is_index(name: str) -> bool:
+    """Whether a column is the numbers of rows, as pandas names them where it writes them."""
+    return re.match(r"__index_level_\d+__$", name) is not None
 
 
 def suggest(name: str, names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.naming import check_columns, suggest
+from icscm.io.naming import check_columns, is_index, suggest
 from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def choose_features(
     if both:
         raise IcscmError(f"{both[0]!r} is to be used and to be left out; choose one")
     away = {target, environment, *dropped}
-    chosen = wanted or [name for name in names if name not in away]
+    chosen = wanted or [name for name in names if name not in away and not is_index(name)]
     if not chosen:
         raise IcscmError(f"{where} has no column left to learn from")
     return chosen

@@ -12,7 +12,6 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -35,6 +34,7 @@ from icscm.engine.survey import Survey, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
+from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.files.budget import Budget
@@ -54,9 +54,6 @@ _log = logging.getLogger(__name__)
 _BUFFER_ROWS = 2**20
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
-
-# How pandas names the numbers of rows that it writes as a column.
-_INDEX = re.compile(r"__index_level_\d+__$")
 
 
 @dataclass(frozen=True)
@@ -182,7 +179,7 @@ def _choose_features(schema: pyarrow.Schema, request: Request) -> tuple[str, ...
     if request.target == request.environments:
         raise IcscmError(f"target and environments are both {request.target!r}; name two columns")
     if request.columns is None:
-        chosen = [name for name in schema.names if name not in special and not _INDEX.match(name)]
+        chosen = [name for name in schema.names if name not in special and not is_index(name)]
     else:
         chosen = list(request.columns)
         _check_chosen(chosen, schema, special)
