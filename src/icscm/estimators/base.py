@@ -41,6 +41,7 @@ from icscm.tables.intake import read_rows, refuse_missing_values
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from icscm.io.formats import TextFormat
     from icscm.report.render import Report
 
 
@@ -123,6 +124,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         positive: Any = None,
         max_memory: int | str = "2GiB",
         temp_dir: str | Path | None = None,
+        text: TextFormat | None = None,
     ) -> Self:
         """Learn from files that need not fit in memory; the result is that of `fit`.
 
@@ -143,6 +145,8 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Bound on the memory of the whole process, in bytes or as `"2GiB"`.
         temp_dir : str or Path, optional
             Where a byte for each cell is written for the time of the fit.
+        text : TextFormat, optional
+            How text files are to be read: `icscm.io.formats.TextFormat`.
 
         Returns
         -------
@@ -164,6 +168,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             positive=positive,
             max_memory=max_memory,
             temp_dir=temp_dir,
+            text=text,
             preparation=self.prepare(),
         )
         return self.fit_counts(countable)

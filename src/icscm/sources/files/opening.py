@@ -1,5 +1,6 @@
 """Learning from files larger than memory: the table is read two or three times, never held.
 
+    of text        a pass before all others finds what its columns are
     pass one       types, levels, distinct values; labels, environments and row hashes
     sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
     pass two       one byte for each cell, in a temporary file, sorted by label and environment
@@ -11,7 +12,6 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -33,6 +33,8 @@ from icscm.engine.planning import describe_survey, find_sampled, find_suspicious
 from icscm.engine.survey import Survey, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.exceptions import IcscmError
+from icscm.io.formats import TextFormat
+from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.files.budget import Budget
@@ -52,9 +54,6 @@ _log = logging.getLogger(__name__)
 _BUFFER_ROWS = 2**20
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
-
-# How pandas names the numbers of rows that it writes as a column.
-_INDEX = re.compile(r"__index_level_\d+__$")
 
 
 @dataclass(frozen=True)
@@ -84,13 +83,14 @@ def open_files(
     positive: Any = None,
     max_memory: int | str = "2GiB",
     temp_dir: str | Path | None = None,
+    text: TextFormat | None = None,
     preparation: Preparation | None = None,
 ) -> Countable[MappedSource]:
     """Read files that need not fit in memory, and make their rows countable.
 
     Parameters
     ----------
-    data : str, Path or pyarrow.dataset.Dataset
+    data : str, Path, pyarrow.dataset.Dataset or TableReader
         A Parquet or CSV file, or a folder of such files.
     target : str
         The column of labels.
@@ -104,6 +104,8 @@ def open_files(
         Bound on the memory of the whole process, in bytes or as `"2GiB"`.
     temp_dir : str or Path, optional
         Where a byte for each cell is written; the file is gone when the result is closed.
+    text : TextFormat, optional
+        How text files are to be read.
     preparation : Preparation, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -120,7 +122,7 @@ def open_files(
     asked = preparation or Preparation()
     _check_narrow(asked.max_thresholds)
     request = Request(target, environments, columns, positive, max_memory, temp_dir, asked)
-    reader = open_table(data)
+    reader = open_table(data, text)
     names = _choose_features(reader.schema, request)
     budget = Budget.make(request.max_memory, reader, len(names))
     first = _read_first(reader, names, request, budget)
@@ -177,7 +179,7 @@ def _choose_features(schema: pyarrow.Schema, request: Request) -> tuple[str, ...
     if request.target == request.environments:
         raise IcscmError(f"target and environments are both {request.target!r}; name two columns")
     if request.columns is None:
-        chosen = [name for name in schema.names if name not in special and not _INDEX.match(name)]
+        chosen = [name for name in schema.names if name not in special and not is_index(name)]
     else:
         chosen = list(request.columns)
         _check_chosen(chosen, schema, special)
