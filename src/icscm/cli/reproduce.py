@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from icscm.cli.console import make_console
 from icscm.cli.group import main
 
 
@@ -84,9 +85,18 @@ def datasets(data: Path | None) -> None:
     Example:
       icscm datasets --data ~/data
     """
-    from rich.console import Console
-
     from icscm.datasets import list_datasets
-    from icscm.report.terminal import make_dataset_table
+    from icscm.report.terminal import make_table
 
-    Console(highlight=False).print(make_dataset_table(list_datasets(data)))
+    rows = [
+        (
+            info.name,
+            f"{info.title}\n{info.source}\nlicence: {info.licence}",
+            f"{info.n_samples:,}",
+            "yes" if info.present else "no",
+        )
+        for info in list_datasets(data)
+    ]
+    table = make_table(("name", "what, source and licence", ">samples", ">here"), rows)
+    table.leading = 1
+    make_console().print(table)

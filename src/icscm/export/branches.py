@@ -9,18 +9,12 @@ from typing import Final
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.io.reading import TextFormat, find_numbers
+from icscm.model.parsing import Feature, Label
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
-from icscm.model.saved import (
-    Feature,
-    Label,
-    SavedModel,
-    describe_leaves,
-    find_verdicts,
-    get_table_settings,
-)
+from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_name, format_number
+from icscm.text import count, escape_controls, format_name, format_number
 
 OPPOSITES: Final = {
     ">": "<=",
@@ -96,8 +90,7 @@ def find_absent(saved: SavedModel) -> Absent | None:
     told = get_table_settings(saved)
     if not told:
         return None
-    known = told.get("na")
-    na = [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
+    na = list_missing_texts(told)
     is_text = told.get("format", "text") == "text"
     form = TextFormat(tuple(na), told.get("default_na") is not False)
     texts = tuple(dict.fromkeys(form.missing_texts if is_text else na))
@@ -120,9 +113,9 @@ def make_leaves(saved: SavedModel) -> list[Leaf]:
     return [
         Leaf(saved.classes[int(verdict)], probability, text, (sum(counts[0]), sum(counts[1])))
         for verdict, probability, text, counts in zip(
-            find_verdicts(model).tolist(),
+            model.find_verdicts().tolist(),
             model.leaf_probabilities().tolist(),
-            describe_leaves(model),
+            model.explain_leaves(),
             model.leaves,
             strict=True,
         )
@@ -184,8 +177,7 @@ def say_origin(saved: SavedModel) -> str:
     n_samples = sum(sum(map(sum, leaf)) for leaf in saved.model.leaves)
     parts = [f"Learned by icscm {escape_controls(saved.version)} from {n_samples:,} samples"]
     if saved.environments is not None:
-        n = len(saved.environments)
-        parts.append(f" in {n:,} environment{'s' * (n != 1)}")
+        parts.append(f" in {count(len(saved.environments), 'environment')}")
     if saved.alpha is not None:
         parts.append(f", at level alpha = {format_number(saved.alpha)}")
     return "".join(parts) + "."

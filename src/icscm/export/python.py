@@ -15,7 +15,8 @@ from icscm.export.branches import (
     say_refused,
 )
 from icscm.export.prose import make_leaf_table
-from icscm.model.saved import NUMBER, SavedModel
+from icscm.model.parsing import NUMBER
+from icscm.model.saved import SavedModel
 from icscm.tables.columns import Level
 from icscm.text import format_level, format_number
 

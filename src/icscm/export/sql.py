@@ -20,7 +20,8 @@ from icscm.export.branches import (
     name_column,
     say_refused,
 )
-from icscm.model.saved import NUMBER, Label, SavedModel, get_table_settings
+from icscm.model.parsing import NUMBER, Label
+from icscm.model.saved import SavedModel, get_table_settings
 from icscm.tables.columns import Level
 from icscm.text import escape_controls, format_level, format_number
 

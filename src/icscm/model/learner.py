@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from sklearn.utils.validation import check_is_fitted
+
 from icscm._types import Array, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import RuleSet
@@ -49,3 +51,9 @@ def check_learner(estimator: Any) -> None:
             "estimator must be an SCMClassifier or an ICSCMClassifier; got "
             f"{type(estimator).__name__}"
         )
+
+
+def check_fitted(learner: Any) -> None:
+    """Raise unless it is one of ours, and fitted."""
+    check_learner(learner)
+    check_is_fitted(learner, "model_")

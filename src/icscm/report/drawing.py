@@ -50,7 +50,7 @@ def make_plot(
     return {
         "rows": [_place_row(each, key, axis, each["environment"]) for each in shown],
         "pooled": _place_row(pooled, key, axis, "all together"),
-        "ticks": [{"x": _place(each, axis), "text": f"{each:.4%}"} for each in axis.ticks],
+        "ticks": [{"x": _place(each, axis), "text": _format_tick(each)} for each in axis.ticks],
         "band": None if band is None else _place_band(pooled[key], band, axis),
         "n_rows": len(rows),
         "n_left_out": len(rows) - len(shown),
@@ -91,6 +91,11 @@ def _find_axis(rows: Sequence[Plain], key: str) -> Axis:
         first, last = min(first, round(1 / step) - math.ceil(_LEAST_WIDTH / step)), round(1 / step)
     ticks = tuple(round(i * step, 6) for i in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks)
+
+
+def _format_tick(share: float) -> str:
+    """A share as it stands at an axis."""
+    return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
 
 
 def _place(share: float, axis: Axis) -> str:
@@ -263,8 +268,3 @@ def clip(text: str, most: int) -> str:
         return text
     tail = most // 3
     return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
-
-
-def format_tick(text: str) -> str:
-    """A share as it stands at an axis."""
-    return text.rstrip("%").rstrip("0").rstrip(".") + "%"

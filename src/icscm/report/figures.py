@@ -8,8 +8,7 @@ from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib
 from icscm.report.drawing import clip, wrap
 from icscm.report.summary import make_summary
-from icscm.report.terminal import format_p
-from icscm.report.words import Plain, format_share
+from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 if TYPE_CHECKING:

@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE
+from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
+from icscm.exceptions import Parameter, Words
+from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
+from icscm.report.words import describe_rates
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
-from icscm.stats.verdicts import compute_detectable, compute_wilson
+from icscm.stats.verdicts import compute_detectable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, count_rows, list_names, read_column
 from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
+from icscm.tables.suspicion import find_suspicious
 from icscm.text import escape_controls, shorten_list
 
 Codes = NDArray[np.int64]
@@ -45,12 +50,19 @@ class EnvironmentSummary:
 
     Parameters
     ----------
-    label : of the environment.
-    n_rows, n_positive : rows, and those of them with a positive label.
-    rate, rate_interval : share of positive labels, with Wilson's interval, 95 %.
-    missing : share of the cells that are missing.
-    detectable : smallest difference of its rate from that of all others together that would be
-        seen with 80 % power; None if there is none.
+    label : object
+        Of the environment.
+    n_rows, n_positive : int
+        Rows, and those of them with a positive label.
+    rate : float
+        Share of positive labels.
+    rate_interval : tuple of two floats
+        Wilson's interval of the rate, 95 %.
+    missing : float
+        Share of the cells that are missing.
+    detectable : float or None
+        Smallest difference of its rate from that of all others together that would be seen with
+        80 % power; None if there is none.
     """
 
     label: Any
@@ -77,10 +89,14 @@ class Giveaway:
 
     Parameters
     ----------
-    column : its name or position.
-    values : Cramer's V of its values against the environment, where they are present.
-    missingness : Cramer's V of whether it is missing against the environment; None if it never is.
-    is_copy : each value belongs to one environment and each environment has one value.
+    column : str or int
+        Its name or position.
+    values : float
+        Cramer's V of its values against the environment, where they are present.
+    missingness : float or None
+        Cramer's V of whether it is missing against the environment; None if it never is.
+    is_copy : bool
+        Whether each value belongs to one environment and each environment has one value.
     """
 
     column: str | int
@@ -109,16 +125,26 @@ class CheckUp:
 
     Parameters
     ----------
-    n_rows, n_columns : size of the table.
-    classes : the two labels; the second is the positive one.
-    alpha : level of the tests.
-    p_value : of the test whether the label is independent of the environment in the whole table.
-    environments : one summary each, in the order of their labels.
-    sparse : classes with fewer than five rows in an environment.
-    giveaways : all columns, the most telling first.
-    left_out : columns that `fit` will leave out, and why.
-    detectable : what could be seen in the whole table and in smaller leaves.
-    advice : plain sentences.
+    n_rows, n_columns : int
+        Size of the table.
+    classes : tuple of two labels
+        The second is the positive one.
+    alpha : float
+        Level of the tests.
+    p_value : float
+        Of the test whether the label is independent of the environment in the whole table.
+    environments : tuple of EnvironmentSummary
+        In the order of their labels.
+    sparse : tuple of SparseCell
+        Classes with fewer than five rows in an environment.
+    giveaways : tuple of Giveaway
+        All columns, the most telling first.
+    left_out : dict
+        Columns that `fit` will leave out, and why.
+    detectable : tuple of Detectable
+        What could be seen in the whole table and in smaller leaves.
+    advice : tuple of str
+        Plain sentences.
     """
 
     n_rows: int
@@ -139,27 +165,56 @@ class CheckUp:
         return tuple(each for each in self.giveaways if each.strength >= STRONG)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them where the labels are."""
-        plain: dict[str, Any] = _as_plain(asdict(self))
+        """All of it as plain values.
+
+        Returns
+        -------
+        dict
+            As JSON knows them; labels of other types are text.
+        """
+        plain: dict[str, Any] = make_plain(asdict(self), str)
         return plain
 
 
 def check_environments(
-    X: Any, y: Any, environments: Any, *, alpha: float = 0.05, keep_columns: Any = None
+    X: Any,
+    y: Any,
+    environments: Any,
+    *,
+    alpha: float = 0.05,
+    keep_columns: Any = None,
+    words: Words = str,
 ) -> CheckUp:
     """Look at the environments of a table before fitting.
-
-    Parameters
-    ----------
-    X, y, environments : as for `ICSCMClassifier.fit`.
-    alpha : level of the tests whose power is computed.
-    keep_columns : columns that are asked for, as for the learners.
 
     A column's association with the environment is Cramer's V with Bergsma's correction: 0 when
     unrelated, 1 when one determines the other. Numbers of many values are cut into 16 bins at
     quantiles, of categories the 15 most frequent levels are told apart. Values are compared where
     they are present; whether they are is looked at apart.
 
+    Parameters
+    ----------
+    X, y, environments : array-like
+        As for `ICSCMClassifier.fit`.
+    alpha : float, default=0.05
+        Level of the tests whose power is computed.
+    keep_columns : "all", str or sequence of str, optional
+        Columns that are asked for, as for the learners.
+    words : callable, optional
+        What to call parameters in advice, if not as Python does.
+
+    Returns
+    -------
+    CheckUp
+        What was found, and advice.
+
+    Raises
+    ------
+    IcscmError
+        If the table cannot be learned from, or has one environment only.
+
+    Examples
+    --------
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> found = check_environments(data.X, data.y, data.environments)
@@ -186,7 +241,7 @@ def check_environments(
         left_out=left_out,
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
-    return CheckUp(**{**vars(found), "advice": tuple(_advise(found))})
+    return CheckUp(**{**vars(found), "advice": tuple(_advise(found, words))})
 
 
 def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
@@ -202,28 +257,22 @@ def _summarise(
     table: Codes, names: Sequence[Any], alpha: float, missing: NDArray[np.float64]
 ) -> tuple[EnvironmentSummary, ...]:
     sizes = table.sum(axis=0)
-    low, high = compute_wilson(table[1], sizes, _z_of(VERDICT_CONFIDENCE))
+    rates = describe_rates(table[1].tolist(), sizes.tolist())
     others = table.sum(axis=1, keepdims=True) - table
     against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
     detectable = compute_detectable(against, alpha)
     return tuple(
         EnvironmentSummary(
             label=label,
-            n_rows=int(sizes[k]),
-            n_positive=int(table[1, k]),
-            rate=float(table[1, k] / sizes[k]),
-            rate_interval=(float(low[k]), float(high[k])),
+            n_rows=rates[k]["n"],
+            n_positive=rates[k]["n_positive"],
+            rate=rates[k]["rate"],
+            rate_interval=tuple(rates[k]["rate_interval"]),
             missing=float(missing[k]),
             detectable=_finite(detectable[k]),
         )
         for k, label in enumerate(names)
     )
-
-
-def _z_of(confidence: float) -> float:
-    from scipy import special
-
-    return float(special.ndtri((1 + confidence) / 2))
 
 
 def _finite(value: float) -> float | None:
@@ -353,9 +402,6 @@ def compute_cramers_v(table: Codes) -> float:
 
 def _find_left_out(X: Any, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
     """The columns that the learners would leave out."""
-    from icscm.tables.intake import read_table
-    from icscm.tables.suspicion import find_suspicious
-
     if isinstance(keep, str) and keep == "all":
         return {}
     intake = read_table(X)
@@ -371,10 +417,10 @@ def _find_left_out(X: Any, labels: Codes, codes: Codes, keep: Any) -> dict[str |
 # --- advice -----------------------------------------------------------------
 
 
-def _advise(found: CheckUp) -> Iterator[str]:
+def _advise(found: CheckUp, words: Words) -> Iterator[str]:
     yield from _advise_on_sizes(found)
-    yield from _advise_on_power(found)
-    yield from _advise_on_columns(found)
+    yield from _advise_on_power(found, words)
+    yield from _advise_on_columns(found, words)
 
 
 def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
@@ -398,7 +444,7 @@ def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
         )
 
 
-def _advise_on_power(found: CheckUp) -> Iterator[str]:
+def _advise_on_power(found: CheckUp, words: Words) -> Iterator[str]:
     whole, _, tenth = found.detectable
     if whole.difference is None or whole.difference > BLIND_DIFFERENCE:
         yield (
@@ -409,7 +455,8 @@ def _advise_on_power(found: CheckUp) -> Iterator[str]:
         yield (
             f"Even in a tenth of the rows a difference of {tenth.difference:.1%} would be seen: "
             "nearly every rule may be refused for differences too small to matter. Try a smaller "
-            "--alpha (or auto), or --criterion equivalence with a --margin that you can stand."
+            f"{words(Parameter('alpha'))} (or auto), or "
+            f"{words(Parameter('criterion', 'equivalence'))} with a margin that you can stand."
         )
     if found.p_value > found.alpha:
         yield (
@@ -418,7 +465,7 @@ def _advise_on_power(found: CheckUp) -> Iterator[str]:
         )
 
 
-def _advise_on_columns(found: CheckUp) -> Iterator[str]:
+def _advise_on_columns(found: CheckUp, words: Words) -> Iterator[str]:
     copies = [each for each in found.giveaways if each.is_copy]
     by_values = [g for g in found.giveaways if g.values >= STRONG and not g.is_copy]
     by_missing = [g for g in found.giveaways if (g.missingness or 0) >= STRONG]
@@ -427,22 +474,16 @@ def _advise_on_columns(found: CheckUp) -> Iterator[str]:
     if by_values:
         yield (
             f"{_name(by_values)} tell the environments apart by their values. That is no error, "
-            "but a rule on them may be a rule on the environment; --drop leaves them out."
+            "but a rule on them may be a rule on the environment; drop them if it is."
         )
     if by_missing:
         yield (
             f"Whether {_name(by_missing)} is missing follows the environment: what a site did not "
             "measure says more of the site than of the case. Such rules are tested like any "
-            "other; --missing separate keeps missing values out of other rules, and --drop the "
-            "columns."
+            f"other; {words(Parameter('missing', 'separate'))} keeps missing values out of other "
+            "rules; or drop the columns."
         )
 
 
 def _name(found: Sequence[Giveaway]) -> str:
     return shorten_list([escape_controls(str(each.column)) for each in found])
-
-
-def _as_plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _as_plain(each) for key, each in value.items()}
-    return [_as_plain(each) for each in value] if isinstance(value, tuple | list) else value
