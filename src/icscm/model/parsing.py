@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from icscm.model.plain import MAX_WHOLE
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet, make_model
-from icscm.tables.columns import Level, sort_key
+from icscm.tables.columns import sort_key
 from icscm.text import escape_controls
 
 FORMAT: Final = "icscm-model"
@@ -108,24 +108,26 @@ def check_size(n_bytes: int) -> None:
 
 def parse_document(text: str) -> dict[str, Any]:
     """The fields of the model in a text; whoever asks turns what this raises into an error."""
-    document = _parse_json(text)
+    document = _Value(_parse_json(text), "the file")
     _check_kind(document)
-    keys = {"format", "schema", "version", "model", "classes"}
-    keys |= {"features", "environments", "settings", "alpha", "fingerprint"}
-    fields = _read_object(document, "the file", keys)
+    fields = document.read_object(
+        "format", "schema", "version", "model", "classes",
+        "features", "environments", "settings", "alpha", "fingerprint",
+    )  # fmt: skip
     features = _read_features(fields["features"])
     environments = _read_environments(fields["environments"])
     n_environments = 1 if environments is None else len(environments)
-    fingerprint = _read_text(fields["fingerprint"], "fingerprint")
+    fingerprint = fields["fingerprint"].read(str, "text")
     if fingerprint != compute_fingerprint(features):
         _refuse("fingerprint does not belong to these features: one of them was changed")
+    _check_plain(fields["settings"].read(dict, "an object"), "settings", MAX_SETTINGS_DEPTH)
     return {
         "model": _read_model(fields["model"], features, n_environments),
         "classes": _read_classes(fields["classes"]),
         "features": features,
         "environments": environments,
-        "settings": _read_settings(fields["settings"]),
-        "version": _read_text(fields["version"], "version"),
+        "settings": fields["settings"].value,
+        "version": fields["version"].read(str, "text"),
         "fingerprint": fingerprint,
         "alpha": _read_alpha(fields["alpha"]),
     }
@@ -165,13 +167,77 @@ def _parse_whole(digits: str) -> int | _LongNumber:
     return int(digits) if len(digits) <= MAX_DIGITS else _LongNumber(len(digits))
 
 
-def _check_kind(document: Any) -> None:
+class _Value(NamedTuple):
+    """A value of the file, and where in it that stands."""
+
+    value: Any
+    where: str
+
+    def refuse(self, wanted: str) -> NoReturn:
+        _refuse(f"{self.where} must be {wanted}, got {_show(self.value)}")
+
+    def read(self, kinds: Any, wanted: str) -> Any:
+        """The value, if it is of these types."""
+        if not isinstance(self.value, kinds):
+            self.refuse(wanted)
+        return self.value
+
+    def read_object(self, *keys: str) -> dict[str, _Value]:
+        """The values of an object with exactly these keys."""
+        fields: dict[str, Any] = self.read(dict, "an object")
+        for key in sorted({*keys} - fields.keys()):
+            _refuse(f"{self.where} lacks the key {key!r}")
+        for key in sorted(fields.keys() - {*keys}):
+            _refuse(f"{self.where} has a key that this version does not know, {_show(key)}")
+        place = "" if self.where == "the file" else f"{self.where}."
+        return {key: _Value(value, f"{place}{key}") for key, value in fields.items()}
+
+    def read_list(self, *, most: int | None = None, exactly: int | None = None) -> list[_Value]:
+        entries: list[Any] = self.read(list, "a list")
+        n = len(entries)
+        if most is not None and n > most:
+            _refuse(f"{self.where} has {n:,} entries, more than the {most:,} allowed")
+        if exactly is not None and n != exactly:
+            _refuse(f"{self.where} has {n:,} entries instead of {exactly:,}")
+        return [_Value(each, f"{self.where}[{number}]") for number, each in enumerate(entries)]
+
+    def read_labels(self, **limits: int) -> list[Label]:
+        return [each.read_label() for each in self.read_list(**limits)]
+
+    def read_label(self) -> Label:
+        if isinstance(self.value, str | bool):
+            return self.value
+        return self.read_number("text, a finite number, true or false")
+
+    def read_choice(self, choices: Sequence[str]) -> str:
+        if not isinstance(self.value, str) or self.value not in choices:
+            self.refuse(f"one of {', '.join(map(repr, choices))}")
+        return self.value
+
+    def read_whole(self, least: int, most: int) -> int:
+        is_whole = isinstance(self.value, int) and not isinstance(self.value, bool)
+        if not is_whole or not least <= self.value <= most:
+            self.refuse(f"a whole number from {least} to {most}")
+        return int(self.value)
+
+    def read_number(self, wanted: str = "a finite number") -> float:
+        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        if not is_number or not math.isfinite(self.value):
+            self.refuse(wanted)
+        if isinstance(self.value, int) and abs(self.value) > MAX_WHOLE:
+            self.refuse(f"{wanted} of 64 bits")
+        number: float = self.value
+        return number
+
+
+def _check_kind(document: _Value) -> None:
     """Raise unless it is a model file of this version: before anything else is looked at."""
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    fields = document.value
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         _refuse(f'it is not marked as one with "format": "{FORMAT}"')
-    if "schema" not in document:
+    if "schema" not in fields:
         _refuse("the schema version is missing")
-    schema = _read_whole(document["schema"], "schema", least=1, most=MAX_WHOLE)
+    schema = _Value(fields["schema"], "schema").read_whole(1, MAX_WHOLE)
     if schema > SCHEMA:
         raise WrongFileError(
             f"it was written by a newer version of icscm (schema {schema}, this one reads "
@@ -180,71 +246,93 @@ def _check_kind(document: Any) -> None:
         )
 
 
-def _read_model(value: Any, features: Sequence[Feature], n_environments: int) -> RuleSet:
-    fields = _read_object(value, "model", {"kind", "rules", "leaves"})
-    _read_choice(fields["kind"], "model.kind", tuple(MODEL_KINDS))
-    rules = _read_list(fields["rules"], "model.rules", most=MAX_RULES)
-    for number, rule in enumerate(rules):
-        _check_rule(rule, f"model.rules[{number}]", features)
+def _read_model(at: _Value, features: Sequence[Feature], n_environments: int) -> RuleSet:
+    fields = at.read_object("kind", "rules", "leaves")
+    fields["kind"].read_choice(tuple(MODEL_KINDS))
+    rules = fields["rules"].read_list(most=MAX_RULES)
+    for rule in rules:
+        _check_rule(rule, features)
     _check_levels_agree(rules)
-    leaves = _read_list(fields["leaves"], "model.leaves", exactly=len(rules) + 1)
     n_samples = sum(
-        _count_leaf(leaf, f"model.leaves[{number}]", n_environments)
-        for number, leaf in enumerate(leaves)
+        count.read_whole(0, MAX_COUNT)
+        for leaf in fields["leaves"].read_list(exactly=len(rules) + 1)
+        for row in leaf.read_list(exactly=2)
+        for count in row.read_list(exactly=n_environments)
     )
     if n_samples > MAX_COUNT:
         _refuse(f"model.leaves count {n_samples:,} samples in all, more than 64 bits hold")
-    return make_model(fields)
+    return make_model(at.value)
 
 
-def _check_rule(value: Any, where: str, features: Sequence[Feature]) -> None:
-    if "kind" not in _read_any_object(value, where):
-        _refuse(f"{where} lacks the key 'kind'")
-    kind = _read_choice(value["kind"], f"{where}.kind", tuple(_RULE_CHECKS))
+def _check_rule(at: _Value, features: Sequence[Feature]) -> None:
+    if "kind" not in at.read(dict, "an object"):
+        _refuse(f"{at.where} lacks the key 'kind'")
+    kind = _Value(at.value["kind"], f"{at.where}.kind").read_choice(tuple(_RULE_CHECKS))
     checks = _RULE_CHECKS[kind]
-    fields = _read_object(value, where, {"kind", "column", "name", *checks})
-    most = len(features) - 1
-    column = _read_whole(fields["column"], f"{where}.column", least=0, most=most)
-    feature = features[column]
-    if fields["name"] != feature.name:
+    fields = at.read_object("kind", "column", "name", *checks)
+    column = fields["column"].read_whole(0, len(features) - 1)
+    name, feature = fields["name"].value, features[column]
+    if name != feature.name:
         _refuse(
-            f"{where}.name is {_show(fields['name'])}, but column {column} is "
+            f"{at.where}.name is {_show(name)}, but column {column} is "
             f"{_show(feature.name)} in features"
         )
     if feature.type not in _RULE_FEATURES[kind]:
-        _refuse(f"{where} is a {kind} rule about column {column}, of type {feature.type!r}")
+        _refuse(f"{at.where} is a {kind} rule about column {column}, of type {feature.type!r}")
     for key, check in checks.items():
-        check(fields[key], f"{where}.{key}")
-    if kind == "category" and not fields["pooled"] and len(fields["levels"]) != 1:
-        _refuse(f"{where}.levels must hold one level where pooled is false")
+        check(fields[key])
+    if kind == "category" and not at.value["pooled"] and len(at.value["levels"]) != 1:
+        _refuse(f"{at.where}.levels must hold one level where pooled is false")
 
 
-def _check_levels_agree(rules: Sequence[Mapping[str, Any]]) -> None:
+def _check_levels_agree(rules: Sequence[_Value]) -> None:
     """Raise where no column could suit all rules: one asks for text, another for numbers."""
     kinds: dict[int, str] = {}
-    for number, rule in enumerate(rules):
+    for rule, where in rules:
         if rule["kind"] == "category":
             kind, _ = sort_key(rule["levels"][0])
             if kinds.setdefault(rule["column"], kind) != kind:
-                _refuse(f"model.rules[{number}].levels are of another kind than an earlier rule's")
+                _refuse(f"{where}.levels are of another kind than an earlier rule's")
 
 
-def _count_leaf(value: Any, where: str, n_environments: int) -> int:
-    """Number of samples in a leaf whose counts are in order."""
-    n_samples = 0
-    for label, row in enumerate(_read_list(value, where, exactly=2)):
-        counts = _read_list(row, f"{where}[{label}]", exactly=n_environments)
-        for number, count in enumerate(counts):
-            place = f"{where}[{label}][{number}]"
-            n_samples += _read_whole(count, place, least=0, most=MAX_COUNT)
-    return n_samples
+def _check_levels(at: _Value) -> None:
+    levels = at.read_labels(most=MAX_LEVELS)
+    if not levels:
+        _refuse(f"{at.where} is empty")
+    keys = {sort_key(level) for level in levels}
+    if len({kind for kind, _ in keys}) > 1:
+        _refuse(f"{at.where} mixes text, numbers and booleans")
+    if len(keys) < len(levels):
+        _refuse(f"{at.where} names a level twice")
 
 
-def _read_features(value: Any) -> tuple[Feature, ...]:
-    features = tuple(
-        _read_feature(each, f"features[{number}]")
-        for number, each in enumerate(_read_list(value, "features"))
-    )
+def _check_boolean(at: _Value) -> None:
+    at.read(bool, "true or false")
+
+
+def _check_missing(at: _Value) -> None:
+    at.read(bool | None, "true, false or null")
+
+
+_RULE_CHECKS: Final[dict[str, dict[str, Callable[[_Value], Any]]]] = {
+    "threshold": {
+        "threshold": _Value.read_number,
+        "above": _check_boolean,
+        "missing": _check_missing,
+    },
+    "presence": {"present": _check_boolean},
+    "category": {
+        "levels": _check_levels,
+        "equal": _check_boolean,
+        "pooled": _check_boolean,
+        "missing": _check_missing,
+    },
+    "missing": {"is_missing": _check_boolean},
+}
+
+
+def _read_features(at: _Value) -> tuple[Feature, ...]:
+    features = tuple(map(_read_feature, at.read_list()))
     if not features:
         _refuse("features is empty, but a model is fitted on at least one column")
     names = [name for name, _ in features if name is not None]
@@ -255,18 +343,15 @@ def _read_features(value: Any) -> tuple[Feature, ...]:
     return features
 
 
-def _read_feature(value: Any, where: str) -> Feature:
-    fields = _read_object(value, where, {"name", "type"})
-    name = fields["name"]
-    if name is not None:
-        _read_text(name, f"{where}.name")
-    return Feature(name, _read_choice(fields["type"], f"{where}.type", FEATURE_TYPES))
+def _read_feature(at: _Value) -> Feature:
+    fields = at.read_object("name", "type")
+    return Feature(
+        fields["name"].read(str | None, "text"), fields["type"].read_choice(FEATURE_TYPES)
+    )
 
 
-def _read_classes(value: Any) -> tuple[Label, Label]:
-    negative, positive = _read_list(value, "classes", exactly=2)
-    for number, label in enumerate((negative, positive)):
-        _check_label(label, f"classes[{number}]")
+def _read_classes(at: _Value) -> tuple[Label, Label]:
+    negative, positive = at.read_labels(exactly=2)
     if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
         _refuse(
             f"classes must be two distinct labels of one kind, got {_show(negative)} and "
@@ -275,150 +360,37 @@ def _read_classes(value: Any) -> tuple[Label, Label]:
     return negative, positive
 
 
-def _read_environments(value: Any) -> tuple[Label, ...] | None:
-    if value is None:
+def _read_environments(at: _Value) -> tuple[Label, ...] | None:
+    if at.value is None:
         return None
-    labels = _read_list(value, "environments", most=MAX_ENVIRONMENTS)
+    labels = at.read_labels(most=MAX_ENVIRONMENTS)
     if not labels:
         _refuse("environments is empty; without environments it is null")
-    for number, label in enumerate(labels):
-        _check_label(label, f"environments[{number}]")
     return tuple(labels)
 
 
-def _check_label(value: Any, where: str) -> None:
-    if isinstance(value, str | bool):
-        return
-    _read_number(value, where, "text, a finite number, true or false")
-
-
-def _read_settings(value: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = _read_any_object(value, "settings")
-    _check_plain(settings, "settings", MAX_SETTINGS_DEPTH)
-    return settings
-
-
 def _check_plain(value: Any, where: str, depth: int) -> None:
-    if isinstance(value, dict | list) and depth == 0:
+    if not isinstance(value, dict | list):
+        if value is not None:
+            _Value(value, where).read_label()
+        return
+    if depth == 0:
         _refuse(f"{where} is nested too deeply")
-    if isinstance(value, dict):
-        for key, each in value.items():
-            _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
-    elif isinstance(value, list):
-        for number, each in enumerate(value):
-            _check_plain(each, f"{where}[{number}]", depth - 1)
-    elif value is not None:
-        _check_label(value, where)
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
 
 
-def _read_alpha(value: Any) -> float | None:
-    if value is None:
+def _read_alpha(at: _Value) -> float | None:
+    if at.value is None:
         return None
-    alpha = _read_number(value, "alpha", "a number between 0 and 1")
-    if not 0 < alpha < 1:
-        _refuse_type(value, "alpha", "a number between 0 and 1")
-    return float(alpha)
-
-
-# --- single values of a file ----------------------------------------------------------------------
-
-
-def _read_object(value: Any, where: str, keys: set[str]) -> dict[str, Any]:
-    """An object with exactly these keys."""
-    fields: dict[str, Any] = _read_any_object(value, where)
-    for key in sorted(keys - fields.keys()):
-        _refuse(f"{where} lacks the key {key!r}")
-    for key in sorted(fields.keys() - keys):
-        _refuse(f"{where} has a key that this version does not know, {_show(key)}")
-    return fields
-
-
-def _read_list(
-    value: Any, where: str, *, most: int | None = None, exactly: int | None = None
-) -> list[Any]:
-    entries: list[Any] = _read_any_list(value, where)
-    if most is not None and len(entries) > most:
-        _refuse(f"{where} has {len(entries):,} entries, more than the {most:,} allowed")
-    if exactly is not None and len(entries) != exactly:
-        _refuse(f"{where} has {len(entries):,} entries instead of {exactly:,}")
-    return entries
-
-
-def _read_choice(value: Any, where: str, choices: Sequence[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        _refuse_type(value, where, f"one of {', '.join(map(repr, choices))}")
-    return value
-
-
-def _read_whole(value: Any, where: str, *, least: int, most: int) -> int:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or not least <= value <= most:
-        _refuse_type(value, where, f"a whole number from {least} to {most}")
-    whole: int = value
-    return whole
-
-
-def _read_number(value: Any, where: str, wanted: str = "a finite number") -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
-        _refuse_type(value, where, wanted)
-    if isinstance(value, int) and abs(value) > MAX_WHOLE:
-        _refuse_type(value, where, f"{wanted} of 64 bits")
-    number: float = value
-    return number
-
-
-def _make_reader(kinds: Any, wanted: str) -> Callable[[Any, str], Any]:
-    """What reads a value of some types, and refuses any other."""
-
-    def read(value: Any, where: str) -> Any:
-        if not isinstance(value, kinds):
-            _refuse_type(value, where, wanted)
-        return value
-
-    return read
-
-
-_read_text = _make_reader(str, "text")
-_read_boolean = _make_reader(bool, "true or false")
-_read_missing = _make_reader(bool | None, "true, false or null")
-_read_any_object = _make_reader(dict, "an object")
-_read_any_list = _make_reader(list, "a list")
-
-
-def _read_levels(value: Any, where: str) -> list[Level]:
-    levels = _read_list(value, where, most=MAX_LEVELS)
-    if not levels:
-        _refuse(f"{where} is empty")
-    for number, level in enumerate(levels):
-        _check_label(level, f"{where}[{number}]")
-    keys = {sort_key(level) for level in levels}
-    if len({kind for kind, _ in keys}) > 1:
-        _refuse(f"{where} mixes text, numbers and booleans")
-    if len(keys) < len(levels):
-        _refuse(f"{where} names a level twice")
-    return levels
-
-
-_RULE_CHECKS: Final[dict[str, dict[str, Callable[[Any, str], Any]]]] = {
-    "threshold": {"threshold": _read_number, "above": _read_boolean, "missing": _read_missing},
-    "presence": {"present": _read_boolean},
-    "category": {
-        "levels": _read_levels,
-        "equal": _read_boolean,
-        "pooled": _read_boolean,
-        "missing": _read_missing,
-    },
-    "missing": {"is_missing": _read_boolean},
-}
+    wanted = "a number between 0 and 1"
+    if not 0 < at.read_number(wanted) < 1:
+        at.refuse(wanted)
+    return float(at.value)
 
 
 def _refuse(what: str) -> NoReturn:
     raise WrongFileError(what)
-
-
-def _refuse_type(value: Any, where: str, wanted: str) -> NoReturn:
-    _refuse(f"{where} must be {wanted}, got {_show(value)}")
 
 
 def _show(value: Any) -> str:

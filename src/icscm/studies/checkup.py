@@ -5,14 +5,16 @@ Everything is computed from counts by (value, label, environment); nothing is le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
+from icscm._types import FloatArray
 from icscm.exceptions import Parameter, Words
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
@@ -20,9 +22,10 @@ from icscm.report.words import describe_rates
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
-from icscm.tables.columns import Column, Dates, Levels, Numbers, count_rows, list_names, read_column
+from icscm.tables.coding import CodedTable
+from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments
-from icscm.tables.intake import read_table
+from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
 from icscm.tables.suspicion import find_suspicious
 from icscm.text import escape_controls, shorten_list
@@ -227,17 +230,24 @@ def check_environments(
     codes, names = encode_environments(environments, n_rows)
     check_several(names)
     table = _count(labels, codes, 2, len(names))
-    columns = list(_read_columns(X))
-    left_out = _find_left_out(X, labels, codes, keep_columns)
+    intake = read_table(X)
+    left_out = _find_left_out(intake, labels, codes, keep_columns)
+    coded = intake.code(N_BINS - 1, None)
+    columns = dict(_list_columns(coded))
+    n_missing = np.zeros(len(names))
+    for values in columns.values():
+        n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
     found = CheckUp(
         n_rows=n_rows,
-        n_columns=len(columns),
+        n_columns=coded.n_columns,
         classes=(classes.tolist()[0], classes.tolist()[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, _compute_missing(columns, codes, names)),
+        environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
         sparse=_find_sparse(table, names, classes.tolist()),
-        giveaways=_rank_giveaways(columns, codes, len(names), set(left_out)),
+        giveaways=_rank_giveaways(
+            {name: each for name, each in columns.items() if name not in left_out}, codes
+        ),
         left_out=left_out,
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
@@ -254,8 +264,9 @@ def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
 
 
 def _summarise(
-    table: Codes, names: Sequence[Any], alpha: float, missing: NDArray[np.float64]
+    table: Codes, names: Sequence[Any], alpha: float, missing: FloatArray
 ) -> tuple[EnvironmentSummary, ...]:
+    """One summary each; `missing` counts the missing values of an environment, per column."""
     sizes = table.sum(axis=0)
     rates = describe_rates(table[1].tolist(), sizes.tolist())
     others = table.sum(axis=1, keepdims=True) - table
@@ -268,7 +279,7 @@ def _summarise(
             n_positive=rates[k]["n_positive"],
             rate=rates[k]["rate"],
             rate_interval=tuple(rates[k]["rate_interval"]),
-            missing=float(missing[k]),
+            missing=float(missing[k] / sizes[k]),
             detectable=_finite(detectable[k]),
         )
         for k, label in enumerate(names)
@@ -277,20 +288,6 @@ def _summarise(
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _compute_missing(
-    columns: Sequence[tuple[str | int, Column]], codes: Codes, names: Sequence[Any]
-) -> NDArray[np.float64]:
-    """Share of missing cells in each environment."""
-    counts = np.zeros(len(names))
-    for _, column in columns:
-        missing = None if isinstance(column, Dates) else column.missing
-        if missing is not None:
-            counts += np.bincount(codes[missing], minlength=len(names))
-    sizes = np.bincount(codes, minlength=len(names))
-    shares: NDArray[np.float64] = counts / (sizes * max(len(columns), 1))
-    return shares
 
 
 def _find_sparse(
@@ -312,70 +309,42 @@ def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
 # --- columns ----------------------------------------------------------------
 
 
-def _read_columns(X: Any) -> Iterator[tuple[str | int, Column]]:
-    try:
-        names: Sequence[str | int] = list_names(X)
-    except TypeError:  # an array has no names
-        names = range(np.asarray(X).shape[1])
-    for position, name in enumerate(names):
-        yield name, read_column(X, position, None)
+def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
+    """Each column but dates as numbers, NaN where missing; of a category rare levels are one."""
+    names: Sequence[str | int] = coded.names or range(coded.n_columns)
+    for j, name in enumerate(names):
+        if j not in coded.left_out:
+            column: Any = coded.values[:, [j]]
+            dense = column.toarray() if issparse(column) else column
+            yield name, dense.ravel().astype(np.float64)
 
 
-def _rank_giveaways(
-    columns: Sequence[tuple[str | int, Column]],
-    codes: Codes,
-    n_environments: int,
-    left_out: set[str | int],
-) -> tuple[Giveaway, ...]:
-    """Every column that is not left out, the most telling first."""
-    found = [
-        _measure(name, column, codes, n_environments)
-        for name, column in columns
-        if name not in left_out and not isinstance(column, Dates)
-    ]
+def _rank_giveaways(columns: Mapping[str | int, FloatArray], codes: Codes) -> tuple[Giveaway, ...]:
+    """The columns, the most telling first."""
+    n_environments = int(codes.max()) + 1
+    found = [_measure(name, values, codes, n_environments) for name, values in columns.items()]
     return tuple(sorted(found, key=lambda each: -each.strength))
 
 
-def _measure(
-    name: str | int, column: Numbers | Levels, codes: Codes, n_environments: int
-) -> Giveaway:
-    bins, missing = _bin(column), column.missing
-    present = slice(None) if missing is None else ~missing
-    table = _count(bins[present], codes[present], int(bins.max(initial=0)) + 1, n_environments)
+def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: int) -> Giveaway:
+    missing = np.isnan(values)
+    bins = _bin(values[~missing])
+    table = _count(bins, codes[~missing], N_BINS, n_environments)
     missingness = None
-    if missing is not None:
-        by_site = _count(missing.astype(np.int64), codes, 2, n_environments)
-        missingness = compute_cramers_v(by_site)
+    if missing.any():
+        missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
     is_pure = ((table > 0).sum(axis=1) <= 1).all() and ((table > 0).sum(axis=0) == 1).all()
-    n_values = int((table.sum(axis=1) > 0).sum())
-    return Giveaway(
-        name, compute_cramers_v(table), missingness, bool(is_pure and n_values == n_environments)
-    )
+    is_copy = is_pure and int((table.sum(axis=1) > 0).sum()) == n_environments
+    return Giveaway(name, compute_cramers_v(table), missingness, bool(is_copy))
 
 
-def _bin(column: Numbers | Levels) -> Codes:
-    """The bin of each row; anything where the value is missing."""
-    if isinstance(column, Levels):
-        return _pool_rare(column.codes.astype(np.int64), len(column.levels))
-    missing = column.missing
-    values = column.values.astype(np.float64)
-    present = values if missing is None else values[~missing]
-    distinct = np.unique(present)
-    if len(distinct) > N_BINS:
+def _bin(values: FloatArray) -> Codes:
+    """The bin of each value: its own, or between quantiles where there are too many."""
+    edges = np.unique(values)
+    if len(edges) > N_BINS:
         shares = np.arange(1, N_BINS) / N_BINS
-        distinct = np.unique(np.quantile(present, shares, method="inverted_cdf"))
-        return np.searchsorted(distinct, values, side="left").astype(np.int64)
-    return np.minimum(np.searchsorted(distinct, values), max(len(distinct) - 1, 0))
-
-
-def _pool_rare(codes: Codes, n_levels: int) -> Codes:
-    """Levels in the order of their frequency, the rare ones as one; -1 counts as the first."""
-    if n_levels <= N_BINS:
-        return np.maximum(codes, 0)
-    frequency = np.bincount(codes[codes >= 0], minlength=n_levels)
-    rank = np.empty(n_levels, dtype=np.int64)
-    rank[np.argsort(-frequency, kind="stable")] = np.arange(n_levels)
-    return np.minimum(rank, N_BINS - 1)[np.maximum(codes, 0)]
+        edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    return np.searchsorted(edges, values).astype(np.int64)
 
 
 def compute_cramers_v(table: Codes) -> float:
@@ -400,17 +369,13 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _find_left_out(X: Any, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
+def _find_left_out(intake: Intake, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
     """The columns that the learners would leave out."""
-    if isinstance(keep, str) and keep == "all":
-        return {}
-    intake = read_table(X)
-    if intake.whole is None:  # arrays are taken as they are
-        return {}
-    found = find_suspicious(
-        intake.code(Preparation().max_thresholds, None), labels, codes, intake.whole
-    )
-    names: Sequence[str | int] = intake.names or range(len(intake.whole))
+    if intake.whole is None or (isinstance(keep, str) and keep == "all"):
+        return {}  # arrays are taken as they are
+    table = intake.code(Preparation().max_thresholds, None)
+    names: Sequence[str | int] = intake.names or range(table.n_columns)
+    found = find_suspicious(table, labels, codes, intake.whole)
     return {names[j]: why for j, why in found.items() if names[j] not in (keep or ())}
 
 
