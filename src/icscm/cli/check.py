@@ -19,6 +19,7 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
+from icscm.cli.shorthand import value
 from icscm.cli.words import name_option
 from icscm.text import as_text, format_name
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from icscm.studies.checkup import CheckUp
 
+_LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+
 # Lines of a table before it says how many more there are.
 _N_SHOWN = 15
 
@@ -34,14 +37,7 @@ _N_SHOWN = 15
 @main.command()
 @click.argument("data", type=FILE)
 @column_options(needs_environment=True)
-@click.option(
-    "--alpha",
-    default=0.05,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
-    help="Level of the tests whose power is told.",
-)
+@value("--alpha NUMBER", _LEVEL, "Level of the tests whose power is told.", 0.05)
 @click.option("--all", "show_all", is_flag=True, help="Every environment and column.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for other programs.")
 @reading_options

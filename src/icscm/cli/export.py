@@ -9,6 +9,7 @@ import click
 from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import FILE, check_outputs, force_option
+from icscm.cli.shorthand import value
 from icscm.exceptions import IcscmError
 
 
@@ -21,17 +22,9 @@ from icscm.exceptions import IcscmError
     help="sql: a SELECT for SQLite, DuckDB and others. python: a function without imports. json: "
     "rules and leaves. text: the rule in words.",
 )
-@click.option(
-    "--table",
-    default="data",
-    show_default=True,
-    metavar="NAME",
-    help="For sql: the table to select from.",
-)
-@click.option("--schema", metavar="NAME", help="For sql: the schema of the table.  [default: none]")
-@click.option(
-    "--out", type=FILE, metavar="FILE", help="Write it here.  [default: to standard output]"
-)
+@value("--table NAME", str, "For sql: the table to select from.", "data")
+@value("--schema NAME", str, "For sql: the schema of the table.  [default: none]")
+@value("--out FILE", FILE, "Write it here.  [default: to standard output]")
 @force_option
 def export(
     model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool

@@ -63,91 +63,73 @@ _MANY = NumberOr("none", int, lambda x: x >= 1, "a whole number from 1")
 
 model_options = apply(
     choice(
-        "--model",
-        "icscm scm",
+        "--model icscm scm",
         "icscm: rules that hold in every environment. scm: the plain learner, untested.",
     ),
     choice(
-        "--type",
-        "conjunction disjunction",
+        "--type conjunction disjunction",
         "Positive where all rules are true, or where any is.",
         "model_type",
     ),
     value(
-        "--p",
+        "--p NUMBER",
         PositiveNumber(),
-        "NUMBER",
         "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier.",
         1.0,
     ),
     value(
-        "--cv",
+        "--cv P1,P2,..",
         Numbers(),
-        "P1,P2,..",
         "Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
     ),
     value(
-        "--alpha",
+        "--alpha NUMBER|auto",
         _LEVEL,
-        "NUMBER|auto",
         "Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
         0.05,
     ),
     number("--max-rules", 10, "Largest number of rules."),
     value(
-        "--max-thresholds",
+        "--max-thresholds NUMBER|none",
         _MANY,
-        "NUMBER|none",
         "Thresholds or levels tried per column; rarer levels are pooled. none: all.",
         50,
     ),
     choice(
-        "--test",
-        "chi2 g fisher",
+        "--test chi2 g fisher",
         "Of independence of label and environment; fisher where counts are small.",
     ),
     choice(
-        "--stop",
-        "independence coverage",
+        "--stop independence coverage",
         "End when the rest no longer depends on the environment, or only when covered.",
     ),
     click.option("--no-pruning", is_flag=True, help="Keep rules that invariance could do without."),
     choice(
-        "--search",
-        "greedy exhaustive",
+        "--search greedy exhaustive",
         "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
     ),
     number("--min-samples-leaf", 1, "Fewest rows that a rule must settle, and leave."),
     choice(
-        "--criterion",
-        "pvalue equivalence",
+        "--criterion pvalue equivalence",
         "pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
     ),
     value(
-        "--margin",
+        "--margin NUMBER",
         PositiveNumber(),
-        "NUMBER",
         "Difference between environments that counts as none.  [default: 0.05; with --margin-on "
         "odds_ratio 1.5]",
     ),
     choice(
-        "--margin-on",
-        "rate odds_ratio",
+        "--margin-on rate odds_ratio",
         "What the margin is a difference of; odds_ratio where the label is rare.",
     ),
     choice(
-        "--correction",
-        "none bonferroni holm bh",
+        "--correction none bonferroni holm bh",
         "Of p-values for the number of candidates; with it fewer are refused.",
     ),
+    choice("--evidence step cumulative", "cumulative: a rule once refused is not tried again."),
     choice(
-        "--evidence",
-        "step cumulative",
-        "cumulative: a rule once refused is not tried again.",
-    ),
-    choice(
-        "--missing",
-        "candidate separate error",
+        "--missing candidate separate error",
         "Missing values: tried on either side of each rule; only in rules 'is missing' and 'is "
         "present'; or refused.",
     ),
@@ -163,13 +145,8 @@ model_options = apply(
 )
 
 output_options = apply(
-    value(
-        "--out",
-        FILE,
-        "FILE",
-        "Write the model here, as JSON, for icscm predict, show and export.",
-    ),
-    value("--report", FILE, "FILE", "Write a report here: .html (a page to read), .md or .json."),
+    value("--out FILE", FILE, "Write the model here, as JSON, for icscm predict, show and export."),
+    value("--report FILE", FILE, "Write a report here: .html (a page to read), .md or .json."),
     click.option(
         "--no-alpha-path",
         is_flag=True,

@@ -18,6 +18,7 @@ from icscm.cli.options import (
     read_data,
     reading_options,
 )
+from icscm.cli.shorthand import value
 from icscm.exceptions import IcscmError
 
 if TYPE_CHECKING:
@@ -35,11 +36,10 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@click.option(
-    "--out",
-    type=FILE,
-    metavar="FILE",
-    help="Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
+@value(
+    "--out FILE",
+    FILE,
+    "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
 )
 @click.option(
     "--keep-columns",

@@ -9,8 +9,9 @@ import click
 from icscm.cli.options import Decorator
 
 
-def value(name: str, kind: Any, metavar: str, text: str, default: Any = None) -> Decorator:
-    """An option that takes a value; without a default its help says what holds then."""
+def value(words: str, kind: Any, text: str, default: Any = None) -> Decorator:
+    """An option's name and what it takes; without a default its help says what holds then."""
+    name, metavar = words.split()
     is_shown = default is not None
     return click.option(
         name, type=kind, metavar=metavar, default=default, show_default=is_shown, help=text
@@ -19,12 +20,12 @@ def value(name: str, kind: Any, metavar: str, text: str, default: Any = None) ->
 
 def number(name: str, default: int | None, text: str, least: int = 1) -> Decorator:
     """A whole number."""
-    return value(name, click.IntRange(least), "NUMBER", text, default)
+    return value(f"{name} NUMBER", click.IntRange(least), text, default)
 
 
-def choice(name: str, words: str, text: str, *names: str) -> Decorator:
-    """One of a few words, the first by default."""
-    choices = words.split()
+def choice(words: str, text: str, *names: str) -> Decorator:
+    """One of a few words, which follow the option's name; the first is the default."""
+    name, *choices = words.split()
     return click.option(
         name, *names, type=click.Choice(choices), default=choices[0], show_default=True, help=text
     )

@@ -31,7 +31,7 @@ seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
 def _share(name: str, text: str) -> Decorator:
-    return value(name, click.FloatRange(0, 1), "SHARE", text, 0.05)
+    return value(f"{name} SHARE", click.FloatRange(0, 1), text, 0.05)
 
 
 @main.command()
@@ -46,10 +46,10 @@ def _share(name: str, text: str) -> Decorator:
 @number("--environments", 2, "How many environments.")
 @number("--parents", 2, "Features A that cause the label.")
 @number("--children", 1, "Features C that are its effects.", least=0)
-@choice("--type", "conjunction disjunction tree", "How the parents make the label.", "model_type")
-@choice("--noise", "coin flip", "The label is now and then a coin's, or inverted.")
+@choice("--type conjunction disjunction tree", "How the parents make the label.", "model_type")
+@choice("--noise coin flip", "The label is now and then a coin's, or inverted.")
 @_share("--label-noise", "How often that happens.")
-@choice("--child", "code text", "An effect's errors: as in the paper's code or text.")
+@choice("--child code text", "An effect's errors: as in the paper's code or text.")
 @_share("--child-noise", "How often an effect shows the environment, not the label.")
 @click.option("--continuous", is_flag=True, help="Features in [0, 1] that are cut at 0.5.")
 @seed_option
@@ -73,20 +73,9 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 
     check_output_kind(out)
     check_outputs([out], force=force)
-    data = make_conjunction(
-        options["samples"],
-        options["distractors"],
-        n_parents=options["parents"],
-        n_children=options["children"],
-        n_environments=options["environments"],
-        model_type=options["model_type"],
-        noise=options["noise"],
-        child=options["child"],
-        label_noise=options["label_noise"],
-        child_noise=options["child_noise"],
-        continuous=options["continuous"],
-        random_state=options["seed"],
-    )
+    numbers = "samples", "distractors", "parents", "children", "environments"
+    renamed = {f"n_{name}": options.pop(name) for name in numbers}
+    data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
     features = {name: data.X[name].to_numpy() for name in data.X.columns}
     table = pyarrow.table(features | {"y": data.y, "environment": data.environments})
     write_whole(out, make_table_writer(table, out))
@@ -97,14 +86,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 @main.command(short_help="See both learners on the paper's simulation.")
 @size_options
 @seed_option
-@click.option(
-    "--report",
-    type=FILE,
-    metavar="FILE",
-    default=DEMO_REPORT,
-    show_default=True,
-    help="Write the report on ICSCM here: .html, .md or .json.",
-)
+@value("--report FILE", FILE, "Write the report on ICSCM here: .html, .md or .json.", DEMO_REPORT)
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @force_option
 @click.pass_context
