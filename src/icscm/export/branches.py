@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
@@ -148,11 +151,6 @@ def _read_rule(rule: AnyRule) -> tuple[str, float | tuple[Level, ...] | None, bo
     return "is missing" if rule.is_missing else "is present", None, rule.is_missing
 
 
-def list_facts(saved: SavedModel) -> list[str]:
-    """The rule and where it comes from, each on one line: nothing in a name can break out."""
-    return [say_origin(saved), "", f"    {saved}", ""]
-
-
 def say_refused(saved: SavedModel) -> list[str]:
     """A line for models that predict complete samples only; code elsewhere cannot enforce that."""
     if saved.settings.get("missing") != "error":
@@ -167,11 +165,6 @@ def name_column(branch: Branch) -> str:
     return format_name(branch.column) if branch.name is None else branch.name
 
 
-def indent(lines: Sequence[str]) -> str:
-    """Lines set in by four spaces."""
-    return "\n".join(f"    {line}" for line in lines)
-
-
 def say_origin(saved: SavedModel) -> str:
     """What learned the model, from how much."""
     n_samples = sum(sum(map(sum, leaf)) for leaf in saved.model.leaves)
@@ -181,3 +174,15 @@ def say_origin(saved: SavedModel) -> str:
     if saved.alpha is not None:
         parts.append(f", at level alpha = {format_number(saved.alpha)}")
     return "".join(parts) + "."
+
+
+@lru_cache
+def get_template(name: str) -> Template:
+    """The frame of an export; whoever fills it quotes all text that comes from users."""
+    environment = Environment(
+        loader=PackageLoader("icscm.export"),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template(name)

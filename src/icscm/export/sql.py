@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -14,10 +14,10 @@ from icscm.export.branches import (
     Branch,
     Leaf,
     find_absent,
-    indent,
-    list_facts,
+    get_template,
     make_branches,
     name_column,
+    say_origin,
     say_refused,
 )
 from icscm.model.parsing import NUMBER, Label
@@ -29,34 +29,8 @@ from icscm.text import escape_controls, format_level, format_number
 # get the last bit wrong, and a threshold is a value that was observed.
 MAX_SQL_DIGITS: Final = 15
 
-
 # The largest power of ten that a float64 holds exactly.
 MAX_TEN_POWER: Final = 22
-
-
-_SQL_NOTES = """\
-For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
-d.*, such as d."id"): the class predicted, the probability of {positive}, and what decided.
-{missing}"""
-
-
-_SQL_NULL = """\
-Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
-which DuckDB holds to be above infinity (9e999)."""
-
-
-_SQL_ABSENT = """\
-Missing is NULL and, as in the file that the model was fitted on,
-each of these texts{trimmed}:
-{texts}"""
-
-
-_SQL_POINTS = "Numbers that are held as text need decimal points here, not commas as in that file."
-
-
-_SQL_UNNAMED = (
-    "The model was fitted on columns without names; here they are called x0, x1 and so on."
-)
 
 
 def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
@@ -73,50 +47,28 @@ def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) 
         for branch in branches
     ]
 
-    def choose(value: Callable[[Leaf], str], name: str) -> str:
-        values = [value(branch.leaf) for branch in branches]
-        return _make_case(conditions, values, value(last), name)
-
-    columns = [
-        choose(lambda leaf: _quote_label(leaf.label), "prediction"),
-        choose(_make_sql_probability, "probability"),
-        choose(lambda leaf: _quote_text(leaf.decided_by), "decided_by"),
-    ]
-    place = ".".join(_quote_name(each) for each in (schema, table) if each is not None)
-    return (
-        f"{_make_sql_comment(saved, absent)}\nSELECT\n  d.*,\n" + ",\n".join(columns) + "\n"
-        f"FROM {place} AS d;\n"
+    columns = []
+    for name, write in (
+        ("prediction", lambda leaf: _quote_label(leaf.label)),
+        ("probability", _make_sql_probability),
+        ("decided_by", lambda leaf: _quote_text(leaf.decided_by)),
+    ):
+        columns.append((name, [write(branch.leaf) for branch in branches], write(last)))
+    texts = [] if absent is None else [escape_controls(_quote_text(each)) for each in absent.texts]
+    return get_template("model.sql.txt").render(
+        origin=say_origin(saved),
+        rule=str(saved),
+        positive=format_level(saved.classes[1]),
+        absent=absent,
+        missing_texts=textwrap.wrap(", ".join(texts), 92),
+        missing_numbers=", ".join(map(format_number, absent.numbers if absent else ())),
+        refused=say_refused(saved),
+        has_commas=get_table_settings(saved).get("decimal") == ",",
+        is_unnamed=saved.features[0].name is None,
+        conditions=conditions,
+        columns=columns,
+        place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
     )
-
-
-def _make_sql_comment(saved: SavedModel, absent: Absent | None) -> str:
-    missing = _SQL_NULL if absent is None else _describe_absent(absent)
-    notes = _SQL_NOTES.format(positive=format_level(saved.classes[1]), missing=missing)
-    lines = [*list_facts(saved), *notes.split("\n"), *say_refused(saved)]
-    lines += [_SQL_POINTS] * (get_table_settings(saved).get("decimal") == ",")
-    lines += [_SQL_UNNAMED] * (saved.features[0].name is None)
-    return "\n".join(f"-- {line}".rstrip() for line in lines)
-
-
-def _describe_absent(absent: Absent) -> str:
-    """The texts once, for people: the statement repeats them where it needs them."""
-    texts = ", ".join(escape_controls(_quote_text(text)) for text in absent.texts)
-    trimmed = ", spaces around it aside" if absent.is_trimmed else ""
-    told = _SQL_ABSENT.format(trimmed=trimmed, texts=indent(textwrap.wrap(texts, 92)))
-    if absent.numbers:
-        numbers = ", ".join(map(format_number, absent.numbers))
-        told += f"\nand in columns of numbers {numbers}."
-    return told
-
-
-def _make_case(conditions: Sequence[str], values: Sequence[str], otherwise: str, name: str) -> str:
-    if not conditions:
-        return f"  {otherwise} AS {name}"
-    cases = [
-        f"    WHEN {condition}\n      THEN {value}"
-        for condition, value in zip(conditions, values, strict=True)
-    ]
-    return "\n".join(["  CASE", *cases, f"    ELSE {otherwise}", f"  END AS {name}"])
 
 
 def _make_sql_condition(branch: Branch) -> str:
