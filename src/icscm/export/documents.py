@@ -9,8 +9,6 @@ from icscm.model.plain import format_json
 from icscm.model.saved import SavedModel
 
 FORMAT: Final = "icscm-decision-list"
-
-
 SCHEMA: Final = 1
 
 
