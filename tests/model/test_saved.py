@@ -72,7 +72,7 @@ def test_explanations():
         "met: age > 63.5",
         "met: age > 63.5",
     ]
-    assert either.model.explain_leaves()[-1] == "no rule met"
+    assert either.model.leaf_texts[-1] == "no rule met"
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

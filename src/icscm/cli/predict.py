@@ -94,14 +94,15 @@ def _read_rows(
     """The table, with columns read as they were at fitting, and the names to carry over."""
     from icscm.io.reading import check_columns, describe_path
     from icscm.io.samples import split_names
+    from icscm.model.saved import list_used
 
     where = describe_path(data)
     if data.name.lower().endswith(GENOME_ENDINGS):
         from icscm.sources.bits.opening import read_genomes
 
-        return read_genomes(data, _list_used(saved)), ["genome"]
+        return read_genomes(data, list_used(saved)), ["genome"]
     table = read_data(data, _read_alike(saved, options), types=find_types(saved))
-    check_columns(_list_used(saved), table.column_names, where)
+    check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
     clash = [name for name in kept if name in _ADDED]
     if clash:
@@ -123,10 +124,6 @@ def _read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _list_used(saved: SavedModel) -> list[str]:
-    return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
-
-
 def find_types(saved: SavedModel) -> dict[str, str]:
     """How a text file's columns must be read: as what the rules compare them with.
 
@@ -134,6 +131,7 @@ def find_types(saved: SavedModel) -> dict[str, str]:
     """
     from icscm.io.reading import BOOLEAN, CATEGORY, NUMBER
     from icscm.model.rules import CategoryRule, ThresholdRule
+    from icscm.model.saved import list_used
 
     types = {
         str(each.name): each.type for each in saved.features if each.type in (NUMBER, CATEGORY)
@@ -145,7 +143,7 @@ def find_types(saved: SavedModel) -> dict[str, str]:
             kinds = {type(level) for level in rule.levels}
             name = {bool: BOOLEAN, int: NUMBER, float: NUMBER}.get(min(kinds, key=str), CATEGORY)
             types[str(rule.feature)] = name if len(kinds) == 1 else CATEGORY
-    used = set(_list_used(saved))
+    used = set(list_used(saved))
     return {name: kind for name, kind in types.items() if name in used}
 
 

@@ -81,9 +81,9 @@ def _render(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
 
 
 def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
-    from icscm.model.saved import get_table_settings
+    from icscm.model.saved import get_table_settings, list_used
 
-    used = list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
+    used = list_used(saved)
     told = get_table_settings(saved)
     target, column = told.get("target"), told.get("environment")
     values = " or ".join(map(str, told.get("positive") or []))

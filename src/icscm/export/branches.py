@@ -116,9 +116,9 @@ def make_leaves(saved: SavedModel) -> list[Leaf]:
     return [
         Leaf(saved.classes[int(verdict)], probability, text, (sum(counts[0]), sum(counts[1])))
         for verdict, probability, text, counts in zip(
-            model.find_verdicts().tolist(),
+            model.leaf_verdicts.tolist(),
             model.leaf_probabilities().tolist(),
-            model.explain_leaves(),
+            model.leaf_texts,
             model.leaves,
             strict=True,
         )

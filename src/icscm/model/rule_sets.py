@@ -78,7 +78,7 @@ class RuleSet:
         array of bool, of shape (n_samples,)
             Whether the row is predicted positive.
         """
-        return self.find_verdicts()[self.find_leaves(X)]
+        return self.leaf_verdicts[self.find_leaves(X)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Chance of the positive label for each row, from its leaf's training samples.
@@ -95,33 +95,16 @@ class RuleSet:
         """
         return self.leaf_probabilities()[self.find_leaves(X)]
 
-    def find_verdicts(self) -> BoolArray:
-        """Of each leaf whether its samples are predicted positive.
-
-        Returns
-        -------
-        array of bool
-            One for each leaf.
-        """
+    @property
+    def leaf_verdicts(self) -> BoolArray:
+        """Of each leaf whether its samples are predicted positive."""
         verdicts = np.full(len(self.leaves), self.settles_when)
         verdicts[-1] = not self.settles_when
         return verdicts
 
-    def explain_leaves(self) -> tuple[str, ...]:
-        """What decides the samples of each leaf; the last are those that no rule settled.
-
-        Returns
-        -------
-        tuple of str
-            One for each leaf.
-
-        Examples
-        --------
-        >>> from icscm.model.rules import ThresholdRule
-        >>> one = ((1,), (1,))
-        >>> Conjunction((ThresholdRule(0, "age", 63, above=True),), (one, one)).explain_leaves()
-        ('not met: age > 63', 'all rules met')
-        """
+    @property
+    def leaf_texts(self) -> tuple[str, ...]:
+        """What decides the samples of each leaf; the last are those that no rule settled."""
         if not self.rules:
             return ("the model has no rule",)
         word, last = ("met", "no rule met") if self.settles_when else ("not met", "all rules met")

@@ -155,11 +155,11 @@ class SavedModel:
         if self.settings.get("missing") == "error":
             refuse_missing_values(table, self.model.rules)
         leaves = self.model.find_leaves(table)
-        is_positive = self.model.find_verdicts()[leaves]
+        is_positive = self.model.leaf_verdicts[leaves]
         return Decisions(
             _make_array(self.classes)[is_positive.astype(np.intp)],
             self.model.leaf_probabilities()[leaves],
-            np.array(self.model.explain_leaves(), dtype=object)[leaves],
+            np.array(self.model.leaf_texts, dtype=object)[leaves],
         )
 
     def _check_table(self, X: Any) -> Any:
@@ -291,6 +291,11 @@ def list_missing_texts(told: Mapping[str, Any]) -> list[str]:
     """What a user named as missing for `icscm fit`."""
     known = told.get("na")
     return [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
+
+
+def list_used(saved: SavedModel) -> list[str]:
+    """The columns that the rules ask for."""
+    return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
 
 def _make_array(classes: Sequence[Label]) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from icscm.model.learner import Learner
 from icscm.model.rule_sets import RuleSet
 from icscm.report.leaves import CONCLUSIONS, Standard, count_conclusions
+from icscm.report.steps import list_looks
 from icscm.report.words import Names, Plain, format_share
 from icscm.search.trace import Trace
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
@@ -111,8 +112,7 @@ def _answer_refused(learner: Learner, search: Plain) -> tuple[str, str]:
             "In a rejected set's leaves the label still depends on the environment. The model "
             "is what all accepted sets share.",
         )
-    looks = [step["look"] for step in search["steps"]] + [search["last_look"]]
-    look = next((each for each in looks if each), None)
+    look = next(iter(list_looks(search)), None)
     if look is None or not look["n_refused_all"]:
         return "Nothing at the first step", "No candidate rule was refused there."
     n_candidates = count(look["n_candidates"], "candidate rule")

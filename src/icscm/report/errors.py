@@ -16,7 +16,7 @@ from icscm.text import count
 def describe_errors(model: RuleSet, names: Names) -> Plain:
     """Errors from the leaves' counts: for the training data these are exact."""
     counts = np.array(model.leaves, dtype=np.int64)
-    is_positive = model.find_verdicts()
+    is_positive = model.leaf_verdicts
     # by (label, environment): samples in all, and those whose leaf predicts their label
     totals = counts.sum(axis=0)
     right = np.stack((counts[~is_positive, 0].sum(axis=0), counts[is_positive, 1].sum(axis=0)))

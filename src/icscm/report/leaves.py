@@ -83,7 +83,7 @@ def describe_leaves(
 ) -> list[Plain]:
     """Every leaf with its counts, rates and verdict."""
     verdicts = verdicts or [None] * len(model.leaves)
-    is_positive = model.find_verdicts().tolist()
+    is_positive = model.leaf_verdicts.tolist()
     leaves = []
     for number, (counts, verdict) in enumerate(zip(model.leaves, verdicts, strict=True)):
         overall, environments = describe_counts(counts, names)

@@ -26,6 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from icscm.exceptions import IcscmError
 from icscm.model.learner import Learner
 from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, make_plot
+from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
 from icscm.report.words import Plain, format_p, format_points, format_share
 from icscm.text import format_number
@@ -212,15 +213,12 @@ def _read_template(environment: Environment, name: str) -> str:
 
 def _make_policy(style: str, script: str) -> str:
     """Nothing is loaded; the one style sheet and the one script are named by their hashes."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
 
 
 def _lay_out(summary: Plain, limits: Limits) -> Plain:
@@ -241,21 +239,10 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "environment_plot": make_plot(asked["environments"], asked["overall"], "rate", limits),
         "error_plot": make_plot(errors["environments"], errors, "error", limits),
         "error_rows": choose_largest(errors["environments"], limits.environments),
-        "shown_sets": _choose_sets(summary["search"]["sets"], limits.sets),
-        "looks": _list_looks(summary["search"]),
+        "shown_sets": summary["search"]["sets"][: limits.sets],
+        "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),
     }
-
-
-def _list_looks(search: Plain) -> list[Plain]:
-    """Every look at the candidates that refused some, with the number of its step."""
-    looks = [step["look"] for step in search["steps"]] + [search["last_look"]]
-    return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
-
-
-def _choose_sets(sets: Sequence[Plain], limit: int) -> list[Plain]:
-    """Those of largest p-value, the accepted ones among them first."""
-    return sorted(sets, key=lambda each: -each["p_value"])[:limit]
 
 
 def _lay_out_path(path: Plain, limits: Limits) -> Plain:

@@ -46,10 +46,16 @@ def describe_search(learner: Learner, names: Names) -> Plain:
         ],
         "sets": [
             {**asdict(test), "features": [format_name(each) for each in test.features]}
-            for test in trace.sets
+            for test in sorted(trace.sets, key=lambda test: -test.p_value)
         ],
         "refused_text": last and _describe_refusals(last),
     }
+
+
+def list_looks(search: Plain) -> list[Plain]:
+    """Every look at the candidates, with the number of its step."""
+    looks = [step["look"] for step in search["steps"]] + [search["last_look"]]
+    return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
 
 
 def _describe_look(look: Look, names: Names) -> Plain:

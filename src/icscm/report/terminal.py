@@ -13,6 +13,7 @@ from rich.text import Text
 
 from icscm.report.errors import find_worst_and_best
 from icscm.report.leaves import count_conclusions
+from icscm.report.steps import list_looks
 from icscm.report.words import Plain, format_p
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.text import format_number
@@ -117,14 +118,12 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
 
 def render_refused(summary: Plain) -> Iterator[RenderableType]:
     """The most useful candidates that each step refused, and why."""
-    search = summary["search"]
-    looks = [*(step["look"] for step in search["steps"]), search["last_look"]]
     yield make_table(
         ("step", "refused rule", ">utility", ">p leaf", "why"),
         [
-            (str(number), each["rule"], format_number(each["utility"]), *_explain(each))
-            for number, look in enumerate(looks, start=1)
-            for each in (look or {"refused": []})["refused"][:_N_REFUSED]
+            (str(look["number"]), each["rule"], format_number(each["utility"]), *_explain(each))
+            for look in list_looks(summary["search"])
+            for each in look["refused"][:_N_REFUSED]
         ],
     )
 
@@ -176,14 +175,13 @@ def _make_step_table(search: Plain) -> Table:
 
 def _make_set_table(search: Plain) -> Table:
     """The sets of the exhaustive search that came nearest to being accepted, or were."""
-    shown = sorted(search["sets"], key=lambda each: -each["p_value"])[:_N_SETS]
     rows = [
         (
             format_p(each["p_value"]),
             ", ".join(each["features"]) or "(none)",
             "yes" if each["accepted"] else "no",
         )
-        for each in shown
+        for each in search["sets"][:_N_SETS]
     ]
     return make_table(("p", "set of features", "accepted"), rows)
 
