@@ -17,7 +17,7 @@ from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.tables.columns import Level
-from icscm.text import count, escape_controls, format_name, format_number
+from icscm.text import count, escape_controls, format_number
 
 OPPOSITES: Final = {
     ">": "<=",
@@ -158,11 +158,6 @@ def say_refused(saved: SavedModel) -> list[str]:
     return [
         "The model was fitted without missing values and refuses them: make sure there are none."
     ]
-
-
-def name_column(branch: Branch) -> str:
-    """A column as exports call it."""
-    return format_name(branch.column) if branch.name is None else branch.name
 
 
 def say_origin(saved: SavedModel) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -16,14 +16,13 @@ from icscm.export.branches import (
     find_absent,
     get_template,
     make_branches,
-    name_column,
     say_origin,
     say_refused,
 )
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_level, format_number
+from icscm.text import escape_controls, format_level, format_name, format_number
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.
@@ -46,14 +45,15 @@ def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) 
         _make_sql_condition(branch) if absent is None else _make_guarded_condition(branch, absent)
         for branch in branches
     ]
-
-    columns = []
-    for name, write in (
-        ("prediction", lambda leaf: _quote_label(leaf.label)),
-        ("probability", _make_sql_probability),
-        ("decided_by", lambda leaf: _quote_text(leaf.decided_by)),
-    ):
-        columns.append((name, [write(branch.leaf) for branch in branches], write(last)))
+    writers: dict[str, Callable[[Leaf], str]] = {
+        "prediction": lambda leaf: _quote_label(leaf.label),
+        "probability": _make_sql_probability,
+        "decided_by": lambda leaf: _quote_text(leaf.decided_by),
+    }
+    columns = [
+        (name, [write(branch.leaf) for branch in branches], write(last))
+        for name, write in writers.items()
+    ]
     texts = [] if absent is None else [escape_controls(_quote_text(each)) for each in absent.texts]
     return get_template("model.sql.txt").render(
         origin=say_origin(saved),
@@ -76,16 +76,19 @@ def _make_sql_condition(branch: Branch) -> str:
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
-    column = f"d.{_quote_name(name_column(branch))}"
-    number = _find_sql_number(branch, column)
+    column = _name_column(branch)
+    number = column if branch.has_number_levels else None  # what may be NaN
+    if branch.type == NUMBER:
+        number = _cast(branch, column)
     truth = _compare_sql(branch, number or column)
-    if truth is None:  # missing or present
-        return (
-            _join_missing([], column, number) if branch.if_missing else _is_present(column, number)
-        )
-    if branch.if_missing:
-        is_nan_covered = branch.operator == ">"  # NaN is greater than any threshold
-        return _join_missing([truth], column, None if is_nan_covered else number)
+    is_null = f"{column} IS NULL"
+    is_nan = [] if number is None else [f"{number} > 9e999"]
+    if truth is None and branch.if_missing:
+        return " OR ".join([is_null, *is_nan])
+    if truth is None:
+        return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
+    if branch.if_missing:  # NaN is greater than any threshold
+        return " OR ".join([truth, is_null, *(is_nan if branch.operator != ">" else [])])
     is_nan_wrong = number is not None and branch.operator in (">", "not in")
     return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
 
@@ -96,7 +99,7 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
     Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
     a number behind a CASE, the one thing that both are bound to evaluate in order.
     """
-    column = f"d.{_quote_name(name_column(branch))}"
+    column = _name_column(branch)
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
     if branch.type == NUMBER or branch.has_number_levels:
@@ -118,9 +121,7 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
 
 def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
     missing = [_quote_text(each) for each in absent.texts_of_numbers]
-    is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
-    number = column if is_long else f"CAST({column} AS DOUBLE)"
-    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {number} END"
+    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(branch, column)} END"
     for each in absent.numbers:
         number = f"NULLIF({number}, {format_sql_number(each)})"
     truth = _compare_sql(branch, number)
@@ -135,14 +136,11 @@ def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
     return f"{subject} {operator} ({', '.join(texts)})"
 
 
-def _find_sql_number(branch: Branch, column: str) -> str | None:
-    """The column as a number that may be NaN; None where it is a category of another kind.
+def _cast(branch: Branch, column: str) -> str:
+    """The column as a number: the cast makes booleans and text that hold numbers comparable.
 
-    The cast makes booleans and text that hold numbers comparable. It is left out where it would
-    round: beside whole thresholds of more than 53 bits.
+    It is left out where it would round: beside whole thresholds of more than 53 bits.
     """
-    if branch.type != NUMBER:
-        return column if branch.has_number_levels else None
     is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
     return column if is_long else f"CAST({column} AS DOUBLE)"
 
@@ -154,15 +152,6 @@ def _compare_sql(branch: Branch, subject: str) -> str | None:
         return f"{subject} {branch.operator} {format_sql_number(branch.value)}"
     levels = [_quote_level(level) for level in branch.value]
     return _is_in(subject, levels, branch.operator.upper())
-
-
-def _join_missing(parts: list[str], column: str, number: str | None) -> str:
-    is_nan = [] if number is None else [f"{number} > 9e999"]
-    return " OR ".join([*parts, f"{column} IS NULL", *is_nan])
-
-
-def _is_present(column: str, number: str | None) -> str:
-    return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
 
 
 def _make_sql_probability(leaf: Leaf) -> str:
@@ -212,6 +201,10 @@ def _factor(number: int) -> list[int]:
     odd = number >> n_twos
     whole, rest = divmod(n_twos, 52)
     return [odd] * (odd > 1) + [2**52] * whole + [2**rest] * (rest > 0)
+
+
+def _name_column(branch: Branch) -> str:
+    return f"d.{_quote_name(format_name(branch.column) if branch.name is None else branch.name)}"
 
 
 def _quote_name(name: str) -> str:

@@ -17,7 +17,8 @@ class Learner(Protocol):
     """A fitted learner of rules, as far as those who read it need to know.
 
     `trace_` is a `search.trace.Trace`, which stands above this floor. `tests_invariance` tells a
-    learner that refuses rules from one that does not test them.
+    learner that refuses rules from one that does not test them. Only where they are known it has
+    `feature_types_`, `feature_names_in_` and, where something was tested, `alpha_`.
     """
 
     tests_invariance: bool
@@ -25,7 +26,6 @@ class Learner(Protocol):
     trace_: Any
     classes_: Array
     n_features_in_: int
-    feature_types_: tuple[str, ...]
     left_out_: Mapping[str | int, str]
     environments_: tuple[Any, ...] | None
 

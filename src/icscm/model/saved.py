@@ -308,10 +308,15 @@ def make_saved_model(learner: Learner) -> SavedModel:
     """All of a fitted learner that predicting and explaining need."""
     check_fitted(learner)
     model = make_model(make_plain(learner.model_.to_dict()))
-    if hasattr(learner, "feature_types_"):
-        features = _list_features(learner)
-    else:  # a packed store of millions of columns: those of the rules are enough
+    types = getattr(learner, "feature_types_", None)
+    if types is None:  # a packed store of millions of columns: those of the rules are enough
         model, features = _keep_used(model)
+    else:
+        names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
+        features = tuple(
+            Feature(None if name is None else str(name), str(kind))
+            for name, kind in zip(names, types, strict=True)
+        )
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
     return SavedModel(
         model=model,
@@ -322,14 +327,6 @@ def make_saved_model(learner: Learner) -> SavedModel:
         version=__version__,
         fingerprint=compute_fingerprint(features),
         alpha=None if alpha is None else float(alpha),
-    )
-
-
-def _list_features(learner: Learner) -> tuple[Feature, ...]:
-    names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
-    return tuple(
-        Feature(None if name is None else str(name), str(kind))
-        for name, kind in zip(names, learner.feature_types_, strict=True)
     )
 
 
