@@ -1,5 +1,6 @@
 """Errors are one line on standard error with status 2; outputs come whole or not at all."""
 
+import pickle
 import re
 import warnings
 
@@ -333,6 +334,8 @@ def test_messages_name_parameters_in_the_readers_words(parameter, python, option
     error = IcscmError(f"{column} needs ", parameter, ".")
     assert str(error) == f"{column} needs {python}."
     assert error.say(name_option) == f"{column} needs {option}."
+    from_a_worker = pickle.loads(pickle.dumps(error))
+    assert from_a_worker.say(name_option) == error.say(name_option)
 
 
 def test_every_option_that_messages_name_is_one(here):

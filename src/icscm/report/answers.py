@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from icscm.model.learner import Learner
 from icscm.model.rule_sets import RuleSet
-from icscm.report.leaves import CONCLUSIONS, Standard, count_conclusions
+from icscm.report.leaves import CONCLUSIONS, Standard, count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.words import Names, Plain, format_share
 from icscm.search.trace import Trace
@@ -90,10 +90,9 @@ def _answer_invariance(leaves: Sequence[Plain], standard: Standard) -> tuple[str
         TOO_LITTLE_DATA: f"Cannot be told for {n}",
         INVARIANT: "Yes, as far as these data can tell",
     }[worst]
-    each = ", ".join(f"{number} {conclusion}" for conclusion, number in counts.items())
     note = " The search itself did not look at environments." if standard.afterwards else ""
     detail = (
-        f"Of the {len(leaves)} groups (leaves) that the rule sorts samples into: {each}. "
+        f"Of the {len(leaves)} groups (leaves) that the rule sorts samples into: {say_conclusions(counts)}. "
         f"{CONCLUSIONS[worst]} Margin {standard.margin_text}, level {standard.alpha:g}.{note}"
     )
     return worst, answer, detail

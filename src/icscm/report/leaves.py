@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -205,3 +205,8 @@ def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
     """How many leaves came to each conclusion, those that occur, the best first."""
     found = list(conclusions)
     return {each: found.count(each) for each in CONCLUSIONS if each in found}
+
+
+def say_conclusions(counts: Mapping[str, int]) -> str:
+    """How many leaves came to each conclusion, as text."""
+    return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())

@@ -26,6 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from icscm.exceptions import IcscmError
 from icscm.model.learner import Learner
 from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, make_plot
+from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
 from icscm.report.words import Plain, format_p, format_points, format_share
@@ -270,7 +271,9 @@ def _lay_out_path(path: Plain, limits: Limits) -> Plain:
 
 def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
     """Neighbouring levels with the same conclusions as one line; the report's own stands alone."""
-    groups = groupby(levels, key=lambda each: (each["is_own"], _list_conclusions(each)))
+    groups = groupby(
+        levels, key=lambda each: (each["is_own"], say_conclusions(each["conclusions"]))
+    )
     spans = []
     for (is_own, conclusions), group in groups:
         ends = [f"{each['alpha']:g}" for each in group]
@@ -279,12 +282,8 @@ def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
     return spans
 
 
-def _list_conclusions(level: Plain) -> str:
-    return ", ".join(f"{n} {name}" for name, n in level["conclusions"].items())
-
-
 def _describe_place(model: Plain, level: Plain, limits: Limits) -> str:
-    verdicts = _list_conclusions(level)
+    verdicts = say_conclusions(level["conclusions"])
     own = " (the level of this report)" if level["is_own"] else ""
     return (
         f"alpha = {level['alpha']:g}{own}: model {model['name']}, "

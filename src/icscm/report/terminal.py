@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from icscm.report.errors import find_worst_and_best
-from icscm.report.leaves import count_conclusions
+from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.words import Plain, format_p
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
@@ -77,7 +77,7 @@ def render_summary(summary: Plain) -> Iterator[RenderableType]:
     facts = [*list_rule_facts(model["text"], summary["errors"])]
     counted = count_conclusions(leaf["conclusion"] for leaf in leaves)
     if counted:
-        facts.append(("Leaves", ", ".join(f"{n} {each}" for each, n in counted.items())))
+        facts.append(("Leaves", say_conclusions(counted)))
     yield make_fact_table(facts)
     yield make_heading("How it was found")
     yield from render_search(summary)
