@@ -92,7 +92,8 @@ def _answer_invariance(leaves: Sequence[Plain], standard: Standard) -> tuple[str
     }[worst]
     note = " The search itself did not look at environments." if standard.afterwards else ""
     detail = (
-        f"Of the {len(leaves)} groups (leaves) that the rule sorts samples into: {say_conclusions(counts)}. "
+        f"Of the {len(leaves)} groups (leaves) that the rule sorts samples into: "
+        f"{say_conclusions(counts)}. "
         f"{CONCLUSIONS[worst]} Margin {standard.margin_text}, level {standard.alpha:g}.{note}"
     )
     return worst, answer, detail
