@@ -323,7 +323,7 @@ def test_messages_speak_of_options(here):
             "--criterion equivalence",
         ),
         (Parameter("min_samples_leaf"), "min_samples_leaf", "--min-samples-leaf"),
-        (Parameter("drop_missing", True), "drop_missing=True", "--drop-missing"),
+        (Parameter("force", True), "force=True", "--force"),
         (Parameter("margin_on", "rate"), "margin_on='rate'", "--margin-on rate"),
         (Parameter("X"), "X", "the table"),
     ],
@@ -344,6 +344,6 @@ def test_every_option_that_messages_name_is_one(here):
         each for command in main.commands.values() for p in command.params for each in p.opts
     }
     learner = ICSCMClassifier()
-    names = [*learner.get_params(), "force", "drop_missing", "member", "decimal"]
+    names = [*learner.get_params(), "force"]
     unset = {"feature_weights", "n_candidates", "screen", "pruning"}
     assert {name_option(Parameter(name)) for name in names if name not in unset} <= options

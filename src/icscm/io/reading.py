@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError, IcscmWarning, Parameter
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.text import escape_controls, shorten_list
 
 if TYPE_CHECKING:
@@ -325,8 +325,8 @@ def _find_member(path: Path, wanted: str | None) -> _Source:
     if len(members) == 1:
         return _Source(path, members[0], "text", members[0])
     raise IcscmError(
-        f"{path} holds {len(members)} files ({shorten_list(members)}); name the one to read with ",
-        Parameter("member"),
+        f"{path} holds {len(members)} files ({shorten_list(members)}); name the one to read with "
+        "--member"
     )
 
 
@@ -852,12 +852,12 @@ def _warn_of_commas(names: Sequence[str], arrays: Sequence[Any], source: _Source
             n = compute.sum(compute.match_substring_regex(array, _COMMA_FRACTION)).as_py()
             found += [repr(name)] * (n >= _NEARLY_ALL * n_present)
     if found:
-        warning = IcscmWarning(
+        warnings.warn(
             f"{source} seems to hold numbers with decimal commas, which are taken for text, in "
-            f"{shorten_list(found)}; read them as numbers with ",
-            Parameter("decimal", ","),
+            f"{shorten_list(found)}; read them as numbers with --decimal ,",
+            IcscmWarning,
+            stacklevel=4,
         )
-        warnings.warn(warning, stacklevel=4)
 
 
 def _as_booleans(texts: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icscm._types import Array
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError
 from icscm.io.reading import check_columns, suggest
 from icscm.text import format_level, shorten_list
 
@@ -174,8 +174,7 @@ def _drop_rows(
         if missing.any() and not drop_missing:
             raise IcscmError(
                 f"the {role} {name!r} is missing in {missing.sum():,} of {len(missing):,} rows; "
-                "fill it in, or leave these rows out with ",
-                Parameter("drop_missing", True),
+                "fill it in, or leave these rows out with --drop-missing"
             )
         keep &= ~missing
     if keep.all():
