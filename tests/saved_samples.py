@@ -3,12 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rule_sets import Conjunction
-from icscm.model.saved import (
-    Feature,
-    SavedModel,
-    compute_fingerprint,
-)
+from icscm.model.saved import SavedModel
 
 HOSTILE_NAMES = [
     "<script>alert(1)</script>",

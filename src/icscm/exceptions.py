@@ -2,13 +2,46 @@
 
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
-class IcscmError(ValueError):
+class Parameter(NamedTuple):
+    """A parameter that a message speaks of, with the value to give it; in Python's words as text.
+
+    The command line calls it by another name: whoever shows a message chooses the words.
+
+    >>> print(Parameter("alpha"), Parameter("missing", "candidate"))
+    alpha missing='candidate'
+    """
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        return self.name if self.value is ... else f"{self.name}={self.value!r}"
+
+
+Words = Callable[[Parameter], str]
+
+
+class _Told(Exception):  # noqa: N818 (warnings are told so, too)
+    """A message in parts: text, and parameters that it names."""
+
+    def __init__(self, *parts: str | Parameter) -> None:
+        super().__init__("".join(map(str, parts)))
+        self.parts = parts
+
+    def say(self, words: Words) -> str:
+        """The message, with these words for parameters."""
+        return "".join(words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
+
+
+class IcscmError(_Told, ValueError):
     """Something in the input cannot be used; the message says what, where and what to do."""
 
 
-class IcscmWarning(UserWarning):
+class IcscmWarning(_Told, UserWarning):
     """Base of all warnings of this package."""
 
 
@@ -40,9 +73,10 @@ class LeftOutWarning(IcscmWarning):
     """Columns that no rule should be made of were left out."""
 
 
-def warn(message: str, category: type[IcscmWarning]) -> None:
+def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
     """Warn, and point to the line outside this package that led here, however deep it is."""
     level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    parts = (message,) if isinstance(message, str) else message
+    warnings.warn(category(*parts), stacklevel=level)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.text import shorten_list
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def check_value(name: str, value: Any, allowed: Allowed) -> None:
     """Raise unless the value is allowed."""
     description, is_allowed = allowed
     if not is_allowed(value):
-        raise IcscmError(f"{name} must be {description}; got {value!r}")
+        raise IcscmError(Parameter(name), f" must be {description}; got {value!r}")
 
 
 def check_matplotlib() -> None:

@@ -18,6 +18,16 @@ def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
     return separator.join(items[:N_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
+def count(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> count(1, "rule"), count(1200, "leaf"), count(3, "leaf")
+    ('1 rule', '1,200 leaves', '3 leaves')
+    """
+    plural = "leaves" if noun == "leaf" else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
 def format_number(value: float) -> str:
     """The shortest text that reads back as `value`, whole numbers without a point.
 
@@ -54,6 +64,11 @@ def format_name(name: str | int) -> str:
     ('age', 'x3', 'a\\x1b[2J\\nb')
     """
     return escape_controls(name) if isinstance(name, str) else f"x{name}"
+
+
+def as_text(value: object) -> str:
+    """Something that a user named, as text that can do nothing to a terminal."""
+    return escape_controls(str(value))
 
 
 def escape_controls(text: str) -> str:

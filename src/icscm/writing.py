@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -26,7 +26,8 @@ def check_free(path: Path, *, force: bool) -> None:
     if not target.parent.is_dir():
         raise IcscmError(f"{path} is a link into a folder that is not there, {target.parent}")
     if path.exists() and not force:
-        raise IcscmError(f"{path} exists; choose another name, or use --force (force=True)")
+        overwrite = Parameter("force", True)
+        raise IcscmError(f"{path} exists; choose another name, or use ", overwrite)
 
 
 def is_stream(path: Path) -> bool:

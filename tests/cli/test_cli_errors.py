@@ -1,5 +1,6 @@
 """Errors are one line on standard error with status 2; outputs come whole or not at all."""
 
+import pickle
 import re
 import warnings
 
@@ -10,9 +11,10 @@ from click.testing import CliRunner
 
 import icscm.io.reading
 import icscm.io.table_writing
+from icscm import ICSCMClassifier
 from icscm.cli import main
-from icscm.cli.words import translate
-from icscm.exceptions import IcscmWarning
+from icscm.cli.words import name_option
+from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 
 
 @pytest.fixture
@@ -313,18 +315,36 @@ def test_messages_speak_of_options(here):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("parameter", "python", "option"),
     [
-        ("correction=None", "--correction none"),
-        ("criterion='equivalence' keeps", "--criterion equivalence keeps"),
-        ("column 'missing' is missing", "column 'missing' is missing"),
-        ("'min_samples_leaf' and min_samples_leaf", "'min_samples_leaf' and --min-samples-leaf"),
-        ("see --drop-missing (drop_missing=True)", "see --drop-missing"),
-        ("a smaller alpha refuses", "a smaller alpha refuses"),
-        ("max_rules must be a whole number", "--max-rules must be a whole number"),
-        ("with margin_on='rate' margin must be", "with --margin-on rate --margin must be"),
+        (Parameter("correction", None), "correction=None", "--correction none"),
+        (
+            Parameter("criterion", "equivalence"),
+            "criterion='equivalence'",
+            "--criterion equivalence",
+        ),
+        (Parameter("min_samples_leaf"), "min_samples_leaf", "--min-samples-leaf"),
+        (Parameter("force", True), "force=True", "--force"),
+        (Parameter("margin_on", "rate"), "margin_on='rate'", "--margin-on rate"),
+        (Parameter("X"), "X", "the table"),
     ],
 )
-def test_python_words_are_translated(said, told):
-    """What a user called a column stays as it is."""
-    assert translate(said) == told
+def test_messages_name_parameters_in_the_readers_words(parameter, python, option):
+    """What a user called a column stays as it is, even if it is the name of a parameter."""
+    column = "column 'correction=None' of X"
+    error = IcscmError(f"{column} needs ", parameter, ".")
+    assert str(error) == f"{column} needs {python}."
+    assert error.say(name_option) == f"{column} needs {option}."
+    from_a_worker = pickle.loads(pickle.dumps(error))
+    assert from_a_worker.say(name_option) == error.say(name_option)
+
+
+def test_every_option_that_messages_name_is_one(here):
+    """Advice named options by rewriting words; each parameter is now looked up among them."""
+    options = {
+        each for command in main.commands.values() for p in command.params for each in p.opts
+    }
+    learner = ICSCMClassifier()
+    names = [*learner.get_params(), "force"]
+    unset = {"feature_weights", "n_candidates", "screen", "pruning"}
+    assert {name_option(Parameter(name)) for name in names if name not in unset} <= options

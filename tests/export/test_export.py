@@ -15,15 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icscm import SCMClassifier
-from icscm.cli.models import find_types
+from icscm.cli.predict import find_types
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.python import quote_python
 from icscm.export.sql import format_sql_number
 from icscm.io.reading import read_file
+from icscm.model.parsing import Feature
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.saved import Feature, make_saved_model
+from icscm.model.saved import make_saved_model
 from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")

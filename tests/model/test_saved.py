@@ -14,20 +14,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.model import saved as saved_module
+from icscm.model import parsing
+from icscm.model.parsing import Feature, compute_fingerprint
+from icscm.model.plain import format_json
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.saved import (
-    Feature,
-    compute_fingerprint,
-    describe_leaves,
-    format_json,
-    load,
-    make_saved_model,
-)
+from icscm.model.saved import load, make_saved_model
 from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
@@ -76,7 +72,7 @@ def test_explanations():
         "met: age > 63.5",
         "met: age > 63.5",
     ]
-    assert describe_leaves(either.model)[-1] == "no rule met"
+    assert either.model.leaf_texts[-1] == "no rule met"
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -483,7 +479,7 @@ LIMITS = {
 def test_absurd_sizes(limit, tmp_path, monkeypatch):
     path = tmp_path / "model.json"
     path.write_text(VALID)
-    monkeypatch.setattr(saved_module, limit, 1)
+    monkeypatch.setattr(parsing, limit, 1)
     assert_refused(path, LIMITS[limit])
 
 
@@ -491,7 +487,7 @@ def test_too_many_levels(tmp_path, monkeypatch):
     rule = CategoryRule(1, "smoker", ("a", "b"), equal=True, pooled=True)
     path = tmp_path / "model.json"
     make_saved([rule]).save(path)
-    monkeypatch.setattr(saved_module, "MAX_LEVELS", 1)
+    monkeypatch.setattr(parsing, "MAX_LEVELS", 1)
     assert_refused(path, "model.rules[0].levels has 2 entries, more than the 1 allowed")
 
 
@@ -502,7 +498,7 @@ def test_too_little_memory(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(saved_module.json, "loads", fail)
+    monkeypatch.setattr(parsing.json, "loads", fail)
     with pytest.raises(IcscmError, match="takes more memory than there is"):
         load(path)
 
@@ -662,3 +658,28 @@ def test_a_model_that_refuses_missing_values_still_does(tmp_path, as_array):
             model.predict(gap)
     with pytest.raises(IcscmError, match="missing 1 values"):
         saved.predict_proba(gap)
+
+
+# --- what reading the code found ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil"])
+def test_sparse_matrices(kind):
+    """A saved model said that a sparse matrix has 0 dimensions, where its estimator took it."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 2, (300, 4))
+    y = dense[:, 1] & dense[:, 3]
+    X = sparse.csr_array(dense).asformat(kind)
+    learner = SCMClassifier().fit(sparse.csr_array(dense), y)
+    saved = make_saved_model(learner)
+    assert len(saved.model) == 2
+    assert saved.predict(X).tolist() == learner.predict(X).tolist() == y.tolist()
+    assert saved.explain(X).tolist() == saved.explain(dense).tolist()
+    with pytest.raises(IcscmError, match="X has 3 columns and the model was fitted on 4"):
+        saved.predict(sparse.csr_array(dense[:, :3]))
+
+
+def test_an_environment_named_all(tmp_path):
+    """An environment named "all" was saved as None, as if there had been no environments."""
+    learner = SCMClassifier().fit([[0], [1]] * 9, [0, 1] * 9, environments=["all"] * 18)
+    assert reload(make_saved_model(learner), tmp_path).environments == ("all",)

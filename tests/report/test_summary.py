@@ -15,9 +15,11 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import ThresholdRule
-from icscm.report.errors import find_worst_and_best
+from icscm.report.errors import describe_errors, find_worst_and_best
+from icscm.report.leaves import UNTESTED, describe_leaves, describe_standard
 from icscm.report.summary import make_summary
-from icscm.report.terminal import describe_errors, describe_verdicts, make_range_table
+from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_table
+from icscm.report.words import make_names
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 
@@ -278,7 +280,9 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     assert find_worst_and_best([1, 0], [2, 3]) == (0, 1)
     assert find_worst_and_best([1, 0, 9], [2, 3, 90]) is None
     assert find_worst_and_best([4], [40]) is None
-    text = describe_errors(make_model([2, 100, 100], [2, 30, 20]), ("tiny", "big", "other"))
+    model = make_model([2, 100, 100], [2, 30, 20])
+    names = make_names(model, ("tiny", "big", "other"), (0, 1))
+    (_, (_, text), _) = list_rule_facts(str(model), describe_errors(model, names))
     assert "worst in environment big, 30.0% of 100, best in other, 20.0% of 100" in text
 
 
@@ -291,19 +295,26 @@ def test_terminal_and_report_name_the_same_worst_environment():
     y = (X["a"] ^ (rng.random(n) < 0.1)).to_numpy(copy=True)
     y[:3] = 1 - X["a"][:3]
     learner = fit(ICSCMClassifier(), X, y, environments)
-    worst = make_summary(learner, environment="site")["errors"]["worst"]
+    errors = make_summary(learner, environment="site")["errors"]
+    worst = errors["worst"]
     assert worst["environment"] in ("big", "other")
     assert worst["text"].endswith("% of 500 samples")
-    said = describe_errors(learner.model_, learner.trace_.environments)
+    (_, (_, said), _) = list_rule_facts(str(learner.model_), errors)
     assert f"worst in environment {worst['environment']}, " in said
 
 
 def test_no_vacuous_bound():
     """ "In no leaf do the data allow more than 100.0%" says nothing."""
-    empty = make_verdicts([((5, 0), (5, 0))], make_test("chi2"), 0.05, 0.05)
-    assert "100.0%" not in describe_verdicts(empty, 0.05)
-    wide = make_verdicts([((50, 50), (50, 50))], make_test("chi2"), 0.05, 0.05)
-    assert "In no leaf do the data allow more than" in describe_verdicts(wide, 0.05)
+
+    def describe(leaf):
+        model = Conjunction((), (leaf,))
+        names = make_names(model, ("a", "b"), (0, 1))
+        verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
+        leaves = describe_leaves(model, names, verdicts)
+        return describe_bounds(leaves, describe_standard(UNTESTED, names))
+
+    assert "100.0%" not in describe(((5, 0), (5, 0)))
+    assert "In no leaf do the data allow more than" in describe(((50, 50), (50, 50)))
 
 
 def test_the_ends_of_a_leaf_cannot_be_mistaken():
@@ -311,7 +322,8 @@ def test_the_ends_of_a_leaf_cannot_be_mistaken():
     leaves = (((8, 3, 9, 9), (0, 6, 1, 2)), ((7, 0, 0, 0), (3, 0, 0, 0)))
     model = Conjunction((ThresholdRule(0, "a", 1, above=True),), leaves)
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(make_range_table(model, (5, 6, 7, 8)))
+    names = make_names(model, (5, 6, 7, 8), (0, 1))
+    console.print(make_range_table(describe_leaves(model, names)))
     text = console.export_text()
     assert "(env 5)" in text
     assert "(env 6)" in text

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from icscm import ICSCMClassifier
 from icscm.datasets import load_heart_disease
@@ -178,6 +178,18 @@ def test_the_column_with_everything_missing():
     found = check_environments(frame.assign(empty=np.nan), y, site, keep_columns="all")
     (empty,) = [each for each in found.giveaways if each.column == "empty"]
     assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
+
+
+def test_sparse_matrices_and_dates():
+    """A sparse matrix ended in an error of NumPy's, where the learners take it."""
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 2, (200, 3))
+    y, environments = np.arange(200) % 2, np.arange(200) // 100
+    found = check_environments(sparse.csr_array(dense), y, environments)
+    assert found == check_environments(dense, y, environments)
+    dated = pd.DataFrame(dense, columns=list("abc")).assign(day=pd.Timestamp("2020-01-31"))
+    seen = check_environments(dated, y, environments, keep_columns="all")
+    assert (seen.n_columns, {each.column for each in seen.giveaways}) == (4, {"a", "b", "c"})
 
 
 @pytest.mark.skipif(

@@ -2,9 +2,11 @@
 
 # each of these adds its commands
 import icscm.cli.check
+import icscm.cli.export
 import icscm.cli.fit
-import icscm.cli.models
+import icscm.cli.predict
 import icscm.cli.reproduce
+import icscm.cli.show
 import icscm.cli.simulate  # noqa: F401
 from icscm.cli.group import main
 

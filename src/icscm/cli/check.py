@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.console import Progress, make_console, print_all, print_heading, print_note
+from icscm.cli.console import Progress, list_data_facts, make_console, print_all
 from icscm.cli.group import main
 from icscm.cli.options import (
     FILE,
@@ -18,12 +19,16 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
+from icscm.cli.shorthand import value
+from icscm.cli.words import name_option
+from icscm.text import as_text, format_name
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
 
-    from icscm.io.samples import Samples
     from icscm.studies.checkup import CheckUp
+
+_LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 # Lines of a table before it says how many more there are.
 _N_SHOWN = 15
@@ -32,14 +37,7 @@ _N_SHOWN = 15
 @main.command()
 @click.argument("data", type=FILE)
 @column_options(needs_environment=True)
-@click.option(
-    "--alpha",
-    default=0.05,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="NUMBER",
-    help="Level of the tests whose power is told.",
-)
+@value("--alpha NUMBER", _LEVEL, "Level of the tests whose power is told.", 0.05)
 @click.option("--all", "show_all", is_flag=True, help="Every environment and column.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for other programs.")
 @reading_options
@@ -60,7 +58,7 @@ def check(
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
-    from icscm.io.locating import describe_path
+    from icscm.io.locating import describe_path, name_data
     from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
@@ -73,117 +71,122 @@ def check(
             samples.environments,
             alpha=alpha,
             keep_columns=samples.asked_for or None,
+            words=name_option,
         )
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, default=str))
-    else:
-        _print(make_console(), found, samples, data, None if show_all else _N_SHOWN)
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    facts = list_data_facts(
+        name_data(data),
+        samples,
+        n_rows=found.n_rows,
+        n_positive=sum(each.n_positive for each in found.environments),
+        n_columns=found.n_columns - len(found.left_out),
+        n_environments=len(found.environments),
+    )
+    print_all(make_console(), _render(found, facts, None if show_all else _N_SHOWN))
 
 
-def _print(
-    console: Console, found: CheckUp, samples: Samples, data: Path, most: int | None
-) -> None:
-    from icscm.io.locating import name_data
-    from icscm.report.terminal import as_text, count, make_fact_table
+def _render(
+    found: CheckUp, facts: Sequence[tuple[str, str]], most: int | None
+) -> Iterator[RenderableType]:
+    from icscm.report.terminal import make_fact_table, make_heading, make_list
 
-    n_environments = len(found.environments)
-    n_used = found.n_columns - len(found.left_out)
-    size = f"{count(found.n_rows, 'row')}, {count(n_used, 'column')} to learn from"
-    facts = [
-        ("Data", f"{name_data(data)}: {size}"),
-        ("Positive", f"{samples.positive_text}, in {_compute_rate(found):.1%} of the rows"),
-        ("Environments", f"{n_environments:,}, by {samples.environment}"),
-    ]
-    if samples.n_dropped:
-        facts.append(
-            ("Dropped", f"{count(samples.n_dropped, 'row')} without target or environment")
-        )
-    console.print(make_fact_table([(name, as_text(text)) for name, text in facts]))
-    _print_environments(console, found, most)
-    _print_columns(console, found, most)
-    _print_power(console, found)
+    yield make_fact_table(facts)
+    yield from _render_environments(found, most)
+    yield from _render_columns(found, most)
+    yield from _render_power(found)
     if found.advice:
-        print_heading(console, "Advice")
-        print_all(console, make_fact_table([("-", text) for text in found.advice]))
+        yield make_heading("Advice")
+        yield make_list(found.advice)
 
 
-def _compute_rate(found: CheckUp) -> float:
-    return sum(each.n_positive for each in found.environments) / found.n_rows
+def _render_environments(found: CheckUp, most: int | None) -> Iterator[RenderableType]:
+    from icscm.report.terminal import make_heading, make_note, make_table
+    from icscm.report.words import format_p
 
-
-def _print_environments(console: Console, found: CheckUp, most: int | None) -> None:
-    from icscm.report.terminal import as_text, format_p, make_environment_table
-
-    print_heading(console, "Environments")
-    console.print(make_environment_table(found, most))
-    _print_rest(console, len(found.environments), most, "environments")
-    print_note(
-        console,
+    columns = "environment", ">rows", ">positive", ">95 % interval", ">missing", ">would see"
+    ranked = sorted(found.environments, key=lambda each: -each.n_rows)
+    rows = [
+        (
+            as_text(each.label),
+            f"{each.n_rows:,}",
+            f"{each.rate:.1%}",
+            "{:.1%} - {:.1%}".format(*each.rate_interval),
+            f"{each.missing:.1%}",
+            _format_difference(each.detectable),
+        )
+        for each in ranked[:most]
+    ]
+    yield make_heading("Environments")
+    yield make_table(columns, rows)
+    yield from _render_rest(len(ranked), most, "environments")
+    yield make_note(
         "\npositive: share of positive labels. missing: share of empty cells. would see: the "
-        "smallest difference from the others' rate that a test would likely notice.",
+        "smallest difference from the others' rate that a test would likely notice."
     )
-    console.print(
-        f"Does the label's rate differ between environments? p = {format_p(found.p_value)}."
-    )
+    yield f"Does the label's rate differ between environments? p = {format_p(found.p_value)}."
     if found.sparse:
-        cells = [
-            f"{'positive' if cell.label == found.classes[1] else 'negative'} in "
-            f"{as_text(cell.environment)}: {cell.n_rows}"
-            for cell in found.sparse[:most]
-        ]
-        print_heading(console, "Sparse: rows of a class in an environment")
-        print_all(console, *cells)
-        _print_rest(console, len(found.sparse), most, "cells")
+        yield make_heading("Sparse: rows of a class in an environment")
+        for cell in found.sparse[:most]:
+            label = "positive" if cell.label == found.classes[1] else "negative"
+            yield f"{label} in {as_text(cell.environment)}: {cell.n_rows}"
+        yield from _render_rest(len(found.sparse), most, "cells")
 
 
-def _print_columns(console: Console, found: CheckUp, most: int | None) -> None:
-    from icscm.report.terminal import as_text, make_fact_table, make_giveaway_table
+def _render_columns(found: CheckUp, most: int | None) -> Iterator[RenderableType]:
+    from icscm.report.terminal import make_fact_table, make_heading, make_note, make_table
 
     if found.left_out:
-        print_heading(console, "Columns that fit will leave out unless asked for (--keep)")
-        left_out = list(found.left_out.items())
-        console.print(make_fact_table([(as_text(name), why) for name, why in left_out[:most]]))
-        _print_rest(console, len(left_out), most, "columns")
-    shown = found.strong_giveaways[:most] or found.giveaways[:3]
-    if most is None:
-        shown = found.giveaways
-    strong = bool(found.strong_giveaways)
-    title = (
+        left_out = [(as_text(name), why) for name, why in found.left_out.items()]
+        yield make_heading("Columns that fit will leave out unless asked for (--keep)")
+        yield make_fact_table(left_out[:most])
+        yield from _render_rest(len(left_out), most, "columns")
+    strong = found.strong_giveaways
+    shown = found.giveaways if most is None else strong[:most] or found.giveaways[:3]
+    yield make_heading(
         "Columns that give the environment away"
         if strong
-        else ("No column gives the environment away; the most telling")
+        else "No column gives the environment away; the most telling"
     )
-    print_heading(console, title)
-    console.print(make_giveaway_table(shown))
-    if strong:
-        _print_rest(console, len(found.strong_giveaways), most, "columns")
-    print_note(
-        console,
+    rows = [
+        (
+            format_name(each.column),
+            "copy of it" if each.is_copy else f"{each.values:.2f}",
+            "-" if each.missingness is None else f"{each.missingness:.2f}",
+        )
+        for each in shown
+    ]
+    yield make_table(("column", ">by its values", ">by being missing"), rows)
+    yield from _render_rest(len(strong), most, "columns")
+    yield make_note(
         "\nCramer's V with the environment: 0 unrelated, 1 one tells the other, from 0.5 listed. "
-        "Numbers are cut into 16 bins; missing values are looked at apart.",
+        "Numbers are cut into 16 bins; missing values are looked at apart."
     )
 
 
-def _print_power(console: Console, found: CheckUp) -> None:
-    from icscm.report.terminal import format_difference, make_fact_table
+def _render_power(found: CheckUp) -> Iterator[RenderableType]:
+    from icscm.report.terminal import make_fact_table, make_heading, make_note
 
     names = {1.0: "whole table", 0.5: "a half of it", 0.1: "a tenth"}
-    print_heading(console, "What could be seen")
-    console.print(
-        make_fact_table(
-            [
-                (names[each.share], f"{each.n_rows:,} rows: {format_difference(each.difference)}")
-                for each in found.detectable
-            ]
-        )
+    yield make_heading("What could be seen")
+    yield make_fact_table(
+        (names[each.share], f"{each.n_rows:,} rows: {_format_difference(each.difference)}")
+        for each in found.detectable
     )
-    print_note(
-        console,
+    yield make_note(
         "\nThe smallest difference of the label's rate between the two largest environments that "
-        f"a test at alpha {found.alpha} sees with 80 % power, in leaves of this size.",
+        f"a test at alpha {found.alpha} sees with 80 % power, in leaves of this size."
     )
 
 
-def _print_rest(console: Console, n: int, most: int | None, what: str) -> None:
+def _format_difference(difference: float | None) -> str:
+    """A difference of rates, in points."""
+    return "none" if difference is None else f"{difference * 100:.1f} points"
+
+
+def _render_rest(n: int, most: int | None, what: str) -> Iterator[RenderableType]:
+    from icscm.report.terminal import make_note
+
     if most is not None and n > most:
-        print_note(console, f"and {n - most:,} more {what}; --all shows them")
+        yield make_note(f"and {n - most:,} more {what}; --all shows them")

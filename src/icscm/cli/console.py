@@ -6,16 +6,20 @@ import io
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from icscm.text import escape_controls
+from icscm.exceptions import LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
+from icscm.text import as_text, count, escape_controls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console, RenderableType
+
+    from icscm.io.samples import Labelling
 
 
 def spare_unprintable() -> None:
@@ -43,17 +47,6 @@ def make_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def print_heading(console: Console, text: str) -> None:
-    """A heading with an empty line before it."""
-    console.print()
-    console.print(text, style="bold underline")
-
-
-def print_note(console: Console, text: str) -> None:
-    """What explains a table."""
-    console.print(text, style="dim")
-
-
 def print_written(console: Console, path: Path, more: str = "") -> None:
     """Which file was written; its name stays on one line, to be copied.
 
@@ -66,10 +59,42 @@ def print_written(console: Console, path: Path, more: str = "") -> None:
     console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
 
 
-def print_all(console: Console, *parts: RenderableType) -> None:
+def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
     """Several things, one below the other."""
     for part in parts:
         console.print(part)
+
+
+def list_data_facts(
+    name: str,
+    samples: Labelling,
+    *,
+    n_rows: int,
+    n_positive: int,
+    n_columns: int,
+    n_environments: int,
+) -> list[tuple[str, str]]:
+    """What a command was given: the lines that come first."""
+    size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
+    facts = [
+        ("Data", f"{name}: {size}"),
+        ("Positive", f"{samples.positive_text}, in {n_positive / n_rows:.1%} of the rows"),
+    ]
+    if samples.environment is not None:
+        facts.append(("Environments", f"{n_environments:,}, by {samples.environment}"))
+    if samples.n_dropped:
+        dropped = count(samples.n_dropped, "row")
+        facts.append(("Dropped", f"{dropped} without target or environment"))
+    return [(word, as_text(text)) for word, text in facts]
+
+
+@contextmanager
+def said_below() -> Iterator[None]:
+    """Without the warnings that are said in other words when the rule is printed."""
+    with warnings.catch_warnings():
+        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 class Progress:

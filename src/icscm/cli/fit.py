@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from icscm._constants import DEFAULT_MARGIN
-from icscm.cli.console import Progress, make_console, print_note, print_written
-from icscm.cli.findings import print_fit
+from icscm.cli.console import (
+    Progress,
+    list_data_facts,
+    make_console,
+    print_all,
+    print_written,
+    said_below,
+)
 from icscm.cli.group import main
 from icscm.cli.options import (
     FILE,
@@ -31,155 +34,104 @@ from icscm.cli.options import (
     take_apart,
 )
 from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
-from icscm.cli.words import translate
-from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
+from icscm.cli.shorthand import choice, number, value
+from icscm.cli.words import name_option
+from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path, find_format, name_data
-from icscm.io.samples import Labelling, Samples, split_commas
+from icscm.io.samples import Labelling, Samples, split_commas, split_names
+from icscm.text import format_number, shorten_list
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from icscm.estimators.base import CoverClassifier
-    from icscm.report.render import Report
     from icscm.sources.countable import Countable
     from icscm.sources.memory import MemorySource
     from icscm.studies.choice import PChoice
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
-# Options that only the invariant learner has.
-_INVARIANT_ONLY = (
-    "alpha", "test", "stop", "no_pruning", "search", "min_samples_leaf", "criterion", "margin",
-    "margin_on", "correction", "evidence",
-)  # fmt: skip
+# Options that are parameters of the same name: of both learners, and of the invariant one only.
+_SHARED = ("p", "model_type", "max_rules", "max_thresholds", "missing")
+_OWN = ("alpha", "test", "stop", "search", "min_samples_leaf", "criterion", "margin_on", "evidence")
+_INVARIANT_ONLY = (*_OWN, "no_pruning", "margin", "correction")
 
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
+_LEVEL = NumberOr("auto", float, lambda x: 0 < x < 1, "a number between 0 and 1", value="auto")
+_MANY = NumberOr("none", int, lambda x: x >= 1, "a whole number from 1")
+
 model_options = apply(
-    click.option(
-        "--model",
-        type=click.Choice(["icscm", "scm"]),
-        default="icscm",
-        show_default=True,
-        help="icscm: rules that hold in every environment. scm: the plain learner, untested.",
+    choice(
+        "--model icscm scm",
+        "icscm: rules that hold in every environment. scm: the plain learner, untested.",
     ),
-    click.option(
-        "--type",
+    choice(
+        "--type conjunction disjunction",
+        "Positive where all rules are true, or where any is.",
         "model_type",
-        type=click.Choice(["conjunction", "disjunction"]),
-        default="conjunction",
-        show_default=True,
-        help="Positive where all rules are true, or where any is.",
     ),
-    click.option(
-        "--p",
-        type=PositiveNumber(),
-        metavar="NUMBER",
-        default=1.0,
-        show_default=True,
-        help="Cost of a row that a rule settles wrongly, against one settled rightly; larger is "
-        "warier.",
+    value(
+        "--p NUMBER",
+        PositiveNumber(),
+        "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier.",
+        1.0,
     ),
-    click.option(
-        "--cv",
-        type=Numbers(),
-        metavar="P1,P2,..",
-        help="Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
+    value(
+        "--cv P1,P2,..",
+        Numbers(),
+        "Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
     ),
-    click.option(
-        "--alpha",
-        type=NumberOr("auto", float, lambda x: 0 < x < 1, "a number between 0 and 1", value="auto"),
-        metavar="NUMBER|auto",
-        default=0.05,
-        show_default=True,
-        help="Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
+    value(
+        "--alpha NUMBER|auto",
+        _LEVEL,
+        "Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
+        0.05,
     ),
-    click.option(
-        "--max-rules",
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        default=10,
-        show_default=True,
-        help="Largest number of rules.",
+    number("--max-rules", 10, "Largest number of rules."),
+    value(
+        "--max-thresholds NUMBER|none",
+        _MANY,
+        "Thresholds or levels tried per column; rarer levels are pooled. none: all.",
+        50,
     ),
-    click.option(
-        "--max-thresholds",
-        type=NumberOr("none", int, lambda x: x >= 1, "a whole number from 1"),
-        metavar="NUMBER|none",
-        default=50,
-        show_default=True,
-        help="Thresholds or levels tried per column; rarer levels are pooled. none: all.",
+    choice(
+        "--test chi2 g fisher",
+        "Of independence of label and environment; fisher where counts are small.",
     ),
-    click.option(
-        "--test",
-        type=click.Choice(["chi2", "g", "fisher"]),
-        default="chi2",
-        show_default=True,
-        help="Of independence of label and environment; fisher where counts are small.",
-    ),
-    click.option(
-        "--stop",
-        type=click.Choice(["independence", "coverage"]),
-        default="independence",
-        show_default=True,
-        help="End when the rest no longer depends on the environment, or only when covered.",
+    choice(
+        "--stop independence coverage",
+        "End when the rest no longer depends on the environment, or only when covered.",
     ),
     click.option("--no-pruning", is_flag=True, help="Keep rules that invariance could do without."),
-    click.option(
-        "--search",
-        type=click.Choice(["greedy", "exhaustive"]),
-        default="greedy",
-        show_default=True,
-        help="exhaustive tests sets of rules: for few rows, best with --alpha auto.",
+    choice(
+        "--search greedy exhaustive",
+        "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
     ),
-    click.option(
-        "--min-samples-leaf",
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        default=1,
-        show_default=True,
-        help="Fewest rows that a rule must settle, and leave.",
+    number("--min-samples-leaf", 1, "Fewest rows that a rule must settle, and leave."),
+    choice(
+        "--criterion pvalue equivalence",
+        "pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
     ),
-    click.option(
-        "--criterion",
-        type=click.Choice(["pvalue", "equivalence"]),
-        default="pvalue",
-        show_default=True,
-        help="pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
+    value(
+        "--margin NUMBER",
+        PositiveNumber(),
+        "Difference between environments that counts as none.  [default: 0.05; with --margin-on "
+        "odds_ratio 1.5]",
     ),
-    click.option(
-        "--margin",
-        type=PositiveNumber(),
-        metavar="NUMBER",
-        help="Difference between environments that counts as none.  [default: 0.05; with "
-        "--margin-on odds_ratio 1.5]",
+    choice(
+        "--margin-on rate odds_ratio",
+        "What the margin is a difference of; odds_ratio where the label is rare.",
     ),
-    click.option(
-        "--margin-on",
-        type=click.Choice(["rate", "odds_ratio"]),
-        default="rate",
-        show_default=True,
-        help="What the margin is a difference of; odds_ratio where the label is rare.",
+    choice(
+        "--correction none bonferroni holm bh",
+        "Of p-values for the number of candidates; with it fewer are refused.",
     ),
-    click.option(
-        "--correction",
-        type=click.Choice(["none", "bonferroni", "holm", "bh"]),
-        default="none",
-        show_default=True,
-        help="Of p-values for the number of candidates; with it fewer are refused.",
-    ),
-    click.option(
-        "--evidence",
-        type=click.Choice(["step", "cumulative"]),
-        default="step",
-        show_default=True,
-        help="cumulative: a rule once refused is not tried again.",
-    ),
-    click.option(
-        "--missing",
-        type=click.Choice(["candidate", "separate", "error"]),
-        default="candidate",
-        show_default=True,
-        help="Missing values: tried on either side of each rule; only in rules 'is missing' and "
-        "'is present'; or refused.",
+    choice("--evidence step cumulative", "cumulative: a rule once refused is not tried again."),
+    choice(
+        "--missing candidate separate error",
+        "Missing values: tried on either side of each rule; only in rules 'is missing' and 'is "
+        "present'; or refused.",
     ),
     click.option(
         "--keep",
@@ -188,35 +140,13 @@ model_options = apply(
         help="Columns to use although they look like identifiers, constants or copies: A,B, or "
         "all. Repeatable.",
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        metavar="NUMBER",
-        default=0,
-        show_default=True,
-        help="Of the folds of --cv; nothing else is random.",
-    ),
-    click.option(
-        "--jobs",
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        help="Threads; no effect on the result.  [default: all cores]",
-    ),
+    number("--seed", 0, "Of the folds of --cv; nothing else is random.", least=0),
+    number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
 )
 
 output_options = apply(
-    click.option(
-        "--out",
-        type=FILE,
-        metavar="FILE",
-        help="Write the model here, as JSON, for icscm predict, show and export.",
-    ),
-    click.option(
-        "--report",
-        type=FILE,
-        metavar="FILE",
-        help="Write a report here: .html (a page to read), .md or .json.",
-    ),
+    value("--out FILE", FILE, "Write the model here, as JSON, for icscm predict, show and export."),
+    value("--report FILE", FILE, "Write a report here: .html (a page to read), .md or .json."),
     click.option(
         "--no-alpha-path",
         is_flag=True,
@@ -257,20 +187,36 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     _check_options(ctx, data, options)
     progress, console = Progress(quiet=quiet), make_console()
     route = choose_route(data, options)
-    fitted = _fit_in_memory if route == MEMORY else _fit_elsewhere
-    learner, samples, countable, choice = fitted(route, data, options, progress)
+    learn = _fit_in_memory if route == MEMORY else _fit_elsewhere
+    fitted = learn(route, data, options, progress)
     try:  # first to files: what a terminal cannot show must not lose them
-        written = _write(learner, samples, countable, data, options, progress)
+        written = _write(fitted, data, options, progress)
     finally:
-        print_fit(console, learner, samples, name_data(data), choice)
+        print_fit(console, fitted, name_data(data))
     for path in written:
         print_written(console, path)
     if not written:
-        print_note(console, "Nothing was written; --out keeps the model, --report the evidence.")
+        nothing = "Nothing was written; --out keeps the model, --report the evidence."
+        console.print(nothing, style="dim")
 
 
-# A fitted learner, what is known of its data, the counts if they are still there, and p's choice.
-Fitted = tuple["CoverClassifier", "Labelling", "Countable[MemorySource] | None", "PChoice | None"]
+class Fitted(NamedTuple):
+    """A fitted learner, what is known of its data, the counts if they are here, and p's choice."""
+
+    learner: CoverClassifier
+    samples: Labelling
+    countable: Countable[MemorySource] | None = None
+    choice: PChoice | None = None
+
+    def name_things(self, name: str) -> dict[str, Any]:
+        """What to call things in a report."""
+        return {
+            "data_name": name,
+            "target": self.samples.target,
+            "environment": self.samples.environment,
+            "class_names": self.samples.class_names,
+            "words": name_option,
+        }
 
 
 def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
@@ -280,29 +226,20 @@ def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progre
 
     learner = make_learner(samples, options)
     choice = _choose_p(learner, samples, options, progress)
-    with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), _said_below():
+    with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), said_below():
         countable = open_memory(
             samples.X, samples.y, samples.environments, preparation=learner.prepare()
         )
         learner.fit_counts(countable)
-    return learner, samples, countable, choice
+    return Fitted(learner, samples, countable, choice)
 
 
 def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
     learner = make_learner(None, options)
     learner.keep_columns = split_commas((*options["only"], *options["keep"])) or None
-    with _said_below():
+    with said_below():
         samples = learn_elsewhere(learner, route, data, options, progress)
-    return learner, samples, None, None
-
-
-@contextmanager
-def _said_below() -> Iterator[None]:
-    """Without the warnings that are said in other words when the rule is printed."""
-    with warnings.catch_warnings():
-        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
-            warnings.simplefilter("ignore", category)
-        yield
+    return Fitted(learner, samples)
 
 
 def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> None:
@@ -330,36 +267,21 @@ def make_learner(samples: Samples | None, options: dict[str, Any]) -> CoverClass
     """The learner that the options describe; columns to keep are known once there are samples."""
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
-    shared = {
-        "p": options["p"],
-        "model_type": options["model_type"],
-        "max_rules": options["max_rules"],
-        "max_thresholds": options["max_thresholds"],
-        "n_jobs": options["jobs"],
-        "missing": options["missing"],
-        "keep_columns": None if samples is None else _find_kept(samples, options["keep"]),
-    }
+    settings = {name: options[name] for name in _SHARED}
+    settings["n_jobs"] = options["jobs"]
+    settings["keep_columns"] = None if samples is None else _find_kept(samples, options["keep"])
     if options["model"] == "scm":
-        return SCMClassifier(**shared)
+        return SCMClassifier(**settings)
+    settings |= {name: options[name] for name in _OWN}
     return ICSCMClassifier(
-        **shared,
-        alpha=options["alpha"],
-        test=options["test"],
-        stop=options["stop"],
+        **settings,
         pruning=not options["no_pruning"],
-        search=options["search"],
-        min_samples_leaf=options["min_samples_leaf"],
-        criterion=options["criterion"],
         margin=options["margin"] or _DEFAULT_MARGINS[options["margin_on"]],
-        margin_on=options["margin_on"],
         correction=None if options["correction"] == "none" else options["correction"],
-        evidence=options["evidence"],
     )
 
 
 def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
-    from icscm.io.samples import split_names
-
     names = samples.X.column_names
     if "all" in keep and "all" not in names:
         return "all"
@@ -388,35 +310,33 @@ def _choose_p(
     return choice
 
 
-def _write(
-    learner: CoverClassifier,
-    samples: Labelling,
-    countable: Countable[MemorySource] | None,
-    data: Path,
-    options: dict[str, Any],
-    progress: Progress,
-) -> list[Path]:
+def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:
     """Make all outputs, then write them."""
     from icscm.model.saved import make_saved_model
+    from icscm.report.path import compute_alpha_path
+    from icscm.report.render import make_report
 
     out, path, force = options["out"], options["report"], options["force"]
-    report = None
+    learner, countable, report = fitted.learner, fitted.countable, None
     if path is not None:
         with progress.stage("Making the report"):
-            kept = None if options["no_alpha_path"] else countable
-            report = make_fit_report(learner, samples, name_data(data), kept)
+            levels = None
+            if countable and learner.tests_invariance and not options["no_alpha_path"]:
+                levels = compute_alpha_path(countable.source, learner.make_settings(countable))
+            names = fitted.name_things(name_data(data))
+            report = make_report(learner, alpha_path=levels, **names)
     saved = make_saved_model(learner)
     if report is not None:  # first, as it has more that could go wrong
         report.save(path, force=force)
     if out is not None:
-        settings = {**saved.settings, "table": _describe_table(samples, data, options)}
+        settings = {**saved.settings, "table": _describe_table(fitted, data, options)}
         replace(saved, settings=settings).save(out, force=force)
     return [each for each in (out, path) if each is not None]
 
 
-def _describe_table(samples: Labelling, data: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
-    is_packed = data.suffix.lower() == BITS
+    samples, is_packed = fitted.samples, data.suffix.lower() == BITS
     return {
         "target": samples.target,
         "positive": [str(value) for value in samples.positive],
@@ -428,26 +348,38 @@ def _describe_table(samples: Labelling, data: Path, options: dict[str, Any]) -> 
     }
 
 
-def make_fit_report(
-    learner: CoverClassifier,
-    samples: Labelling,
-    name: str,
-    countable: Countable[MemorySource] | None,
-) -> Report:
-    """The report on a fitted learner, with the models along alpha if there is a source for them."""
-    from icscm.report.path import compute_alpha_path
-    from icscm.report.render import make_report
+def print_fit(console: Console, fitted: Fitted, name: str) -> None:
+    """What was given, p's choice, and the rule with all that is known of it."""
+    from icscm.report.summary import make_summary
+    from icscm.report.terminal import make_fact_table, make_heading, make_table, render_summary
 
-    path = None
-    if countable is not None and learner.tests_invariance:
-        path = compute_alpha_path(countable.source, learner.make_settings(countable))
-    return make_report(
-        learner,
-        data_name=name,
-        target=samples.target,
-        environment=samples.environment,
-        left_out=learner.left_out_,
-        alpha_path=path,
-        class_names=samples.class_names,
-        translate=translate,
+    summary = make_summary(fitted.learner, **fitted.name_things(name))
+    asked = summary["asked"]
+    facts = list_data_facts(
+        name,
+        fitted.samples,
+        n_rows=asked["n_rows"],
+        n_positive=asked["overall"]["n_positive"],
+        n_columns=asked["n_columns"] - len(asked["left_out"]),
+        n_environments=asked["n_environments"],
     )
+    if asked["left_out"]:
+        facts.append(("Left out", f"{_join_reasons(asked['left_out'])} (--keep keeps them)"))
+    console.print(make_fact_table(facts))
+    if fitted.choice is not None:
+        tried = zip(fitted.choice.p_values, fitted.choice.errors, strict=True)
+        marks = {fitted.choice.best: "  <- chosen"}
+        rows = [(format_number(p), f"{error:.2%}{marks.get(p, '')}") for p, error in tried]
+        console.print(make_heading("p by cross-validation"))
+        console.print(make_table(("p", "error in cross-validation"), rows))
+    console.print()
+    print_all(console, render_summary(summary))
+    console.print()
+
+
+def _join_reasons(left_out: list[dict[str, str]]) -> str:
+    """Columns by the reason for which they were left out."""
+    by_reason: dict[str, list[str]] = {}
+    for each in left_out:
+        by_reason.setdefault(each["reason"], []).append(each["column"])
+    return "; ".join(f"{shorten_list(names)}: {why}" for why, names in by_reason.items())

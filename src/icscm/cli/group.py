@@ -12,7 +12,7 @@ import click
 
 from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
-from icscm.cli.words import translate
+from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, IcscmWarning
 
 # As shells count: 128 + SIGINT.
@@ -87,7 +87,7 @@ def _describe(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, IcscmError):
-        return translate(str(error))
+        return error.say(name_option)
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     if isinstance(error, MemoryError):
@@ -107,7 +107,8 @@ def _make_printer() -> Callable[..., None]:
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = f"Warning: {translate(str(message))}"
+        told = message.say(name_option) if isinstance(message, IcscmWarning) else str(message)
+        text = f"Warning: {told}"
         if text not in shown:
             shown.add(text)
             print_line(text)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from icscm.cli.console import make_console, print_heading, print_note, print_written
+from icscm.cli.console import make_console, print_all, print_written, said_below
 from icscm.cli.group import main
-from icscm.cli.options import FILE, Decorated, apply, check_outputs, force_option
+from icscm.cli.options import FILE, Decorator, apply, check_outputs, force_option
+from icscm.cli.shorthand import choice, number, value
+from icscm.cli.words import name_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,66 +24,14 @@ if TYPE_CHECKING:
 DEMO_REPORT = "icscm-demo.html"
 
 size_options = apply(
-    click.option(
-        "--samples",
-        default=10_000,
-        show_default=True,
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        help="Rows in each environment.",
-    ),
-    click.option(
-        "--distractors",
-        default=3,
-        show_default=True,
-        type=click.IntRange(0),
-        metavar="NUMBER",
-        help="Features that are pure noise.",
-    ),
+    number("--samples", 10_000, "Rows in each environment."),
+    number("--distractors", 3, "Features that are pure noise.", least=0),
 )
+seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
-def _seed_option(default: int) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        "--seed",
-        default=default,
-        show_default=True,
-        type=click.IntRange(0),
-        metavar="NUMBER",
-        help="Of the random numbers.",
-    )
-
-
-def _rate_option(name: str, text: str) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        name,
-        default=0.05,
-        show_default=True,
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help=text,
-    )
-
-
-def _number_option(
-    name: str, default: int, least: int, text: str
-) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        name,
-        default=default,
-        show_default=True,
-        type=click.IntRange(least),
-        metavar="NUMBER",
-        help=text,
-    )
-
-
-def _choice_option(
-    name: str, choices: Sequence[str], text: str, *names: str
-) -> Callable[[Decorated], Decorated]:
-    return click.option(
-        name, *names, default=choices[0], show_default=True, type=click.Choice(choices), help=text
-    )
+def _share(name: str, text: str) -> Decorator:
+    return value(f"{name} SHARE", click.FloatRange(0, 1), text, 0.05)
 
 
 @main.command()
@@ -93,21 +43,16 @@ def _choice_option(
     help="Write the data here: .csv, .tsv or .parquet.",
 )
 @size_options
-@_number_option("--environments", 2, 1, "How many environments.")
-@_number_option("--parents", 2, 1, "Features A that cause the label.")
-@_number_option("--children", 1, 0, "Features C that are its effects.")
-@_choice_option(
-    "--type",
-    ["conjunction", "disjunction", "tree"],
-    "How the parents make the label.",
-    "model_type",
-)
-@_choice_option("--noise", ["coin", "flip"], "The label is now and then a coin's, or inverted.")
-@_rate_option("--label-noise", "How often that happens.")
-@_choice_option("--child", ["code", "text"], "An effect's errors: as in the paper's code or text.")
-@_rate_option("--child-noise", "How often an effect shows the environment, not the label.")
+@number("--environments", 2, "How many environments.")
+@number("--parents", 2, "Features A that cause the label.")
+@number("--children", 1, "Features C that are its effects.", least=0)
+@choice("--type conjunction disjunction tree", "How the parents make the label.", "model_type")
+@choice("--noise coin flip", "The label is now and then a coin's, or inverted.")
+@_share("--label-noise", "How often that happens.")
+@choice("--child code text", "An effect's errors: as in the paper's code or text.")
+@_share("--child-noise", "How often an effect shows the environment, not the label.")
 @click.option("--continuous", is_flag=True, help="Features in [0, 1] that are cut at 0.5.")
-@_seed_option(1)
+@seed_option
 @force_option
 def simulate(out: Path, force: bool, **options: Any) -> None:
     """Write data of the paper's simulation, whose causes are known.
@@ -128,20 +73,9 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 
     check_output_kind(out)
     check_outputs([out], force=force)
-    data = make_conjunction(
-        options["samples"],
-        options["distractors"],
-        n_parents=options["parents"],
-        n_children=options["children"],
-        n_environments=options["environments"],
-        model_type=options["model_type"],
-        noise=options["noise"],
-        child=options["child"],
-        label_noise=options["label_noise"],
-        child_noise=options["child_noise"],
-        continuous=options["continuous"],
-        random_state=options["seed"],
-    )
+    numbers = "samples", "distractors", "parents", "children", "environments"
+    renamed = {f"n_{name}": options.pop(name) for name in numbers}
+    data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
     features = {name: data.X[name].to_numpy() for name in data.X.columns}
     table = pyarrow.table(features | {"y": data.y, "environment": data.environments})
     write_whole(out, make_table_writer(table, out))
@@ -151,15 +85,8 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 
 @main.command(short_help="See both learners on the paper's simulation.")
 @size_options
-@_seed_option(1)
-@click.option(
-    "--report",
-    type=FILE,
-    metavar="FILE",
-    default=DEMO_REPORT,
-    show_default=True,
-    help="Write the report on ICSCM here: .html, .md or .json.",
-)
+@seed_option
+@value("--report FILE", FILE, "Write the report on ICSCM here: .html, .md or .json.", DEMO_REPORT)
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @force_option
 @click.pass_context
@@ -198,10 +125,13 @@ def demo(
         f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
         f"label, C1 is an effect of label and environment, {distractors} features B are noise.\n"
     )
-    plain = SCMClassifier().fit(data.X, data.y, environments=data.environments)
-    invariant = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    with said_below():
+        plain = SCMClassifier().fit(data.X, data.y, environments=data.environments)
+        invariant = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     if is_wanted:
-        _write_report(invariant, data, report, force=force)
+        name = "the paper's simulation"
+        found = invariant.report(data.X, data.y, data.environments, data_name=name)
+        found.save(report, force=force)
     _print_model(console, "SCM", plain, data)
     _print_model(console, "ICSCM", invariant, data)
     _print_search(console, invariant)
@@ -220,31 +150,17 @@ def _print_model(console: Console, name: str, learner: CoverClassifier, data: Si
     console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
 
 
-def _print_search(console: Console, learner: Any) -> None:
-    from icscm.report.terminal import (
-        describe_pruning,
-        describe_verdicts,
-        make_rate_table,
-        make_refusal_table,
-        make_step_table,
-    )
+def _print_search(console: Console, learner: CoverClassifier) -> None:
+    from rich.text import Text
 
-    console.print("How ICSCM searched", style="bold underline")
-    console.print(make_step_table(learner.trace_))
-    print_note(
-        console,
-        "\np leaf: is the label independent of the environment among the samples that the "
-        f"rule settles? Refused unless above {learner.alpha}.\n"
-        "p rest: the same for the samples that remain; the search ends when above "
-        f"{learner.alpha}.\n",
-    )
-    console.print(learner.trace_.stop_text)
-    console.print(describe_pruning(learner.trace_))
-    print_heading(console, "What it refused")
-    console.print(make_refusal_table(learner.trace_))
-    print_heading(console, "Positive labels in each leaf, by environment")
-    console.print(make_rate_table(learner.model_, learner.trace_.environments, learner.verdicts_))
-    print_note(console, "\n" + describe_verdicts(learner.verdicts_, learner.margin))
+    from icscm.report.summary import make_summary
+    from icscm.report.terminal import make_heading, render_refused, render_summary
+
+    summary = make_summary(learner, words=name_option)
+    console.print(Text("What ICSCM found, as icscm fit tells it", style="bold"))
+    print_all(console, render_summary(summary))
+    console.print(make_heading("What it refused"))
+    print_all(console, render_refused(summary))
 
 
 def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str:
@@ -252,8 +168,3 @@ def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str
     marks = [f"{name} {'✓ parent' if name in parents else '✗ not a parent'}" for name in used]
     missing = [f"{name} missing" for name in parents if name not in used]
     return ", ".join(marks + missing)
-
-
-def _write_report(learner: Any, data: Simulation, path: Path, *, force: bool) -> None:
-    found = learner.report(data.X, data.y, data.environments, data_name="the paper's simulation")
-    found.save(path, force=force)

@@ -17,7 +17,7 @@ from icscm._constants import (
 from icscm._types import Array
 from icscm.engine.binning import Binning, choose_edges, extend_edges
 from icscm.engine.survey import DATE, ColumnSurvey, Survey, name_column
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coding import (
     CONSTANT,
     DATES,
@@ -65,8 +65,9 @@ def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBi
 def _check_numbering(column: ColumnSurvey, n_rows: int, name: str) -> None:
     if not _is_numbering(column, n_rows):
         raise IcscmError(
-            f"X holds integers beyond 2**53 in column {name}, which would be rounded beside "
-            "columns of other kinds; rescale them, leave them out, or give them as text"
+            Parameter("X"),
+            f" holds integers beyond 2**53 in column {name}, which would be rounded beside "
+            "columns of other kinds; rescale them, leave them out, or give them as text",
         )
 
 
@@ -146,8 +147,8 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
     is_sampled = survey.n_rows > QUANTILE_SAMPLE and bool(find_sampled(survey, table))
     if is_sampled and (most is None or most >= MAX_NARROW_BINS):
         raise IcscmError(
-            f"max_thresholds={most} would need all values of a column at once; use at most "
-            f"{MAX_NARROW_BINS - 1}"
+            Parameter("max_thresholds", most),
+            f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}",
         )
     edges = [
         _choose_column_edges(survey, table, j, sample).astype(survey.dtype)

@@ -40,7 +40,7 @@ from icscm._constants import (
 from icscm._types import Array, Hashes
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, sort_key
 
 # What a column holds. Whole numbers and others are told apart by type, as identifiers are made
@@ -202,7 +202,9 @@ def _survey_numbers(column: Numbers, most_values: int | None, name: str) -> Colu
     lowest = present.min().item() if len(present) else None
     highest = present.max().item() if len(present) else None
     if lowest == -np.inf or highest == np.inf:
-        raise IcscmError(f"X contains infinity in column {name}; fill in or drop these values")
+        raise IcscmError(
+            Parameter("X"), f" contains infinity in column {name}; fill in or drop these values"
+        )
     found = _tally(present, most_values)
     samples = None
     if is_whole or _are_whole(present):

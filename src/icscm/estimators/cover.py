@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm.estimators.base import CoverClassifier
-from icscm.exceptions import IcscmError, NoEnvironmentsWarning, TooLittleDataWarning, warn
+from icscm.exceptions import (
+    IcscmError,
+    NoEnvironmentsWarning,
+    Parameter,
+    TooLittleDataWarning,
+    warn,
+)
 from icscm.parameters import (
     BOOLEAN,
     LEVEL_OR_AUTO,
@@ -275,14 +281,21 @@ class ICSCMClassifier(CoverClassifier):
         make_test(self.test)
         if self.correction is not None and self.criterion == "equivalence":
             raise IcscmError(
-                "correction adjusts p-values, which criterion='equivalence' does not use; "
-                "leave correction=None"
+                Parameter("correction"),
+                " adjusts p-values, which ",
+                Parameter("criterion", self.criterion),
+                " does not use; leave ",
+                Parameter("correction", None),
             )
         is_ratio = self.margin_on == "odds_ratio"
         if is_ratio != (self.margin > 1):
             wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
             raise IcscmError(
-                f"with margin_on={self.margin_on!r} margin must be {wanted}; got {self.margin!r}"
+                "with ",
+                Parameter("margin_on", self.margin_on),
+                " ",
+                Parameter("margin"),
+                f" must be {wanted}; got {self.margin!r}",
             )
 
     def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:

@@ -29,12 +29,30 @@ from icscm.model.saved import SavedModel
 def export_model(
     saved: SavedModel, to: str, *, table: str = "data", schema: str | None = None
 ) -> str:
-    """The model as `"sql"`, `"python"`, `"json"` or `"text"`; all predict what it predicts.
+    """Write a model in another language; all predict what it predicts.
 
-    sql : one SELECT on `table`, in `schema` if that is named, for SQLite and DuckDB.
-    python : a module with `predict(row)` that needs the standard library only.
-    json : the conditions in order, for a program in any language.
-    text : the rule and a table of its leaves, for an e-mail or a paper.
+    Parameters
+    ----------
+    saved : SavedModel
+        What `icscm.load` or `make_saved_model` gave.
+    to : {"sql", "python", "json", "text"}
+        `"sql"`: one SELECT for SQLite and DuckDB. `"python"`: a module with `predict(row)` that
+        needs the standard library only. `"json"`: the conditions in order, for a program in any
+        language. `"text"`: the rule and a table of its leaves, for an e-mail or a paper.
+    table : str, default="data"
+        For SQL, the table to select from.
+    schema : str, optional
+        For SQL, the schema of the table.
+
+    Returns
+    -------
+    str
+        The code, document or text.
+
+    Raises
+    ------
+    IcscmError
+        If there is no such language, or a name that SQL cannot hold.
     """
     if to == "sql":
         return make_sql(saved, table, schema)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat, find_numbers
+from icscm.model.parsing import Feature, Label
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
-from icscm.model.saved import (
-    Feature,
-    Label,
-    SavedModel,
-    describe_leaves,
-    find_verdicts,
-    get_table_settings,
-)
+from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_name, format_number
+from icscm.text import count, escape_controls, format_number
 
 OPPOSITES: Final = {
     ">": "<=",
@@ -96,8 +93,7 @@ def find_absent(saved: SavedModel) -> Absent | None:
     told = get_table_settings(saved)
     if not told:
         return None
-    known = told.get("na")
-    na = [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
+    na = list_missing_texts(told)
     is_text = told.get("format", "text") == "text"
     form = TextFormat(tuple(na), told.get("default_na") is not False)
     texts = tuple(dict.fromkeys(form.missing_texts if is_text else na))
@@ -120,9 +116,9 @@ def make_leaves(saved: SavedModel) -> list[Leaf]:
     return [
         Leaf(saved.classes[int(verdict)], probability, text, (sum(counts[0]), sum(counts[1])))
         for verdict, probability, text, counts in zip(
-            find_verdicts(model).tolist(),
+            model.leaf_verdicts.tolist(),
             model.leaf_probabilities().tolist(),
-            describe_leaves(model),
+            model.leaf_texts,
             model.leaves,
             strict=True,
         )
@@ -155,11 +151,6 @@ def _read_rule(rule: AnyRule) -> tuple[str, float | tuple[Level, ...] | None, bo
     return "is missing" if rule.is_missing else "is present", None, rule.is_missing
 
 
-def list_facts(saved: SavedModel) -> list[str]:
-    """The rule and where it comes from, each on one line: nothing in a name can break out."""
-    return [say_origin(saved), "", f"    {saved}", ""]
-
-
 def say_refused(saved: SavedModel) -> list[str]:
     """A line for models that predict complete samples only; code elsewhere cannot enforce that."""
     if saved.settings.get("missing") != "error":
@@ -169,23 +160,24 @@ def say_refused(saved: SavedModel) -> list[str]:
     ]
 
 
-def name_column(branch: Branch) -> str:
-    """A column as exports call it."""
-    return format_name(branch.column) if branch.name is None else branch.name
-
-
-def indent(lines: Sequence[str]) -> str:
-    """Lines set in by four spaces."""
-    return "\n".join(f"    {line}" for line in lines)
-
-
 def say_origin(saved: SavedModel) -> str:
     """What learned the model, from how much."""
     n_samples = sum(sum(map(sum, leaf)) for leaf in saved.model.leaves)
     parts = [f"Learned by icscm {escape_controls(saved.version)} from {n_samples:,} samples"]
     if saved.environments is not None:
-        n = len(saved.environments)
-        parts.append(f" in {n:,} environment{'s' * (n != 1)}")
+        parts.append(f" in {count(len(saved.environments), 'environment')}")
     if saved.alpha is not None:
         parts.append(f", at level alpha = {format_number(saved.alpha)}")
     return "".join(parts) + "."
+
+
+@lru_cache
+def get_template(name: str) -> Template:
+    """The frame of an export; whoever fills it quotes all text that comes from users."""
+    environment = Environment(
+        loader=PackageLoader("icscm.export"),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template(name)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icscm.export.branches import Branch, Leaf, find_absent, make_branches, say_refused
-from icscm.model.saved import SavedModel, format_json
+from icscm.model.plain import format_json
+from icscm.model.saved import SavedModel
 
 FORMAT: Final = "icscm-decision-list"
-
-
 SCHEMA: Final = 1
 
 

@@ -2,110 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icscm.export.branches import (
     Absent,
     Branch,
     Leaf,
     find_absent,
-    indent,
-    list_facts,
+    get_template,
     make_branches,
+    say_origin,
     say_refused,
 )
 from icscm.export.prose import make_leaf_table
-from icscm.model.saved import NUMBER, SavedModel
+from icscm.model.parsing import NUMBER
+from icscm.model.saved import SavedModel
 from icscm.tables.columns import Level
 from icscm.text import format_level, format_number
-
-_PYTHON_HEADER = """\
-{facts}
-`predict(row)` takes one sample, a dict of its columns by {keys}, and returns the class, the
-probability of {positive}, and what decided. None and NaN are missing values; a column that is
-not there is a KeyError.{missing}{refused}
-
-The leaves, in the order in which they are tried:
-
-{leaves}
-"""
-
-
-_PYTHON_IS_MISSING = '''
-
-def is_missing(value):
-    """Whether a value is None or NaN, which alone does not equal itself."""
-    return value is None or value != value
-'''
-
-
-_PYTHON_AS_NUMBER = '''
-
-def as_number(value):
-    """A number to compare; a Decimal would go by digits that no threshold has."""
-{of_text}    if value is not None and not hasattr(value, "__index__"):
-        value = float(value)
-    return {result}
-'''
-
-
-_PYTHON_OF_TEXT = """\
-    if isinstance(value, str):
-        value = {stripped}
-        if value in MISSING_TEXTS:
-            return None
-        value = int(value) if value.isdecimal() else float(value)
-"""
-
-
-_PYTHON_AS_LEVEL = '''
-
-def as_level(value):
-    """A category{trimmed}; None where the text stands for a missing value."""
-    value = {stripped} if isinstance(value, str) else value
-    return None if isinstance(value, str) and value in MISSING_TEXTS else value
-'''
-
-
-_PYTHON_AS_BOOLEAN = '''
-
-def as_boolean(value):
-    """True and False, also where they are written as text."""
-    value = as_level(value)
-    is_text = isinstance(value, str)
-    return {"true": True, "false": False}.get(value.lower(), value) if is_text else value
-'''
-
-
-_PYTHON_PREDICT = '''
-
-def predict(row):
-    """The class, the probability of the positive one, and what decided."""
-'''
 
 
 def make_python(saved: SavedModel) -> str:
     """A module that predicts, without imports."""
     branches, last = make_branches(saved)
     absent = find_absent(saved)
-    sets = [
-        _make_set(f"LEVELS_{number + 1}", each.value)
-        for number, each in enumerate(branches)
-        if _is_pool(each) and isinstance(each.value, tuple)
-    ]
     readers = [_find_reader(branch, absent) for branch in branches]
+    sets: dict[str, tuple[Level, ...]] = {
+        f"LEVELS_{number + 1}": each.value
+        for number, each in enumerate(branches)
+        if isinstance(each.value, tuple) and _is_pool(each)
+    }
     if absent is not None and any(readers):
-        sets += [_make_set("MISSING_TEXTS", absent.texts)]
-        sets += [_make_set("MISSING_NUMBERS", absent.numbers)] * bool(absent.numbers)
-    parts = [_make_docstring(saved, absent)] + ["\n"] * bool(sets) + sets
-    parts += [_PYTHON_IS_MISSING] * bool(branches) + _make_readers({*readers}, absent)
-    parts += [_PYTHON_PREDICT]
-    parts += [
-        _make_python_branch(number, each, reader)
-        for number, (each, reader) in enumerate(zip(branches, readers, strict=True))
-    ]
-    parts += [f"    return {_make_python_leaf(last)}\n"]
-    return "".join(parts)
+        sets["MISSING_TEXTS"] = absent.texts
+        sets |= {"MISSING_NUMBERS": absent.numbers} if absent.numbers else {}
+    return get_template("model.py.txt").render(
+        facts=_escape(f"{say_origin(saved)}\n\n    {saved}"),
+        keys="position" if saved.features[0].name is None else "name",
+        positive=_escape(format_level(saved.classes[1])),
+        refused=say_refused(saved),
+        leaves=map(_escape, make_leaf_table(saved)),
+        absent=absent,
+        stripped="value.strip()" if absent is None or absent.is_trimmed else "value",
+        sets={name: map(quote_python, values) for name, values in sets.items()},
+        readers=readers,
+        branches=[
+            (_read_value(each, reader), _make_condition(number, each), _make_leaf(each.leaf))
+            for number, (each, reader) in enumerate(zip(branches, readers, strict=True))
+        ],
+        last=_make_leaf(last),
+    )
+
+
+def _escape(text: str) -> str:
+    """Text inside a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
 def _find_reader(branch: Branch, absent: Absent | None) -> str:
@@ -118,51 +65,16 @@ def _find_reader(branch: Branch, absent: Absent | None) -> str:
     return "as_boolean" if is_boolean else "as_level"
 
 
-def _make_readers(used: set[str], absent: Absent | None) -> list[str]:
-    """The functions that the branches call."""
-    stripped = "value.strip()" if absent is None or absent.is_trimmed else "value"
-    trimmed = " without the spaces around it" if stripped != "value" else ""
-    found = []
-    if "as_number" in used:
-        of_text = "" if absent is None else _PYTHON_OF_TEXT.format(stripped=stripped)
-        has_numbers = absent is not None and absent.numbers
-        result = "None if value in MISSING_NUMBERS else value" if has_numbers else "value"
-        found.append(_PYTHON_AS_NUMBER.format(of_text=of_text, result=result))
-    if used & {"as_level", "as_boolean"}:
-        found.append(_PYTHON_AS_LEVEL.format(stripped=stripped, trimmed=trimmed))
-    return found + [_PYTHON_AS_BOOLEAN] * ("as_boolean" in used)
+def _read_value(branch: Branch, reader: str) -> str:
+    value = f"row[{quote_python(branch.column if branch.name is None else branch.name)}]"
+    return f"{reader}({value})" if reader else value
 
 
-def _make_docstring(saved: SavedModel, absent: Absent | None) -> str:
-    text = _PYTHON_HEADER.format(
-        facts="\n".join(list_facts(saved)),
-        keys="position" if saved.features[0].name is None else "name",
-        positive=format_level(saved.classes[1]),
-        missing=""
-        if absent is None
-        else "\nText in MISSING_TEXTS is missing, as it was at fitting.",
-        refused="".join(f"\n{line}" for line in say_refused(saved)),
-        leaves=indent(make_leaf_table(saved)),
-    )
-    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return f'"""{escaped}"""\n'
-
-
-def _make_python_branch(number: int, branch: Branch, reader: str) -> str:
-    key = branch.column if branch.name is None else branch.name
-    value = f"row[{quote_python(key)}]"
-    return (
-        f"    value = {f'{reader}({value})' if reader else value}\n"
-        f"    if {_make_python_condition(number, branch)}:\n"
-        f"        return {_make_python_leaf(branch.leaf)}\n"
-    )
-
-
-def _make_python_condition(number: int, branch: Branch) -> str:
+def _make_condition(number: int, branch: Branch) -> str:
     """The condition; None and NaN equal no level, so only comparisons need to ask for them."""
     if branch.value is None:
         return "is_missing(value)" if branch.if_missing else "not is_missing(value)"
-    truth = _compare_python(number, branch)
+    truth = _compare(number, branch)
     if branch.operator == ("not in" if branch.if_missing else "in"):
         return truth
     return (
@@ -172,7 +84,7 @@ def _make_python_condition(number: int, branch: Branch) -> str:
     )
 
 
-def _compare_python(number: int, branch: Branch) -> str:
+def _compare(number: int, branch: Branch) -> str:
     if _is_pool(branch):
         return f"value {branch.operator} LEVELS_{number + 1}"
     if isinstance(branch.value, tuple):
@@ -186,12 +98,7 @@ def _is_pool(branch: Branch) -> bool:
     return isinstance(levels, tuple) and (len(levels) > 1 or isinstance(levels[0], bool))
 
 
-def _make_set(name: str, values: Sequence[Level]) -> str:
-    lines = "".join(f"    {quote_python(value)},\n" for value in values)
-    return f"{name} = {{\n{lines}}}\n"
-
-
-def _make_python_leaf(leaf: Leaf) -> str:
+def _make_leaf(leaf: Leaf) -> str:
     above, below = leaf.fraction or (leaf.probability, 1)
     return f"{quote_python(leaf.label)}, {above} / {below}, {quote_python(leaf.decided_by)}"
 

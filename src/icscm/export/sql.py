@@ -14,48 +14,22 @@ from icscm.export.branches import (
     Branch,
     Leaf,
     find_absent,
-    indent,
-    list_facts,
+    get_template,
     make_branches,
-    name_column,
+    say_origin,
     say_refused,
 )
-from icscm.model.saved import NUMBER, Label, SavedModel, get_table_settings
+from icscm.model.parsing import NUMBER, Label
+from icscm.model.saved import SavedModel, get_table_settings
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_level, format_number
+from icscm.text import escape_controls, format_level, format_name, format_number
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.
 MAX_SQL_DIGITS: Final = 15
 
-
 # The largest power of ten that a float64 holds exactly.
 MAX_TEN_POWER: Final = 22
-
-
-_SQL_NOTES = """\
-For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
-d.*, such as d."id"): the class predicted, the probability of {positive}, and what decided.
-{missing}"""
-
-
-_SQL_NULL = """\
-Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
-which DuckDB holds to be above infinity (9e999)."""
-
-
-_SQL_ABSENT = """\
-Missing is NULL and, as in the file that the model was fitted on,
-each of these texts{trimmed}:
-{texts}"""
-
-
-_SQL_POINTS = "Numbers that are held as text need decimal points here, not commas as in that file."
-
-
-_SQL_UNNAMED = (
-    "The model was fitted on columns without names; here they are called x0, x1 and so on."
-)
 
 
 def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
@@ -71,51 +45,30 @@ def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) 
         _make_sql_condition(branch) if absent is None else _make_guarded_condition(branch, absent)
         for branch in branches
     ]
-
-    def choose(value: Callable[[Leaf], str], name: str) -> str:
-        values = [value(branch.leaf) for branch in branches]
-        return _make_case(conditions, values, value(last), name)
-
+    writers: dict[str, Callable[[Leaf], str]] = {
+        "prediction": lambda leaf: _quote_label(leaf.label),
+        "probability": _make_sql_probability,
+        "decided_by": lambda leaf: _quote_text(leaf.decided_by),
+    }
     columns = [
-        choose(lambda leaf: _quote_label(leaf.label), "prediction"),
-        choose(_make_sql_probability, "probability"),
-        choose(lambda leaf: _quote_text(leaf.decided_by), "decided_by"),
+        (name, [write(branch.leaf) for branch in branches], write(last))
+        for name, write in writers.items()
     ]
-    place = ".".join(_quote_name(each) for each in (schema, table) if each is not None)
-    return (
-        f"{_make_sql_comment(saved, absent)}\nSELECT\n  d.*,\n" + ",\n".join(columns) + "\n"
-        f"FROM {place} AS d;\n"
+    texts = [] if absent is None else [escape_controls(_quote_text(each)) for each in absent.texts]
+    return get_template("model.sql.txt").render(
+        origin=say_origin(saved),
+        rule=str(saved),
+        positive=format_level(saved.classes[1]),
+        absent=absent,
+        missing_texts=textwrap.wrap(", ".join(texts), 92),
+        missing_numbers=", ".join(map(format_number, absent.numbers if absent else ())),
+        refused=say_refused(saved),
+        has_commas=get_table_settings(saved).get("decimal") == ",",
+        is_unnamed=saved.features[0].name is None,
+        conditions=conditions,
+        columns=columns,
+        place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
     )
-
-
-def _make_sql_comment(saved: SavedModel, absent: Absent | None) -> str:
-    missing = _SQL_NULL if absent is None else _describe_absent(absent)
-    notes = _SQL_NOTES.format(positive=format_level(saved.classes[1]), missing=missing)
-    lines = [*list_facts(saved), *notes.split("\n"), *say_refused(saved)]
-    lines += [_SQL_POINTS] * (get_table_settings(saved).get("decimal") == ",")
-    lines += [_SQL_UNNAMED] * (saved.features[0].name is None)
-    return "\n".join(f"-- {line}".rstrip() for line in lines)
-
-
-def _describe_absent(absent: Absent) -> str:
-    """The texts once, for people: the statement repeats them where it needs them."""
-    texts = ", ".join(escape_controls(_quote_text(text)) for text in absent.texts)
-    trimmed = ", spaces around it aside" if absent.is_trimmed else ""
-    told = _SQL_ABSENT.format(trimmed=trimmed, texts=indent(textwrap.wrap(texts, 92)))
-    if absent.numbers:
-        numbers = ", ".join(map(format_number, absent.numbers))
-        told += f"\nand in columns of numbers {numbers}."
-    return told
-
-
-def _make_case(conditions: Sequence[str], values: Sequence[str], otherwise: str, name: str) -> str:
-    if not conditions:
-        return f"  {otherwise} AS {name}"
-    cases = [
-        f"    WHEN {condition}\n      THEN {value}"
-        for condition, value in zip(conditions, values, strict=True)
-    ]
-    return "\n".join(["  CASE", *cases, f"    ELSE {otherwise}", f"  END AS {name}"])
 
 
 def _make_sql_condition(branch: Branch) -> str:
@@ -123,16 +76,19 @@ def _make_sql_condition(branch: Branch) -> str:
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
-    column = f"d.{_quote_name(name_column(branch))}"
-    number = _find_sql_number(branch, column)
+    column = _name_column(branch)
+    number = column if branch.has_number_levels else None  # what may be NaN
+    if branch.type == NUMBER:
+        number = _cast(branch, column)
     truth = _compare_sql(branch, number or column)
-    if truth is None:  # missing or present
-        return (
-            _join_missing([], column, number) if branch.if_missing else _is_present(column, number)
-        )
-    if branch.if_missing:
-        is_nan_covered = branch.operator == ">"  # NaN is greater than any threshold
-        return _join_missing([truth], column, None if is_nan_covered else number)
+    is_null = f"{column} IS NULL"
+    is_nan = [] if number is None else [f"{number} > 9e999"]
+    if truth is None and branch.if_missing:
+        return " OR ".join([is_null, *is_nan])
+    if truth is None:
+        return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
+    if branch.if_missing:  # NaN is greater than any threshold
+        return " OR ".join([truth, is_null, *(is_nan if branch.operator != ">" else [])])
     is_nan_wrong = number is not None and branch.operator in (">", "not in")
     return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
 
@@ -143,7 +99,7 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
     Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
     a number behind a CASE, the one thing that both are bound to evaluate in order.
     """
-    column = f"d.{_quote_name(name_column(branch))}"
+    column = _name_column(branch)
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
     if branch.type == NUMBER or branch.has_number_levels:
@@ -165,9 +121,7 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
 
 def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
     missing = [_quote_text(each) for each in absent.texts_of_numbers]
-    is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
-    number = column if is_long else f"CAST({column} AS DOUBLE)"
-    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {number} END"
+    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(branch, column)} END"
     for each in absent.numbers:
         number = f"NULLIF({number}, {format_sql_number(each)})"
     truth = _compare_sql(branch, number)
@@ -182,14 +136,11 @@ def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
     return f"{subject} {operator} ({', '.join(texts)})"
 
 
-def _find_sql_number(branch: Branch, column: str) -> str | None:
-    """The column as a number that may be NaN; None where it is a category of another kind.
+def _cast(branch: Branch, column: str) -> str:
+    """The column as a number: the cast makes booleans and text that hold numbers comparable.
 
-    The cast makes booleans and text that hold numbers comparable. It is left out where it would
-    round: beside whole thresholds of more than 53 bits.
+    It is left out where it would round: beside whole thresholds of more than 53 bits.
     """
-    if branch.type != NUMBER:
-        return column if branch.has_number_levels else None
     is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
     return column if is_long else f"CAST({column} AS DOUBLE)"
 
@@ -201,15 +152,6 @@ def _compare_sql(branch: Branch, subject: str) -> str | None:
         return f"{subject} {branch.operator} {format_sql_number(branch.value)}"
     levels = [_quote_level(level) for level in branch.value]
     return _is_in(subject, levels, branch.operator.upper())
-
-
-def _join_missing(parts: list[str], column: str, number: str | None) -> str:
-    is_nan = [] if number is None else [f"{number} > 9e999"]
-    return " OR ".join([*parts, f"{column} IS NULL", *is_nan])
-
-
-def _is_present(column: str, number: str | None) -> str:
-    return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
 
 
 def _make_sql_probability(leaf: Leaf) -> str:
@@ -259,6 +201,10 @@ def _factor(number: int) -> list[int]:
     odd = number >> n_twos
     whole, rest = divmod(n_twos, 52)
     return [odd] * (odd > 1) + [2**52] * whole + [2**rest] * (rest > 0)
+
+
+def _name_column(branch: Branch) -> str:
+    return f"d.{_quote_name(format_name(branch.column) if branch.name is None else branch.name)}"
 
 
 def _quote_name(name: str) -> str:

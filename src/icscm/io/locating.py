@@ -157,7 +157,7 @@ def _find_member(path: Path, wanted: str | None) -> Source:
         return Source(path, members[0], "text", members[0])
     raise IcscmError(
         f"{path} holds {len(members)} files ({shorten_list(members)}); name the one to read with "
-        "--member (member=...)"
+        "--member"
     )
 
 

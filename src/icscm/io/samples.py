@@ -236,7 +236,7 @@ def find_labelling(
         if missing[name] and not drop_missing:
             raise IcscmError(
                 f"the {role} {name!r} is missing in {missing[name]:,} of {n_rows:,} rows; fill it "
-                "in, or leave these rows out with --drop-missing (drop_missing=True)"
+                "in, or leave these rows out with --drop-missing"
             )
     if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {target!r} and {environment!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from sklearn.utils.validation import check_is_fitted
+
 from icscm._types import Array, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import RuleSet
@@ -15,7 +17,8 @@ class Learner(Protocol):
     """A fitted learner of rules, as far as those who read it need to know.
 
     `trace_` is a `search.trace.Trace`, which stands above this floor. `tests_invariance` tells a
-    learner that refuses rules from one that does not test them.
+    learner that refuses rules from one that does not test them. Only where they are known it has
+    `feature_types_`, `feature_names_in_` and, where something was tested, `alpha_`.
     """
 
     tests_invariance: bool
@@ -23,7 +26,6 @@ class Learner(Protocol):
     trace_: Any
     classes_: Array
     n_features_in_: int
-    feature_types_: tuple[str, ...]
     left_out_: Mapping[str | int, str]
     environments_: tuple[Any, ...] | None
 
@@ -49,3 +51,9 @@ def check_learner(estimator: Any) -> None:
             "estimator must be an SCMClassifier or an ICSCMClassifier; got "
             f"{type(estimator).__name__}"
         )
+
+
+def check_fitted(learner: Any) -> None:
+    """Raise unless it is one of ours, and fitted."""
+    check_learner(learner)
+    check_is_fitted(learner, "model_")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import BoolArray
+from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule, make_rule
 from icscm.tables.columns import count_rows
@@ -30,13 +30,7 @@ LeafCounts = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class RuleSet:
-    """What conjunctions and disjunctions share.
-
-    Parameters
-    ----------
-    rules : in the order in which they were chosen.
-    leaves : training counts (label, environment) of each leaf, one more than there are rules.
-    """
+    """What conjunctions and disjunctions share: rules, and the training counts of their leaves."""
 
     rules: tuple[Rule, ...]
     leaves: tuple[LeafCounts, ...]
@@ -54,38 +48,100 @@ class RuleSet:
             )
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
-        """Number of the leaf that each row of `X` falls in."""
+        """Number of the leaf that each row falls in.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of int, of shape (n_samples,)
+            From 0; the last leaf is that of the rows that no rule settles.
+        """
         leaf = np.full(count_rows(X), len(self.rules), dtype=np.intp)
         for number in reversed(range(len(self.rules))):
             leaf[self.rules[number].mask(X) == self.settles_when] = number
         return leaf
 
     def predict(self, X: Any) -> BoolArray:
-        """The rule set's own verdict for each row of `X`."""
-        settled: BoolArray = self.find_leaves(X) < len(self.rules)
-        return settled if self.settles_when else ~settled
+        """The rule set's own verdict for each row.
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Chance of the positive label for each row of `X`, from its leaf's training samples."""
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples,)
+            Whether the row is predicted positive.
+        """
+        return self.leaf_verdicts[self.find_leaves(X)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Chance of the positive label for each row, from its leaf's training samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of float, of shape (n_samples,)
+            Between 0 and 1, both excluded.
+        """
         return self.leaf_probabilities()[self.find_leaves(X)]
 
-    def leaf_probabilities(self) -> NDArray[np.float64]:
-        """(positives + 1) / (samples + 2) of each leaf: Laplace's rule, never 0 or 1."""
+    @property
+    def leaf_verdicts(self) -> BoolArray:
+        """Of each leaf whether its samples are predicted positive."""
+        verdicts = np.full(len(self.leaves), self.settles_when)
+        verdicts[-1] = not self.settles_when
+        return verdicts
+
+    @property
+    def leaf_texts(self) -> tuple[str, ...]:
+        """What decides the samples of each leaf; the last are those that no rule settled."""
+        if not self.rules:
+            return ("the model has no rule",)
+        word, last = ("met", "no rule met") if self.settles_when else ("not met", "all rules met")
+        return (*(f"{word}: {rule}" for rule in self.rules), last)
+
+    def leaf_probabilities(self) -> FloatArray:
+        """(positives + 1) / (samples + 2) of each leaf: Laplace's rule, never 0 or 1.
+
+        Returns
+        -------
+        array of float
+            One for each leaf.
+        """
         totals = np.array([[sum(row) for row in leaf] for leaf in self.leaves], dtype=np.float64)
-        probabilities: NDArray[np.float64] = (totals[:, 1] + 1.0) / (totals.sum(axis=1) + 2.0)
+        probabilities: FloatArray = (totals[:, 1] + 1.0) / (totals.sum(axis=1) + 2.0)
         return probabilities
 
-    def compute_importances(self) -> NDArray[np.float64]:
-        """Share of each rule in the samples that the rules settle correctly; sums to 1."""
-        settled_label = int(self.settles_when)
-        correct = np.array(
-            [sum(leaf[settled_label]) for leaf in self.leaves[:-1]], dtype=np.float64
-        )
-        shares: NDArray[np.float64] = correct / max(correct.sum(), 1.0)
+    def compute_importances(self) -> FloatArray:
+        """Share of each rule in the samples that the rules settle correctly.
+
+        Returns
+        -------
+        array of float
+            One for each rule; they sum to 1.
+        """
+        correct = [sum(leaf[int(self.settles_when)]) for leaf in self.leaves[:-1]]
+        shares: FloatArray = np.array(correct, dtype=np.float64) / max(sum(correct), 1)
         return shares
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `make_model` turns back into this model."""
+        """The model as plain values.
+
+        Returns
+        -------
+        dict
+            What `make_model` turns back into this model.
+        """
         return {
             "kind": self.kind,
             "rules": [rule.to_dict() for rule in self.rules],
@@ -100,7 +156,15 @@ class RuleSet:
 
 
 class Conjunction(RuleSet):
-    """True where every rule is true; the empty conjunction is true everywhere."""
+    """True where every rule is true; the empty conjunction is true everywhere.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        In the order in which they were chosen.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each leaf, one more than there are rules.
+    """
 
     kind = "conjunction"
     settles_when = False
@@ -109,7 +173,15 @@ class Conjunction(RuleSet):
 
 
 class Disjunction(RuleSet):
-    """True where any rule is true; the empty disjunction is false everywhere."""
+    """True where any rule is true; the empty disjunction is false everywhere.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        In the order in which they were chosen.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each leaf, one more than there are rules.
+    """
 
     kind = "disjunction"
     settles_when = True

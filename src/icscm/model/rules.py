@@ -8,7 +8,7 @@ missing value that turns up later, and a warning says so.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +26,7 @@ from icscm.tables.columns import (
     read_column,
     sort_key,
 )
-from icscm.text import format_level, format_name, format_number
+from icscm.text import count, format_level, format_name, format_number
 
 
 @runtime_checkable
@@ -52,7 +52,26 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdRule:
+class _ColumnRule:
+    """What rules on one column share: where it stands, and its name if it has one."""
+
+    column: int
+    name: str | None
+
+    kind: ClassVar[str]
+
+    @property
+    def feature(self) -> str | int:
+        return self.column if self.name is None else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values}
+        return {"kind": self.kind, **plain}
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRule(_ColumnRule):
     """`x > threshold`, or `x <= threshold` when `above` is false.
 
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
@@ -62,17 +81,11 @@ class ThresholdRule:
     glucose <= 140 (missing: false)
     """
 
-    column: int
-    name: str | None
     threshold: float
     above: bool
     missing: bool | None = None
 
     kind: ClassVar[str] = "threshold"
-
-    @property
-    def feature(self) -> str | int:
-        return self.column if self.name is None else self.name
 
     def mask(self, X: Any) -> BoolArray:
         values, missing = _read_numbers(read_column(X, self.column, self.name), self)
@@ -84,23 +97,13 @@ class ThresholdRule:
     def negate(self) -> ThresholdRule:
         return replace(self, above=not self.above, missing=_invert(self.missing))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "name": self.name,
-            "threshold": self.threshold,
-            "above": self.above,
-            "missing": self.missing,
-        }
-
     def __str__(self) -> str:
         sign = ">" if self.above else "<="
         return f"{_subject(self)} {sign} {format_number(self.threshold)}{_missing_text(self)}"
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryRule:
+class CategoryRule(_ColumnRule):
     """`x == level`, or `x != level` when `equal` is false.
 
     With `pooled` the levels are those too rare for a rule of their own, which act as one. A level
@@ -113,18 +116,12 @@ class CategoryRule:
     code in 2 rare levels (missing: false)
     """
 
-    column: int
-    name: str | None
     levels: tuple[Level, ...]
     equal: bool
     pooled: bool = False
     missing: bool | None = None
 
     kind: ClassVar[str] = "category"
-
-    @property
-    def feature(self) -> str | int:
-        return self.column if self.name is None else self.name
 
     def mask(self, X: Any) -> BoolArray:
         column = read_column(X, self.column, self.name)
@@ -159,29 +156,17 @@ class CategoryRule:
     def negate(self) -> CategoryRule:
         return replace(self, equal=not self.equal, missing=_invert(self.missing))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "name": self.name,
-            "levels": list(self.levels),
-            "equal": self.equal,
-            "pooled": self.pooled,
-            "missing": self.missing,
-        }
-
     def __str__(self) -> str:
         if self.pooled:
             verb = "in" if self.equal else "not in"
-            n = len(self.levels)
-            value = f"{verb} {n:,} rare level{'s' * (n != 1)}"
+            value = f"{verb} {count(len(self.levels), 'rare level')}"
         else:
             value = f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
         return f"{_subject(self)} {value}{_missing_text(self)}"
 
 
 @dataclass(frozen=True, slots=True)
-class MissingRule:
+class MissingRule(_ColumnRule):
     """`x is missing`, or `x is present` when `is_missing` is false.
 
     >>> rule = MissingRule(column=0, name="thal", is_missing=True)
@@ -189,15 +174,9 @@ class MissingRule:
     thal is missing | thal is present
     """
 
-    column: int
-    name: str | None
     is_missing: bool
 
     kind: ClassVar[str] = "missing"
-
-    @property
-    def feature(self) -> str | int:
-        return self.column if self.name is None else self.name
 
     def mask(self, X: Any) -> BoolArray:
         column = read_column(X, self.column, self.name)
@@ -211,20 +190,12 @@ class MissingRule:
     def negate(self) -> MissingRule:
         return replace(self, is_missing=not self.is_missing)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "name": self.name,
-            "is_missing": self.is_missing,
-        }
-
     def __str__(self) -> str:
         return f"{_subject(self)} is {'missing' if self.is_missing else 'present'}"
 
 
 @dataclass(frozen=True, slots=True)
-class PresenceRule:
+class PresenceRule(_ColumnRule):
     """`x present`, a value above 0, or `x absent` when `present` is false.
 
     >>> rule = PresenceRule(column=0, name="blaTEM", present=True)
@@ -232,16 +203,10 @@ class PresenceRule:
     blaTEM present | blaTEM absent | x3 present
     """
 
-    column: int
-    name: str | None
     present: bool
 
     kind: ClassVar[str] = "presence"
     missing: ClassVar[None] = None  # what may be missing is no presence or absence
-
-    @property
-    def feature(self) -> str | int:
-        return self.column if self.name is None else self.name
 
     def mask(self, X: Any) -> BoolArray:
         values, missing = _read_presence(read_column(X, self.column, self.name), self)
@@ -250,14 +215,6 @@ class PresenceRule:
 
     def negate(self) -> PresenceRule:
         return replace(self, present=not self.present)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "name": self.name,
-            "present": self.present,
-        }
 
     def __str__(self) -> str:
         return f"{_subject(self)} {'present' if self.present else 'absent'}"
@@ -270,20 +227,20 @@ RULE_KINDS: dict[str, type[AnyRule]] = {
 }
 
 
-def make_rule(fields: dict[str, Any]) -> Rule:
+def make_rule(plain: dict[str, Any]) -> Rule:
     """The rule that `to_dict` described.
 
     >>> rule = ThresholdRule(column=1, name=None, threshold=0.5, above=False)
     >>> make_rule(rule.to_dict()) == rule
     True
     """
-    fields = dict(fields)
-    kind = fields.pop("kind", None)
+    values = dict(plain)
+    kind = values.pop("kind", None)
     if kind not in RULE_KINDS:
         raise IcscmError(f"unknown kind of rule {kind!r}; this version knows {sorted(RULE_KINDS)}")
-    if "levels" in fields:
-        fields["levels"] = tuple(fields["levels"])
-    return RULE_KINDS[kind](**fields)
+    if "levels" in values:
+        values["levels"] = tuple(values["levels"])
+    return RULE_KINDS[kind](**values)
 
 
 def _subject(rule: AnyRule) -> str:

@@ -24,13 +24,10 @@ class Limits(NamedTuple):
     characters: int = 160
 
     def halve(self) -> Limits:
-        return Limits(
-            environments=max(self.environments // 2, 4),
-            leaves=max(self.leaves // 2, 4),
-            equivalent=max(self.equivalent // 2, 2),
-            sets=max(self.sets // 2, 4),
-            characters=max(self.characters // 2, 40),
-        )
+        return Limits(*(max(n // 2, least) for n, least in zip(self, _LEAST, strict=True)))
+
+
+_LEAST = Limits(environments=4, leaves=4, equivalent=2, sets=4, characters=40)
 
 
 def make_plot(
@@ -50,7 +47,7 @@ def make_plot(
     return {
         "rows": [_place_row(each, key, axis, each["environment"]) for each in shown],
         "pooled": _place_row(pooled, key, axis, "all together"),
-        "ticks": [{"x": _place(each, axis), "text": f"{each:.4%}"} for each in axis.ticks],
+        "ticks": [{"x": _place(each, axis), "text": _format_tick(each)} for each in axis.ticks],
         "band": None if band is None else _place_band(pooled[key], band, axis),
         "n_rows": len(rows),
         "n_left_out": len(rows) - len(shown),
@@ -67,8 +64,6 @@ class Axis(NamedTuple):
 
 # Widths between marks; a plot has three to six of them.
 _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
-
-
 # A plot that reached less far would make trifles look large.
 _LEAST_WIDTH = 0.1
 
@@ -93,6 +88,11 @@ def _find_axis(rows: Sequence[Plain], key: str) -> Axis:
     return Axis(ticks[0], ticks[-1], ticks)
 
 
+def _format_tick(share: float) -> str:
+    """A share as it stands at an axis."""
+    return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
+
+
 def _place(share: float, axis: Axis) -> str:
     """A share's place on the axis as SVG wants it."""
     at = (share - axis.low) / (axis.high - axis.low)
@@ -101,15 +101,9 @@ def _place(share: float, axis: Axis) -> str:
 
 def _place_row(row: Plain, key: str, axis: Axis, name: str) -> Plain:
     share, interval = row[key], row[f"{key}_interval"]
-    placed = {"name": name, "n": row["n"], "share": share, "interval": interval}
-    if share is None:
-        return {**placed, "x": None}
-    return {
-        **placed,
-        "x": _place(share, axis),
-        "x1": _place(interval[0], axis),
-        "x2": _place(interval[1], axis),
-    }
+    places = [None] * 3 if share is None else [_place(each, axis) for each in (share, *interval)]
+    told = {"name": name, "n": row["n"], "share": share, "interval": interval}
+    return {**told, **dict(zip(("x", "x1", "x2"), places, strict=True))}
 
 
 def _place_band(share: float | None, width: float, axis: Axis) -> Plain | None:
@@ -124,11 +118,7 @@ def _place_band(share: float | None, width: float, axis: Axis) -> Plain | None:
 TREE_WIDTH = 360
 _NODE_WIDTH, _LEAF_X = 190, 224
 _FONT, _LINE, _PADDING, _GAP = 13, 17, 10, 30
-
-
 _MAX_LINES = 5
-
-
 # How much wider bold text runs.
 _BOLD = 1.12
 
@@ -164,33 +154,34 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
 
 
 def _draw_row(node: Plain, leaf: Plain, y: float) -> Plain:
+    """A rule, and beside the middle of its box the leaf."""
     lines = wrap(f"{node['rule']}?", _NODE_WIDTH - 2 * _PADDING)
-    leaf_box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
-    height = max(len(lines) * _LINE + 2 * _PADDING, leaf_box["height"])
-    leaf_box["y"] = y + (height - leaf_box["height"]) / 2
+    box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
+    height = max(len(lines) * _LINE + 2 * _PADDING, box["height"])
     return {
         "y": y,
         "height": height,
         "lines": _place_lines(lines, y, height),
-        "leaf": _settle_lines(leaf_box),
+        "leaf": _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"]),
         "middle": y + height / 2,
     }
 
 
 def _draw_leaf(leaf: Plain, x: float, y: float, width: float) -> Plain:
-    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
     lines = [
-        *wrap(f"{sign} {leaf['predicts']}", (width - 2 * _PADDING - 4) / _BOLD, most=3),
+        *wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3),
         f"n = {leaf['n']:,}",
         f"rate {format_share(leaf['rate'])}",
     ]
     height = len(lines) * _LINE + 2 * _PADDING
-    box = {"x": x, "y": y, "width": width, "height": height, "texts": lines, **leaf}
-    return _settle_lines(box)
+    placed = _place_lines(lines, y, height)
+    return {"x": x, "y": y, "width": width, "height": height, "lines": placed, **leaf}
 
 
-def _settle_lines(box: Plain) -> Plain:
-    return {**box, "lines": _place_lines(box["texts"], box["y"], box["height"])}
+def name_verdict(leaf: Plain) -> str:
+    """What a leaf predicts, with its sign."""
+    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
+    return f"{sign} {leaf['predicts']}"
 
 
 def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
@@ -201,20 +192,16 @@ def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
 
 def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
     """The drawing in words, for those who do not see it."""
-    leaves = tree["leaves"]
-    parts = [
-        f"{node['rule']}? If {tree['exit']}, {_describe_leaf(leaves[node['leaf'] - 1])}. "
-        f"If {tree['onward']}, go on."
-        for node in shown
-    ]
-    return " ".join([*parts, f"At the end, {_describe_leaf(leaves[-1])}."])
-
-
-def _describe_leaf(leaf: Plain) -> str:
-    return (
+    *leaves, last = (
         f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
         f"rate {format_share(leaf['rate'])}"
+        for leaf in tree["leaves"]
     )
+    parts = [
+        f"{node['rule']}? If {tree['exit']}, {leaf}. If {tree['onward']}, go on."
+        for node, leaf in zip(shown, leaves, strict=False)
+    ]
+    return " ".join([*parts, f"At the end, {last}."])
 
 
 def wrap(text: str, width: float, most: int = _MAX_LINES) -> list[str]:
@@ -263,8 +250,3 @@ def clip(text: str, most: int) -> str:
         return text
     tail = most // 3
     return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
-
-
-def format_tick(text: str) -> str:
-    """A share as it stands at an axis."""
-    return text.rstrip("%").rstrip("0").rstrip(".") + "%"

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib
-from icscm.report.drawing import clip, wrap
+from icscm.report.drawing import clip, name_verdict, wrap
 from icscm.report.summary import make_summary
-from icscm.report.terminal import format_p
-from icscm.report.words import Plain, format_share
+from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _draw_tree(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
     axes.axis("off")
     trunk = _NODE + _NODE_WIDTH / 2
     for node, row, below in zip(tree["nodes"], rows, rows[1:], strict=False):
-        half = _draw_box(axes, _NODE, row.middle, _NODE_WIDTH, wrap(f"{node['rule']}?", 190, 4))
+        half = _draw_rule(axes, row.middle, wrap(f"{node['rule']}?", 190, 4))
         _draw_arrow(axes, (_NODE + _NODE_WIDTH, row.middle), (_LEAF, row.middle))
         middle = (_NODE + _NODE_WIDTH + _LEAF) / 2
         _write(axes, middle, row.middle - 0.07, tree["exit"], ha="center", **_EDGE_TEXT)
@@ -100,43 +99,34 @@ _EDGE_TEXT = {"color": _SOFT, "style": "italic", "fontsize": 8.5}
 _LEAF_HALF = 0.36
 
 
-def _draw_box(axes: Axes, x: float, y: float, width: float, lines: list[str]) -> float:
-    """A rule; gives half its height."""
+def _draw_box(axes: Axes, x: float, y: float, width: float, half: float, **style: Any) -> None:
+    """A box with round corners, `pad` wide, around a middle."""
     from matplotlib.patches import FancyBboxPatch
 
+    pad, rounding = style.pop("pad"), style.pop("rounding")
+    low, size = (x + pad, y - half + pad), (width - 2 * pad, 2 * (half - pad))
+    boxstyle = f"round,pad={pad},rounding_size={rounding}"
+    axes.add_patch(FancyBboxPatch(low, *size, boxstyle=boxstyle, **style))
+
+
+def _draw_rule(axes: Axes, y: float, lines: list[str]) -> float:
+    """A rule; gives half its height."""
     half = max(_LEAF_HALF, 0.085 * len(lines) + 0.1)
-    box = FancyBboxPatch(
-        (x + 0.05, y - half + 0.05),
-        width - 0.1,
-        2 * half - 0.1,
-        boxstyle="round,pad=0.05,rounding_size=0.06",
-        facecolor="white",
-        edgecolor=_INK,
-    )
-    axes.add_patch(box)
-    _write(axes, x + 0.12, y, "\n".join(lines), va="center", color=_INK, fontsize=9)
+    style = {"pad": 0.05, "rounding": 0.06, "facecolor": "white", "edgecolor": _INK}
+    _draw_box(axes, _NODE, y, _NODE_WIDTH, half, **style)
+    _write(axes, _NODE + 0.12, y, "\n".join(lines), va="center", color=_INK, fontsize=9)
     return half
 
 
 def _draw_leaf(axes: Axes, x: float, row: _Row, width: float) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
     leaf, y = row.leaf, row.middle
-    box = FancyBboxPatch(
-        (x + 0.16, y - _LEAF_HALF + 0.16),
-        width - 0.32,
-        2 * _LEAF_HALF - 0.32,
-        boxstyle="round,pad=0.16,rounding_size=0.16",
-        facecolor=_ACCENT if leaf["is_positive"] else "white",
-        edgecolor=_ACCENT,
-    )
-    axes.add_patch(box)
-    color = "white" if leaf["is_positive"] else _INK
-    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
-    title = clip(f"{sign} {leaf['predicts']}", int((width - 0.25) / _LETTER_WIDTH))
-    _write(axes, x + 0.14, y - 0.15, title, va="center", color=color, fontsize=9, weight="bold")
+    fill, ink = (_ACCENT, "white") if leaf["is_positive"] else ("white", _INK)
+    style = {"pad": 0.16, "rounding": 0.16, "facecolor": fill, "edgecolor": _ACCENT}
+    _draw_box(axes, x, y, width, _LEAF_HALF, **style)
+    title = clip(name_verdict(leaf), int((width - 0.25) / _LETTER_WIDTH))
+    _write(axes, x + 0.14, y - 0.15, title, va="center", color=ink, fontsize=9, weight="bold")
     counts = f"n = {leaf['n']:,}\nrate {format_share(leaf['rate'])}"
-    _write(axes, x + 0.14, y + 0.1, counts, va="center", color=color, fontsize=8.5)
+    _write(axes, x + 0.14, y + 0.1, counts, va="center", color=ink, fontsize=8.5)
 
 
 def _draw_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
 from icscm.model.rule_sets import LeafCounts, RuleSet
-from icscm.report.terminal import count_samples, format_p
 from icscm.report.words import (
     Names,
     Plain,
-    can_compare,
-    count,
     describe_counts,
-    describe_rate,
+    format_p,
     format_points,
     format_share,
     sum_labels,
@@ -23,12 +21,13 @@ from icscm.report.words import (
 from icscm.search.trace import Trace
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
+from icscm.text import count
 
 # The level at which the leaves of a learner that tests nothing are judged afterwards.
 AFTERWARDS_ALPHA = 0.05
 
 
-# What each conclusion means, in a word that can stand alone, a symbol, and a sentence.
+# What each conclusion means, the best first.
 CONCLUSIONS = {
     INVARIANT: "The test finds no shift, and the data rule out one beyond the margin.",
     NOT_INVARIANT: "The rate shifts between environments more than chance explains.",
@@ -45,12 +44,22 @@ class Standard:
     margin_on: str
     afterwards: bool
 
+    @property
+    def margin_text(self) -> str:
+        """The difference that still counts as none, in words."""
+        if self.margin_on == "odds_ratio":
+            return f"an odds ratio of {self.margin:g}"
+        return format_points(self.margin)
+
+
+UNTESTED = Standard(None, DEFAULT_MARGIN, "rate", afterwards=False)
+
 
 def find_standard(learner: Learner) -> Standard:
     """The learner's own standard, or the usual one where it tests nothing itself."""
     trace = learner.trace_
-    if not can_compare(trace):
-        return Standard(None, DEFAULT_MARGIN, "rate", afterwards=False)
+    if len(trace.environments) < 2:
+        return UNTESTED
     if not learner.tests_invariance or trace.alpha is None:
         return Standard(AFTERWARDS_ALPHA, DEFAULT_MARGIN, "rate", afterwards=True)
     settings = learner.get_params(deep=False)
@@ -67,33 +76,30 @@ def judge(model: RuleSet, trace: Trace, standard: Standard) -> Sequence[Verdict 
 
 
 def describe_leaves(
-    model: RuleSet, names: Names, verdicts: Sequence[Verdict | None], standard: Standard
+    model: RuleSet,
+    names: Names,
+    verdicts: Sequence[Verdict | None] | None = None,
+    standard: Standard = UNTESTED,
 ) -> list[Plain]:
     """Every leaf with its counts, rates and verdict."""
-    return [
-        _describe_leaf(model, names, number, verdict, standard)
-        for number, verdict in enumerate(verdicts)
-    ]
-
-
-def _describe_leaf(
-    model: RuleSet, names: Names, number: int, verdict: Verdict | None, standard: Standard
-) -> Plain:
-    counts = model.leaves[number]
-    is_positive = model.settles_when == (number < len(model.rules))
-    leaf = {
-        "number": number + 1,
-        "condition": _describe_condition(model, number),
-        "is_rest": number == len(model.rules),
-        "predicts": names.predict(is_positive),
-        "is_positive": is_positive,
-        **describe_rate(sum(counts[1]), count_samples(counts)),
-        "environments": describe_counts(counts, names),
-        **find_extremes(counts, names),
-        **describe_verdict(verdict),
-    }
-    leaf["explanation"] = _explain_leaf(leaf, names, standard)
-    return leaf
+    verdicts = verdicts or [None] * len(model.leaves)
+    is_positive = model.leaf_verdicts.tolist()
+    leaves = []
+    for number, (counts, verdict) in enumerate(zip(model.leaves, verdicts, strict=True)):
+        overall, environments = describe_counts(counts, names)
+        leaf = {
+            "number": number + 1,
+            "condition": _describe_condition(model, number),
+            "is_rest": number == len(model.rules),
+            "predicts": names.predict(is_positive[number]),
+            "is_positive": is_positive[number],
+            **overall,
+            "environments": environments,
+            **find_extremes(counts, names),
+            **describe_verdict(verdict),
+        }
+        leaves.append({**leaf, "explanation": _explain_leaf(leaf, names, standard)})
+    return leaves
 
 
 def _describe_condition(model: RuleSet, number: int) -> str:
@@ -115,14 +121,9 @@ def find_extremes(counts: LeafCounts, names: Names) -> Plain:
     ]
     return {
         "n_seen": len(seen),
-        "lowest": min(seen, key=_get_rate, default=None),
-        "highest": max(seen, key=_get_rate, default=None),
+        "lowest": min(seen, key=itemgetter("rate"), default=None),
+        "highest": max(seen, key=itemgetter("rate"), default=None),
     }
-
-
-def _get_rate(each: Plain) -> float:
-    rate: float = each["rate"]
-    return rate
 
 
 def describe_verdict(verdict: Verdict | None) -> Plain:
@@ -141,18 +142,20 @@ def _explain_leaf(leaf: Plain, names: Names, standard: Standard) -> str:
             f"Only {count(leaf['n_seen'], names.environment)} has samples here, so that there is "
             "nothing to compare."
         )
-    lowest, highest = leaf["lowest"], leaf["highest"]
-    spread = (
-        f"The rate of {names.positive} lies between {format_share(lowest['rate'])} "
-        f"({names.place(lowest)}) and {format_share(highest['rate'])} "
-        f"({names.place(highest)})."
-    )
+    low, high = name_ends(leaf, names)
+    spread = f"The rate of {names.positive} lies between {low} and {high}."
     return f"{spread} {_explain_conclusion(leaf, standard)}"
+
+
+def name_ends(fields: Plain, names: Names) -> list[str]:
+    """The lowest and the highest rate, each with its environment."""
+    ends = fields["lowest"], fields["highest"]
+    return [f"{format_share(each['rate'])} ({names.place(each)})" for each in ends]
 
 
 def _explain_conclusion(leaf: Plain, standard: Standard) -> str:
     possible = format_points(leaf["difference_interval"][1])
-    margin = format_margin(standard)
+    margin = standard.margin_text
     if leaf["conclusion"] == INVARIANT:
         if standard.margin_on == "odds_ratio":
             return f"The data rule out a shift beyond the margin, {margin}."
@@ -178,13 +181,6 @@ def _explain_conclusion(leaf: Plain, standard: Standard) -> str:
     )
 
 
-def format_margin(standard: Standard) -> str:
-    """The difference that still counts as none, in words."""
-    if standard.margin_on == "odds_ratio":
-        return f"an odds ratio of {standard.margin:g}"
-    return format_points(standard.margin)
-
-
 def describe_standard(standard: Standard, names: Names) -> Plain:
     """By what the leaves were judged."""
     alpha = standard.alpha
@@ -192,7 +188,7 @@ def describe_standard(standard: Standard, names: Names) -> Plain:
         "alpha": alpha,
         "margin": standard.margin,
         "margin_on": standard.margin_on,
-        "margin_text": format_margin(standard),
+        "margin_text": standard.margin_text,
         "afterwards": standard.afterwards,
         "confidence": VERDICT_CONFIDENCE,
         "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
@@ -205,7 +201,12 @@ def describe_standard(standard: Standard, names: Names) -> Plain:
     }
 
 
-def count_conclusions(verdicts: Iterable[Verdict]) -> dict[str, int]:
+def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
     """How many leaves came to each conclusion, those that occur, the best first."""
-    found = [verdict.conclusion for verdict in verdicts]
+    found = list(conclusions)
     return {each: found.count(each) for each in CONCLUSIONS if each in found}
+
+
+def say_conclusions(counts: Mapping[str, int]) -> str:
+    """How many leaves came to each conclusion, as text."""
+    return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())

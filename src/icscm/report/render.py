@@ -17,22 +17,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from itertools import groupby
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.exceptions import IcscmError
 from icscm.model.learner import Learner
-from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, format_tick, make_plot
-from icscm.report.summary import LeftOut, make_summary
-from icscm.report.terminal import format_p
-from icscm.report.words import Plain, format_points, format_share
+from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, make_plot
+from icscm.report.leaves import say_conclusions
+from icscm.report.steps import list_looks
+from icscm.report.summary import make_summary
+from icscm.report.words import Plain, format_p, format_points, format_share
 from icscm.text import format_number
 from icscm.writing import check_free, write_text
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-    from icscm.report.path import AlphaPath
 
 # A page stays below this, whatever the data: mail and review systems refuse more.
 MAX_HTML_BYTES = 2_000_000
@@ -40,23 +39,44 @@ MAX_HTML_BYTES = 2_000_000
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What is known about one fitted learner, ready to be read; see `make_report`.
+    """What is known about one fitted learner, ready to be read; in a notebook it shows itself.
 
-    `to_dict` describes itself in `icscm.report.summary`. In a notebook it shows itself.
+    Parameters
+    ----------
+    summary : dict
+        What `icscm.report.summary.make_summary` returned, and describes.
     """
 
     summary: Plain
 
     def to_dict(self) -> Plain:
-        """All that the report says, as values that JSON knows."""
+        """All that the report says.
+
+        Returns
+        -------
+        dict
+            Values that JSON knows; `icscm.report.summary` describes the keys.
+        """
         return deepcopy(self.summary)
 
     def to_json(self) -> str:
-        """The dict as JSON."""
+        """The dict as JSON.
+
+        Returns
+        -------
+        str
+            With all that the report says, nothing cut short.
+        """
         return json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def to_html(self) -> str:
-        """One page without anything beside it; less is listed where it would grow too large."""
+        """One page without anything beside it; less is listed where it would grow too large.
+
+        Returns
+        -------
+        str
+            HTML of less than 2 MB that opens offline.
+        """
         limits = Limits()
         while len((page := _render_html(self.summary, limits)).encode()) > MAX_HTML_BYTES:
             if limits == limits.halve():
@@ -65,23 +85,39 @@ class Report:
         return page
 
     def to_markdown(self) -> str:
-        """The same as text with tables; names in it are text whatever characters they hold."""
-        template = _make_markdown_environment().get_template("report.md")
+        """The same as text with tables.
+
+        Returns
+        -------
+        str
+            Markdown; names in it are text whatever characters they hold.
+        """
+        template = _make_environment(Limits(), is_html=False).get_template("report.md")
         return template.render(_lay_out(self.summary, Limits())).strip() + "\n"
 
-    def save(self, path: str | Path, *, force: bool = False) -> Path:
-        """Write the report as its file's ending says: `.html`, `.md` or `.json`.
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the report as its file's ending says, whole or not at all.
 
-        Whole or not at all, and over an existing file only with `force`.
+        Parameters
+        ----------
+        path : str or path
+            It ends in `.html`, `.md` or `.json`.
+        force : bool, default=False
+            Whether a file of that name may be replaced.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        IcscmError
+            If the file is there already, or its name has another ending.
         """
         path = Path(path)
-        writers = {
-            ".html": self.to_html,
-            ".htm": self.to_html,
-            ".md": self.to_markdown,
-            ".json": self.to_json,
-        }
-        write = writers.get(path.suffix.lower())
+        writers = {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json}
+        write = {**writers, ".htm": self.to_html}.get(path.suffix.lower())
         if write is None:
             raise IcscmError(
                 f"a report is written as .html, .md or .json; {path.name!r} ends in none of these"
@@ -112,29 +148,24 @@ _FRAME = (
 )
 
 
-def make_report(
-    learner: Learner,
-    *,
-    data_name: str | None = None,
-    target: str | None = None,
-    environment: str | None = None,
-    left_out: LeftOut | None = None,
-    alpha_path: AlphaPath | None = None,
-    class_names: tuple[str, str] | None = None,
-    translate: Callable[[str], str] = str,
-) -> Report:
+def make_report(learner: Learner, **options: Any) -> Report:
     """A report on a fitted learner.
 
     Parameters
     ----------
-    learner : a fitted `SCMClassifier` or `ICSCMClassifier`.
-    data_name, target, environment : what to call the data, the label's column and that of
-        the environments.
-    left_out : columns that were not used, each with the reason: a mapping, or pairs.
-    alpha_path : the models at other levels, from `icscm.report.path.compute_alpha_path`.
-    class_names : what to call the negative and the positive class, if not as the labels.
-    translate : puts advice that names parameters into other words.
+    learner : SCMClassifier or ICSCMClassifier
+        A fitted one.
+    **options : optional
+        As for `icscm.report.summary.make_summary`: what to call the data, the label, its classes
+        and the environments, columns left out, the models at other levels, words for parameters.
 
+    Returns
+    -------
+    Report
+        The page and its other renderings.
+
+    Examples
+    --------
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
@@ -145,22 +176,11 @@ def make_report(
     >>> report.to_dict()["answers"]["error"]["answer"]
     'Wrong for 2.4% of 20,000 samples'
     """
-    return Report(
-        make_summary(
-            learner,
-            data_name=data_name,
-            target=target,
-            environment=environment,
-            left_out=left_out,
-            alpha_path=alpha_path,
-            class_names=class_names,
-            translate=translate,
-        )
-    )
+    return Report(make_summary(learner, **options))
 
 
 def _render_html(summary: Plain, limits: Limits) -> str:
-    environment = _make_html_environment(limits)
+    environment = _make_environment(limits, is_html=True)
     style, script = (_read_template(environment, name) for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
         _lay_out(summary, limits),
@@ -171,15 +191,17 @@ def _render_html(summary: Plain, limits: Limits) -> str:
 
 
 @lru_cache(maxsize=8)
-def _make_html_environment(limits: Limits) -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
+def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
+    """What renders templates; every value is escaped on its way out."""
+    escape_values: dict[str, Any] = (
+        {"autoescape": True} if is_html else {"finalize": escape_markdown}
+    )
     environment = Environment(
         loader=PackageLoader("icscm.report"),
-        autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        **escape_values,
     )
     environment.filters |= _make_filters(limits)
     return environment
@@ -192,15 +214,12 @@ def _read_template(environment: Environment, name: str) -> str:
 
 def _make_policy(style: str, script: str) -> str:
     """Nothing is loaded; the one style sheet and the one script are named by their hashes."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
 
 
 def _lay_out(summary: Plain, limits: Limits) -> Plain:
@@ -221,21 +240,10 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "environment_plot": make_plot(asked["environments"], asked["overall"], "rate", limits),
         "error_plot": make_plot(errors["environments"], errors, "error", limits),
         "error_rows": choose_largest(errors["environments"], limits.environments),
-        "shown_sets": _choose_sets(summary["search"]["sets"], limits.sets),
-        "looks": _list_looks(summary["search"]),
+        "shown_sets": summary["search"]["sets"][: limits.sets],
+        "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),
     }
-
-
-def _list_looks(search: Plain) -> list[Plain]:
-    """Every look at the candidates that refused some, with the number of its step."""
-    looks = [step["look"] for step in search["steps"]] + [search["last_look"]]
-    return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
-
-
-def _choose_sets(sets: Sequence[Plain], limit: int) -> list[Plain]:
-    """Those of largest p-value, the accepted ones among them first."""
-    return sorted(sets, key=lambda each: -each["p_value"])[:limit]
 
 
 def _lay_out_path(path: Plain, limits: Limits) -> Plain:
@@ -248,26 +256,24 @@ def _lay_out_path(path: Plain, limits: Limits) -> Plain:
         }
         for each in path["models"]
     ]
+    levels = [(i, model, level) for i, model in enumerate(models) for level in model["levels"]]
     places = [
         {
             "alpha": f"{level['alpha']:g}",
             "model": number,
             "text": _describe_place(model, level, limits),
         }
-        for number, model in enumerate(path["models"])
-        for level in model["levels"]
+        for number, model, level in levels
     ]
-    own = next(
-        number
-        for number, level in enumerate(each for m in path["models"] for each in m["levels"])
-        if level["is_own"]
-    )
+    own = [level["is_own"] for _, _, level in levels].index(True)
     return {**path, "models": models, "places": places, "own_place": own}
 
 
 def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
     """Neighbouring levels with the same conclusions as one line; the report's own stands alone."""
-    groups = groupby(levels, key=lambda each: (each["is_own"], _list_conclusions(each)))
+    groups = groupby(
+        levels, key=lambda each: (each["is_own"], say_conclusions(each["conclusions"]))
+    )
     spans = []
     for (is_own, conclusions), group in groups:
         ends = [f"{each['alpha']:g}" for each in group]
@@ -276,12 +282,8 @@ def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
     return spans
 
 
-def _list_conclusions(level: Plain) -> str:
-    return ", ".join(f"{n} {name}" for name, n in level["conclusions"].items())
-
-
 def _describe_place(model: Plain, level: Plain, limits: Limits) -> str:
-    verdicts = _list_conclusions(level)
+    verdicts = say_conclusions(level["conclusions"])
     own = " (the level of this report)" if level["is_own"] else ""
     return (
         f"alpha = {level['alpha']:g}{own}: model {model['name']}, "
@@ -320,7 +322,6 @@ def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
         "p": format_p,
         "value": format_value,
         "interval": format_interval,
-        "tick": format_tick,
         "count": lambda n: f"{n:,}",
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
@@ -342,20 +343,3 @@ def escape_markdown(value: Any) -> str:
     """
     text = str(value).replace("&", "&amp;").replace("<", "&lt;")
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
-
-
-@lru_cache(maxsize=1)
-def _make_markdown_environment() -> Environment:
-    """Every value is escaped on its way out, as HTML's are by autoescape."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("icscm.report"),
-        autoescape=False,
-        finalize=escape_markdown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= _make_filters(Limits())
-    return environment

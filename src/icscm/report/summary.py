@@ -15,14 +15,16 @@
 - `leaves`: for each leaf counts, rate and interval overall and per environment, the p-value,
   the verdict (`conclusion`), the difference between environments and the detectable one.
 - `invariance`: by what the leaves were judged: level, margin, null hypothesis in words.
-- `errors`: prediction error on the training data, overall, per environment, the worst, and that
-  of always saying the more frequent class.
-- `search`: the steps with the candidates refused at each and why, the reason to stop, the nearest
-  misses and what to try (`suggestions`); `sets` and `screening` of the exhaustive search.
+- `errors`: prediction error on the training data, overall, per environment, the `worst` and the
+  `best`, and that of always saying the more frequent class (`majority_is_positive` tells which).
+- `search`: the steps with the candidates refused at each and why, the reason to stop, what the last
+  look refused as a sentence (`refused_text`), the nearest misses and, where no rule was found, what
+  to try (`suggestions`); `sets` and `screening` of the exhaustive search.
 - `pruning`: the tests by which rules were removed or kept.
 - `alpha_path`: the models at other levels; None where they were not computed.
 - `notes`: what the learner wants known of how the counts came about.
-- `meaning`: what the result says and what it does not, as sentences.
+- `meaning`: what the result `says` and what it `does_not_say`, and what to mind in this very one
+  (`here`), as sentences.
 
 Rates are shares between 0 and 1, intervals pairs of them. Names come from users: they are text
 here, with what does not print written as an escape.
@@ -30,52 +32,30 @@ here, with what does not print written as an escape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from icscm._version import __version__
-from icscm.model.learner import Learner, check_learner
+from icscm.exceptions import Words
+from icscm.model.learner import Learner, check_fitted
+from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
-from icscm.report.answers import (
-    answer_error,
-    answer_invariance,
-    answer_refused,
-    answer_rule,
-    explain_meaning,
-    make_sentence,
-    make_title,
-)
-from icscm.report.errors import find_worst_and_best
+from icscm.report.advice import explain_meaning, suggest
+from icscm.report.answers import make_answers, make_sentence, make_title
+from icscm.report.errors import describe_errors
 from icscm.report.leaves import (
-    Standard,
     count_conclusions,
     describe_leaves,
     describe_standard,
     find_standard,
     judge,
 )
+from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
-from icscm.report.terminal import count_samples
-from icscm.report.words import (
-    Names,
-    Plain,
-    as_text,
-    can_compare,
-    compute_intervals,
-    count,
-    describe_counts,
-    describe_rate,
-    format_share,
-    make_names,
-)
-from icscm.text import format_name
-
-if TYPE_CHECKING:
-    from icscm.report.path import AlphaModel, AlphaPath
+from icscm.report.words import Names, Plain, count_samples, describe_counts, make_names
+from icscm.text import as_text, format_name
 
 # Raised when a key is renamed or changes its meaning.
 SCHEMA = 1
@@ -118,36 +98,30 @@ def make_summary(
     left_out: LeftOut | None = None,
     alpha_path: AlphaPath | None = None,
     class_names: tuple[str, str] | None = None,
-    translate: Callable[[str], str] = str,
+    words: Words = str,
 ) -> Plain:
     """All that a report says about a fitted learner, as the module describes.
 
     `data_name`, `target` and `environment` are what to call the data, the label's column and the
     environment's, `class_names` the negative and the positive class; `left_out` gives columns that
-    were not used, with the reason (as the learner tells where it is None). `translate` puts
-    advice into other words than Python's, such as those of the command line.
+    were not used, with the reason (as the learner tells where it is None). `words` names parameters
+    in advice: as Python does, or as the command line's options.
     """
-    check_learner(learner)
-    check_is_fitted(learner, "model_")
-    left_out = getattr(learner, "left_out_", None) if left_out is None else left_out
+    check_fitted(learner)
+    left_out = learner.left_out_ if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
-    names = make_names(model, trace, target, environment, class_names)
+    classes = class_names or trace.classes
+    names = make_names(model, trace.environments, classes, target, environment)
     standard = find_standard(learner)
-    verdicts = judge(model, trace, standard)
-    leaves = describe_leaves(model, names, verdicts, standard)
-    errors = _describe_errors(model, names)
+    leaves = describe_leaves(model, names, judge(model, trace, standard), standard)
+    errors = describe_errors(model, names)
     search = describe_search(learner, names)
-    search["suggestions"] = [translate(each) for each in search["suggestions"]]
+    search["suggestions"] = [] if model.rules else suggest(learner, search, words)
     return {
         "about": {"package": "icscm", "version": __version__, "schema": SCHEMA},
         "title": make_title(model, trace, names),
         "asked": _describe_question(learner, names, data_name, left_out),
-        "answers": {
-            "rule": answer_rule(model, names),
-            "error": answer_error(errors),
-            "invariance": answer_invariance(leaves, names, standard),
-            "refused": answer_refused(learner, search),
-        },
+        "answers": make_answers(learner, names, leaves, errors, search, standard),
         "model": _describe_model(learner, names),
         "tree": _describe_tree(model, leaves),
         "leaves": leaves,
@@ -156,8 +130,8 @@ def make_summary(
         "search": search,
         "pruning": describe_pruning(trace),
         "alpha_path": alpha_path and _describe_path(alpha_path, names),
-        "notes": [translate(note) for note in trace.notes],
-        "meaning": explain_meaning(model, trace, leaves, standard, names, translate),
+        "notes": list(trace.notes),
+        "meaning": explain_meaning(learner, leaves, standard, names),
     }
 
 
@@ -165,6 +139,7 @@ def _describe_question(
     learner: Learner, names: Names, data_name: str | None, left_out: LeftOut | None
 ) -> Plain:
     totals = np.array(learner.model_.leaves, dtype=np.int64).sum(axis=0)
+    overall, environments = describe_counts(totals.tolist(), names)
     pairs = left_out.items() if isinstance(left_out, Mapping) else left_out or ()
     return {
         "data": None if data_name is None else as_text(data_name),
@@ -175,10 +150,10 @@ def _describe_question(
         "classes": {"negative": names.classes[0], "positive": names.classes[1]},
         "negative": names.negative,
         "positive": names.positive,
-        "overall": describe_rate(int(totals[1].sum()), int(totals.sum())),
+        "overall": overall,
         "n_environments": len(names.environments),
-        "has_environments": can_compare(learner.trace_),
-        "environments": describe_counts(totals.tolist(), names),
+        "has_environments": len(names.environments) > 1,
+        "environments": environments,
         "learner": type(learner).__name__,
         "settings": _describe_settings(learner),
         "left_out": [{"column": format_name(name), "reason": as_text(why)} for name, why in pairs],
@@ -190,8 +165,8 @@ def _describe_settings(learner: Learner) -> list[Plain]:
     settings = [
         {
             "name": name,
-            "value": _as_plain(value),
-            "is_default": _as_plain(value) == _as_plain(defaults[name]),
+            "value": _name_value(value),
+            "is_default": _name_value(value) == _name_value(defaults[name]),
             "meaning": MEANINGS.get(name, ""),
         }
         for name, value in learner.get_params(deep=False).items()
@@ -205,17 +180,12 @@ def _describe_settings(learner: Learner) -> list[Plain]:
     return settings
 
 
-def _as_plain(value: Any) -> Any:
-    """A setting's value as JSON knows it; what is long or strange is only named."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str):
-        return as_text(value)
-    if isinstance(value, Mapping | Sequence | np.ndarray):
-        return f"given for {len(value):,} columns"
-    return as_text(type(value).__name__)
+def _name_value(value: Any) -> Any:
+    """A setting's value as JSON knows it; what is long is only named."""
+    plain = make_plain(value)
+    if isinstance(plain, dict | list):
+        return f"given for {len(plain):,} columns"
+    return as_text(plain) if isinstance(plain, str) else plain
 
 
 def _describe_model(learner: Learner, names: Names) -> Plain:
@@ -267,52 +237,6 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
     }
 
 
-def _describe_errors(model: RuleSet, names: Names) -> Plain:
-    """Errors from the leaves' counts: for the training data these are exact."""
-    counts = np.array(model.leaves, dtype=np.int64)
-    is_rest = np.arange(len(counts)) == len(model.rules)
-    is_positive = is_rest != model.settles_when
-    # by (label, environment): samples in all, and those whose leaf predicts their label
-    totals = counts.sum(axis=0)
-    right = np.stack((counts[~is_positive, 0].sum(axis=0), counts[is_positive, 1].sum(axis=0)))
-    majority = int(2 * totals[1].sum() > totals.sum())
-    environments = [
-        {"environment": name, **_describe_error(totals[:, k], right[:, k], majority)}
-        for k, name in enumerate(names.environments)
-    ]
-    ends = find_worst_and_best(
-        [each["n_errors"] for each in environments], [each["n"] for each in environments]
-    )
-    return {
-        "on": "the training data",
-        **_describe_error(totals.sum(axis=1), right.sum(axis=1), majority),
-        "majority_class": names.predict(bool(majority)),
-        "environments": environments,
-        "worst": None if ends is None else _name_worst(environments[ends[0]], names),
-    }
-
-
-def _name_worst(environment: Plain, names: Names) -> Plain:
-    """The environment of most errors, and how to say so."""
-    share, n = format_share(environment["error"]), count(environment["n"], "sample")
-    return {**environment, "text": f"{names.place(environment)}, {share} of {n}"}
-
-
-def _describe_error(totals: NDArray[np.int64], right: NDArray[np.int64], majority: int) -> Plain:
-    """Error, and how many of each label are found, from samples and right ones by label."""
-    n, wrong = int(totals.sum()), int((totals - right).sum())
-    found = [int(r) / int(t) if t else None for r, t in zip(right, totals, strict=True)]
-    return {
-        "n": n,
-        "n_errors": wrong,
-        "error": wrong / n if n else None,
-        "error_interval": compute_intervals([wrong], [n])[0],
-        "sensitivity": found[1],
-        "specificity": found[0],
-        "majority_error": int(totals[1 - majority]) / n if n else None,
-    }
-
-
 def _describe_path(path: AlphaPath, names: Names) -> Plain:
     models = [_describe_path_model(each, path, names, i) for i, each in enumerate(path.models)]
     return {
@@ -327,10 +251,9 @@ def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number
     """One model: all that does not depend on the level, and what was concluded at each."""
     model = each.model
     judged = [trace.verdicts for trace in each.traces]
-    # the margin matters only to the explanation, which is not shown here
-    leaves = describe_leaves(model, names, judged[0], Standard(None, 0.0, "rate", False))
+    leaves = describe_leaves(model, names, judged[0])
     dropped = "environments", "explanation", "conclusion", "detectable", "difference_interval"
-    errors = _describe_errors(model, names)
+    errors = describe_errors(model, names)
     compact = [{k: v for k, v in leaf.items() if k not in dropped} for leaf in leaves]
     return {
         "name": _name_model(number),
@@ -348,7 +271,7 @@ def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number
                 "alpha": alpha,
                 "is_own": alpha == path.own_alpha,
                 "stop_text": trace.stop_text,
-                "conclusions": count_conclusions(verdicts),
+                "conclusions": count_conclusions(verdict.conclusion for verdict in verdicts),
             }
             for alpha, trace, verdicts in zip(each.alphas, each.traces, judged, strict=True)
         ],

@@ -11,9 +11,8 @@ from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm.model.rule_sets import LeafCounts, RuleSet
-from icscm.search.trace import Trace
 from icscm.stats.verdicts import compute_wilson
-from icscm.text import escape_controls
+from icscm.text import as_text
 
 Plain = dict[str, Any]
 
@@ -50,11 +49,6 @@ class Names:
         return f"{self.environment} {label}"
 
 
-def as_text(name: Any) -> str:
-    """A user's name on one line; nothing in it acts on what shows it."""
-    return escape_controls(str(name))
-
-
 def format_share(share: float | None) -> str:
     """A rate as a percentage; never rounded to 0 % or 100 % when it is not.
 
@@ -85,18 +79,33 @@ def format_points(difference: float | None) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
+def format_p(p_value: float | None) -> str:
+    """A p-value in as many digits as a reader can use.
+
+    >>> format_p(0.20427), format_p(0.04), format_p(3.1e-12), format_p(0.0), format_p(None)
+    ('0.20', '0.040', '3e-12', '<1e-300', '-')
+    """
+    if p_value is None:
+        return "-"
+    if p_value < 1e-300:
+        return "<1e-300"
+    if p_value < 0.001:
+        return f"{p_value:.0e}"
+    return f"{p_value:.2f}" if p_value >= 0.1 else f"{p_value:.3f}"
+
+
 def make_names(
     model: RuleSet,
-    trace: Trace,
-    target: str | None,
-    environment: str | None,
-    class_names: tuple[str, str] | None = None,
+    environments: Sequence[Any],
+    classes: Sequence[Any],
+    target: str | None = None,
+    environment: str | None = None,
 ) -> Names:
     """What to call the label, its classes and the environments."""
-    texts = tuple(as_text(each) for each in trace.environments)
+    texts = tuple(as_text(each) for each in environments)
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
-        texts = tuple(as_text(repr(each)) for each in trace.environments)
-    negative, positive = map(as_text, class_names or trace.classes)
+        texts = tuple(as_text(repr(each)) for each in environments)
+    negative, positive = map(as_text, classes)
     return Names(
         target=as_text(target or "label"),
         environment=as_text(environment or "environment"),
@@ -104,16 +113,6 @@ def make_names(
         environments=texts,
         settled=int(model.settles_when),
     )
-
-
-def count(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> count(1, "rule"), count(1200, "leaf"), count(3, "leaf")
-    ('1 rule', '1,200 leaves', '3 leaves')
-    """
-    plural = "leaves" if noun == "leaf" else f"{noun}s"
-    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
@@ -124,30 +123,22 @@ def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[li
     return [[start, end] if n else None for n, start, end in ends]
 
 
-def _describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain]:
+def describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain]:
+    """Rates with their intervals."""
     intervals = compute_intervals(positives, sizes)
     return [
-        {
-            "n": n,
-            "n_positive": positive,
-            "rate": positive / n if n else None,
-            "rate_interval": interval,
-        }
-        for positive, n, interval in zip(positives, sizes, intervals, strict=True)
+        {"n": n, "n_positive": k, "rate": k / n if n else None, "rate_interval": interval}
+        for k, n, interval in zip(positives, sizes, intervals, strict=True)
     ]
 
 
-def describe_rate(positives: int, n: int) -> Plain:
-    """One rate with its interval."""
-    return _describe_rates([positives], [n])[0]
-
-
-def describe_counts(counts: LeafCounts, names: Names) -> list[Plain]:
-    """Rate and interval in each environment."""
-    rates = _describe_rates(counts[1], sum_labels(counts))
-    return [
-        {"environment": name, **rate} for name, rate in zip(names.environments, rates, strict=True)
-    ]
+def describe_counts(counts: LeafCounts, names: Names) -> tuple[Plain, list[Plain]]:
+    """Rate and interval of all together, and in each environment."""
+    sizes = sum_labels(counts)
+    (overall,) = describe_rates([sum(counts[1])], [sum(sizes)])
+    rates = describe_rates(counts[1], sizes)
+    pairs = zip(names.environments, rates, strict=True)
+    return overall, [{"environment": name, **rate} for name, rate in pairs]
 
 
 def sum_labels(counts: LeafCounts) -> list[int]:
@@ -155,6 +146,6 @@ def sum_labels(counts: LeafCounts) -> list[int]:
     return [negative + positive for negative, positive in zip(*counts, strict=True)]
 
 
-def can_compare(trace: Trace) -> bool:
-    """Whether there are environments to compare."""
-    return len(trace.environments) > 1
+def count_samples(counts: LeafCounts) -> int:
+    """All samples of a leaf."""
+    return sum(map(sum, counts))

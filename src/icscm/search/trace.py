@@ -33,7 +33,7 @@ STOP_REASONS = {
 REFUSALS = {
     # which of the two, the candidate's verdict tells
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
-    "small": "its leaf, or what would remain, has fewer than min_samples_leaf samples",
+    "small": "its leaf, or what would remain, has too few samples",
 }
 
 

@@ -5,21 +5,29 @@ Everything is computed from counts by (value, label, environment); nothing is le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE
+from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
+from icscm._types import FloatArray
+from icscm.exceptions import Parameter, Words
+from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
+from icscm.report.words import describe_rates
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
-from icscm.stats.verdicts import compute_detectable, compute_wilson
-from icscm.tables.columns import Column, Dates, Levels, Numbers, count_rows, list_names, read_column
+from icscm.stats.verdicts import compute_detectable
+from icscm.tables.coding import CodedTable
+from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
+from icscm.tables.suspicion import find_suspicious
 from icscm.text import escape_controls, shorten_list
 
 Codes = NDArray[np.int64]
@@ -45,12 +53,19 @@ class EnvironmentSummary:
 
     Parameters
     ----------
-    label : of the environment.
-    n_rows, n_positive : rows, and those of them with a positive label.
-    rate, rate_interval : share of positive labels, with Wilson's interval, 95 %.
-    missing : share of the cells that are missing.
-    detectable : smallest difference of its rate from that of all others together that would be
-        seen with 80 % power; None if there is none.
+    label : object
+        Of the environment.
+    n_rows, n_positive : int
+        Rows, and those of them with a positive label.
+    rate : float
+        Share of positive labels.
+    rate_interval : tuple of two floats
+        Wilson's interval of the rate, 95 %.
+    missing : float
+        Share of the cells that are missing.
+    detectable : float or None
+        Smallest difference of its rate from that of all others together that would be seen with
+        80 % power; None if there is none.
     """
 
     label: Any
@@ -77,10 +92,14 @@ class Giveaway:
 
     Parameters
     ----------
-    column : its name or position.
-    values : Cramer's V of its values against the environment, where they are present.
-    missingness : Cramer's V of whether it is missing against the environment; None if it never is.
-    is_copy : each value belongs to one environment and each environment has one value.
+    column : str or int
+        Its name or position.
+    values : float
+        Cramer's V of its values against the environment, where they are present.
+    missingness : float or None
+        Cramer's V of whether it is missing against the environment; None if it never is.
+    is_copy : bool
+        Whether each value belongs to one environment and each environment has one value.
     """
 
     column: str | int
@@ -109,16 +128,26 @@ class CheckUp:
 
     Parameters
     ----------
-    n_rows, n_columns : size of the table.
-    classes : the two labels; the second is the positive one.
-    alpha : level of the tests.
-    p_value : of the test whether the label is independent of the environment in the whole table.
-    environments : one summary each, in the order of their labels.
-    sparse : classes with fewer than five rows in an environment.
-    giveaways : all columns, the most telling first.
-    left_out : columns that `fit` will leave out, and why.
-    detectable : what could be seen in the whole table and in smaller leaves.
-    advice : plain sentences.
+    n_rows, n_columns : int
+        Size of the table.
+    classes : tuple of two labels
+        The second is the positive one.
+    alpha : float
+        Level of the tests.
+    p_value : float
+        Of the test whether the label is independent of the environment in the whole table.
+    environments : tuple of EnvironmentSummary
+        In the order of their labels.
+    sparse : tuple of SparseCell
+        Classes with fewer than five rows in an environment.
+    giveaways : tuple of Giveaway
+        All columns, the most telling first.
+    left_out : dict
+        Columns that `fit` will leave out, and why.
+    detectable : tuple of Detectable
+        What could be seen in the whole table and in smaller leaves.
+    advice : tuple of str
+        Plain sentences.
     """
 
     n_rows: int
@@ -139,27 +168,56 @@ class CheckUp:
         return tuple(each for each in self.giveaways if each.strength >= STRONG)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them where the labels are."""
-        plain: dict[str, Any] = _as_plain(asdict(self))
+        """All of it as plain values.
+
+        Returns
+        -------
+        dict
+            As JSON knows them; labels of other types are text.
+        """
+        plain: dict[str, Any] = make_plain(asdict(self), str)
         return plain
 
 
 def check_environments(
-    X: Any, y: Any, environments: Any, *, alpha: float = 0.05, keep_columns: Any = None
+    X: Any,
+    y: Any,
+    environments: Any,
+    *,
+    alpha: float = 0.05,
+    keep_columns: Any = None,
+    words: Words = str,
 ) -> CheckUp:
     """Look at the environments of a table before fitting.
-
-    Parameters
-    ----------
-    X, y, environments : as for `ICSCMClassifier.fit`.
-    alpha : level of the tests whose power is computed.
-    keep_columns : columns that are asked for, as for the learners.
 
     A column's association with the environment is Cramer's V with Bergsma's correction: 0 when
     unrelated, 1 when one determines the other. Numbers of many values are cut into 16 bins at
     quantiles, of categories the 15 most frequent levels are told apart. Values are compared where
     they are present; whether they are is looked at apart.
 
+    Parameters
+    ----------
+    X, y, environments : array-like
+        As for `ICSCMClassifier.fit`.
+    alpha : float, default=0.05
+        Level of the tests whose power is computed.
+    keep_columns : "all", str or sequence of str, optional
+        Columns that are asked for, as for the learners.
+    words : callable, optional
+        What to call parameters in advice, if not as Python does.
+
+    Returns
+    -------
+    CheckUp
+        What was found, and advice.
+
+    Raises
+    ------
+    IcscmError
+        If the table cannot be learned from, or has one environment only.
+
+    Examples
+    --------
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> found = check_environments(data.X, data.y, data.environments)
@@ -172,21 +230,28 @@ def check_environments(
     codes, names = encode_environments(environments, n_rows)
     check_several(names)
     table = _count(labels, codes, 2, len(names))
-    columns = list(_read_columns(X))
-    left_out = _find_left_out(X, labels, codes, keep_columns)
+    intake = read_table(X)
+    left_out = _find_left_out(intake, labels, codes, keep_columns)
+    coded = intake.code(N_BINS - 1, None)
+    columns = dict(_list_columns(coded))
+    n_missing = np.zeros(len(names))
+    for values in columns.values():
+        n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
     found = CheckUp(
         n_rows=n_rows,
-        n_columns=len(columns),
+        n_columns=coded.n_columns,
         classes=(classes.tolist()[0], classes.tolist()[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, _compute_missing(columns, codes, names)),
+        environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
         sparse=_find_sparse(table, names, classes.tolist()),
-        giveaways=_rank_giveaways(columns, codes, len(names), set(left_out)),
+        giveaways=_rank_giveaways(
+            {name: each for name, each in columns.items() if name not in left_out}, codes
+        ),
         left_out=left_out,
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
-    return CheckUp(**{**vars(found), "advice": tuple(_advise(found))})
+    return CheckUp(**{**vars(found), "advice": tuple(_advise(found, words))})
 
 
 def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
@@ -199,49 +264,30 @@ def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
 
 
 def _summarise(
-    table: Codes, names: Sequence[Any], alpha: float, missing: NDArray[np.float64]
+    table: Codes, names: Sequence[Any], alpha: float, missing: FloatArray
 ) -> tuple[EnvironmentSummary, ...]:
+    """One summary each; `missing` counts the missing values of an environment, per column."""
     sizes = table.sum(axis=0)
-    low, high = compute_wilson(table[1], sizes, _z_of(VERDICT_CONFIDENCE))
+    rates = describe_rates(table[1].tolist(), sizes.tolist())
     others = table.sum(axis=1, keepdims=True) - table
     against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
     detectable = compute_detectable(against, alpha)
     return tuple(
         EnvironmentSummary(
             label=label,
-            n_rows=int(sizes[k]),
-            n_positive=int(table[1, k]),
-            rate=float(table[1, k] / sizes[k]),
-            rate_interval=(float(low[k]), float(high[k])),
-            missing=float(missing[k]),
+            n_rows=rates[k]["n"],
+            n_positive=rates[k]["n_positive"],
+            rate=rates[k]["rate"],
+            rate_interval=tuple(rates[k]["rate_interval"]),
+            missing=float(missing[k] / sizes[k]),
             detectable=_finite(detectable[k]),
         )
         for k, label in enumerate(names)
     )
 
 
-def _z_of(confidence: float) -> float:
-    from scipy import special
-
-    return float(special.ndtri((1 + confidence) / 2))
-
-
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _compute_missing(
-    columns: Sequence[tuple[str | int, Column]], codes: Codes, names: Sequence[Any]
-) -> NDArray[np.float64]:
-    """Share of missing cells in each environment."""
-    counts = np.zeros(len(names))
-    for _, column in columns:
-        missing = None if isinstance(column, Dates) else column.missing
-        if missing is not None:
-            counts += np.bincount(codes[missing], minlength=len(names))
-    sizes = np.bincount(codes, minlength=len(names))
-    shares: NDArray[np.float64] = counts / (sizes * max(len(columns), 1))
-    return shares
 
 
 def _find_sparse(
@@ -263,70 +309,42 @@ def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
 # --- columns ----------------------------------------------------------------
 
 
-def _read_columns(X: Any) -> Iterator[tuple[str | int, Column]]:
-    try:
-        names: Sequence[str | int] = list_names(X)
-    except TypeError:  # an array has no names
-        names = range(np.asarray(X).shape[1])
-    for position, name in enumerate(names):
-        yield name, read_column(X, position, None)
+def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
+    """Each column but dates as numbers, NaN where missing; of a category rare levels are one."""
+    names: Sequence[str | int] = coded.names or range(coded.n_columns)
+    for j, name in enumerate(names):
+        if j not in coded.left_out:
+            column: Any = coded.values[:, [j]]
+            dense = column.toarray() if issparse(column) else column
+            yield name, dense.ravel().astype(np.float64)
 
 
-def _rank_giveaways(
-    columns: Sequence[tuple[str | int, Column]],
-    codes: Codes,
-    n_environments: int,
-    left_out: set[str | int],
-) -> tuple[Giveaway, ...]:
-    """Every column that is not left out, the most telling first."""
-    found = [
-        _measure(name, column, codes, n_environments)
-        for name, column in columns
-        if name not in left_out and not isinstance(column, Dates)
-    ]
+def _rank_giveaways(columns: Mapping[str | int, FloatArray], codes: Codes) -> tuple[Giveaway, ...]:
+    """The columns, the most telling first."""
+    n_environments = int(codes.max()) + 1
+    found = [_measure(name, values, codes, n_environments) for name, values in columns.items()]
     return tuple(sorted(found, key=lambda each: -each.strength))
 
 
-def _measure(
-    name: str | int, column: Numbers | Levels, codes: Codes, n_environments: int
-) -> Giveaway:
-    bins, missing = _bin(column), column.missing
-    present = slice(None) if missing is None else ~missing
-    table = _count(bins[present], codes[present], int(bins.max(initial=0)) + 1, n_environments)
+def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: int) -> Giveaway:
+    missing = np.isnan(values)
+    bins = _bin(values[~missing])
+    table = _count(bins, codes[~missing], N_BINS, n_environments)
     missingness = None
-    if missing is not None:
-        by_site = _count(missing.astype(np.int64), codes, 2, n_environments)
-        missingness = compute_cramers_v(by_site)
+    if missing.any():
+        missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
     is_pure = ((table > 0).sum(axis=1) <= 1).all() and ((table > 0).sum(axis=0) == 1).all()
-    n_values = int((table.sum(axis=1) > 0).sum())
-    return Giveaway(
-        name, compute_cramers_v(table), missingness, bool(is_pure and n_values == n_environments)
-    )
+    is_copy = is_pure and int((table.sum(axis=1) > 0).sum()) == n_environments
+    return Giveaway(name, compute_cramers_v(table), missingness, bool(is_copy))
 
 
-def _bin(column: Numbers | Levels) -> Codes:
-    """The bin of each row; anything where the value is missing."""
-    if isinstance(column, Levels):
-        return _pool_rare(column.codes.astype(np.int64), len(column.levels))
-    missing = column.missing
-    values = column.values.astype(np.float64)
-    present = values if missing is None else values[~missing]
-    distinct = np.unique(present)
-    if len(distinct) > N_BINS:
+def _bin(values: FloatArray) -> Codes:
+    """The bin of each value: its own, or between quantiles where there are too many."""
+    edges = np.unique(values)
+    if len(edges) > N_BINS:
         shares = np.arange(1, N_BINS) / N_BINS
-        distinct = np.unique(np.quantile(present, shares, method="inverted_cdf"))
-        return np.searchsorted(distinct, values, side="left").astype(np.int64)
-    return np.minimum(np.searchsorted(distinct, values), max(len(distinct) - 1, 0))
-
-
-def _pool_rare(codes: Codes, n_levels: int) -> Codes:
-    """Levels in the order of their frequency, the rare ones as one; -1 counts as the first."""
-    if n_levels <= N_BINS:
-        return np.maximum(codes, 0)
-    frequency = np.bincount(codes[codes >= 0], minlength=n_levels)
-    rank = np.empty(n_levels, dtype=np.int64)
-    rank[np.argsort(-frequency, kind="stable")] = np.arange(n_levels)
-    return np.minimum(rank, N_BINS - 1)[np.maximum(codes, 0)]
+        edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    return np.searchsorted(edges, values).astype(np.int64)
 
 
 def compute_cramers_v(table: Codes) -> float:
@@ -351,30 +369,23 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _find_left_out(X: Any, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
+def _find_left_out(intake: Intake, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
     """The columns that the learners would leave out."""
-    from icscm.tables.intake import read_table
-    from icscm.tables.suspicion import find_suspicious
-
-    if isinstance(keep, str) and keep == "all":
-        return {}
-    intake = read_table(X)
-    if intake.whole is None:  # arrays are taken as they are
-        return {}
-    found = find_suspicious(
-        intake.code(Preparation().max_thresholds, None), labels, codes, intake.whole
-    )
-    names: Sequence[str | int] = intake.names or range(len(intake.whole))
+    if intake.whole is None or (isinstance(keep, str) and keep == "all"):
+        return {}  # arrays are taken as they are
+    table = intake.code(Preparation().max_thresholds, None)
+    names: Sequence[str | int] = intake.names or range(table.n_columns)
+    found = find_suspicious(table, labels, codes, intake.whole)
     return {names[j]: why for j, why in found.items() if names[j] not in (keep or ())}
 
 
 # --- advice -----------------------------------------------------------------
 
 
-def _advise(found: CheckUp) -> Iterator[str]:
+def _advise(found: CheckUp, words: Words) -> Iterator[str]:
     yield from _advise_on_sizes(found)
-    yield from _advise_on_power(found)
-    yield from _advise_on_columns(found)
+    yield from _advise_on_power(found, words)
+    yield from _advise_on_columns(found, words)
 
 
 def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
@@ -398,7 +409,7 @@ def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
         )
 
 
-def _advise_on_power(found: CheckUp) -> Iterator[str]:
+def _advise_on_power(found: CheckUp, words: Words) -> Iterator[str]:
     whole, _, tenth = found.detectable
     if whole.difference is None or whole.difference > BLIND_DIFFERENCE:
         yield (
@@ -409,7 +420,8 @@ def _advise_on_power(found: CheckUp) -> Iterator[str]:
         yield (
             f"Even in a tenth of the rows a difference of {tenth.difference:.1%} would be seen: "
             "nearly every rule may be refused for differences too small to matter. Try a smaller "
-            "--alpha (or auto), or --criterion equivalence with a --margin that you can stand."
+            f"{words(Parameter('alpha'))} (or auto), or "
+            f"{words(Parameter('criterion', 'equivalence'))} with a margin that you can stand."
         )
     if found.p_value > found.alpha:
         yield (
@@ -418,7 +430,7 @@ def _advise_on_power(found: CheckUp) -> Iterator[str]:
         )
 
 
-def _advise_on_columns(found: CheckUp) -> Iterator[str]:
+def _advise_on_columns(found: CheckUp, words: Words) -> Iterator[str]:
     copies = [each for each in found.giveaways if each.is_copy]
     by_values = [g for g in found.giveaways if g.values >= STRONG and not g.is_copy]
     by_missing = [g for g in found.giveaways if (g.missingness or 0) >= STRONG]
@@ -427,22 +439,16 @@ def _advise_on_columns(found: CheckUp) -> Iterator[str]:
     if by_values:
         yield (
             f"{_name(by_values)} tell the environments apart by their values. That is no error, "
-            "but a rule on them may be a rule on the environment; --drop leaves them out."
+            "but a rule on them may be a rule on the environment; drop them if it is."
         )
     if by_missing:
         yield (
             f"Whether {_name(by_missing)} is missing follows the environment: what a site did not "
             "measure says more of the site than of the case. Such rules are tested like any "
-            "other; --missing separate keeps missing values out of other rules, and --drop the "
-            "columns."
+            f"other; {words(Parameter('missing', 'separate'))} keeps missing values out of other "
+            "rules; or drop the columns."
         )
 
 
 def _name(found: Sequence[Giveaway]) -> str:
     return shorten_list([escape_controls(str(each.column)) for each in found])
-
-
-def _as_plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _as_plain(each) for key, each in value.items()}
-    return [_as_plain(each) for each in value] if isinstance(value, tuple | list) else value

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array
-from icscm.exceptions import IcscmError, LeftOutWarning, warn
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.tables.arrays import HoldsTextError, RoundedError, check_table
 from icscm.tables.coding import IDENTIFIER, CodedTable, code_array, code_mixed
 from icscm.tables.columns import (
@@ -132,7 +132,9 @@ def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) ->
             continue
         if np.isinf(column.values).any():
             name = repr(j if names is None else names[j])
-            raise IcscmError(f"X contains infinity in column {name}; fill in or drop these values")
+            raise IcscmError(
+                Parameter("X"), f" contains infinity in column {name}; fill in or drop these values"
+            )
     return columns
 
 
@@ -147,8 +149,9 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
             continue
         if not is_numbering(column.values):
             raise IcscmError(
-                f"X holds integers beyond 2**53 in {_name(table, [j])}, which would be rounded "
-                "beside columns of other kinds; rescale them, leave them out, or give them as text"
+                Parameter("X"),
+                f" holds integers beyond 2**53 in {_name(table, [j])}, which would be rounded "
+                "beside columns of other kinds; rescale them, leave them out, or give them as text",
             )
         table = table.leave_out({j: IDENTIFIER})
     return table
@@ -174,8 +177,10 @@ def refuse_missing(table: CodedTable) -> None:
     columns = np.flatnonzero(table.find_missing()).tolist()
     if columns:
         raise IcscmError(
-            f"X contains NaN or other missing values in {_name(table, columns)}; fill them in, or "
-            "let rules decide with missing='candidate'"
+            Parameter("X"),
+            f" contains NaN or other missing values in {_name(table, columns)}; fill them in, or "
+            "let rules decide with ",
+            Parameter("missing", "candidate"),
         )
 
 
@@ -208,8 +213,10 @@ def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTa
     found = {j: why for j, why in found.items() if j not in kept}
     if len(found) == table.n_columns:
         raise IcscmError(
-            f"X has no column to make rules of: {_describe(table, found)}. Give other columns, or "
-            "keep these with keep_columns='all'"
+            Parameter("X"),
+            f" has no column to make rules of: {_describe(table, found)}. Give other columns, or "
+            "keep these with ",
+            Parameter("keep_columns", "all"),
         )
     if found:
         warn(
@@ -230,14 +237,16 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
     unknown = [repr(name) for name in keep if name not in known]
     if unknown:
         raise IcscmError(
-            f"keep_columns names columns that X does not have: {shorten_list(unknown)}"
+            Parameter("keep_columns"),
+            f" names columns that X does not have: {shorten_list(unknown)}",
         )
     return {known[name] for name in keep}
 
 
 def _check_usable(table: CodedTable, kept: set[int]) -> None:
     for j in sorted(kept & {*table.left_out}):
-        raise IcscmError(f"keep_columns asks for {_name(table, [j])}, which is {table.left_out[j]}")
+        why = f" asks for {_name(table, [j])}, which is {table.left_out[j]}"
+        raise IcscmError(Parameter("keep_columns"), why)
 
 
 def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
@@ -308,6 +317,7 @@ def refuse_missing_values(X: Any, rules: Sequence[Any]) -> None:
         missing = column.missing if isinstance(column, Numbers | Levels) else None
         if missing is not None:
             raise IcscmError(
-                f"X is missing {int(missing.sum()):,} values in column {rule.feature!r}; fill them "
-                "in or drop these rows"
+                Parameter("X"),
+                f" is missing {int(missing.sum()):,} values in column {rule.feature!r}; fill them "
+                "in or drop these rows",
             )

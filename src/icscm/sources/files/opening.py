@@ -32,7 +32,7 @@ from icscm.engine.piece_coding import PieceCoder, hash_piece, read_numbers
 from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
 from icscm.engine.survey import Survey, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
@@ -162,8 +162,9 @@ def open_files(
 def _check_narrow(max_thresholds: int | None) -> None:
     if max_thresholds is None or max_thresholds >= MAX_NARROW_BINS:
         raise IcscmError(
-            f"files are binned to one byte a value: max_thresholds must be at most "
-            f"{MAX_NARROW_BINS - 1} here; got {max_thresholds!r}"
+            "files are binned to one byte a value: ",
+            Parameter("max_thresholds"),
+            f" must be at most {MAX_NARROW_BINS - 1} here; got {max_thresholds!r}",
         )
 
 
@@ -331,7 +332,8 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
         names = shorten_list([repr(table.names[j] if table.names else j) for j in wide])
         raise IcscmError(
             f"files are binned to one byte a value, and {names} would need "
-            f"{n_bins[wide].max()} bins; use a smaller max_thresholds"
+            f"{n_bins[wide].max()} bins; use a smaller ",
+            Parameter("max_thresholds"),
         )
     stored = [j for j in numbers.tolist() if j not in table.left_out and n_bins[j] > 1]
     return sorted(stored, key=lambda j: (binned.find_layout(j), j))

@@ -1,0 +1,54 @@
+"""`icscm export`: a model file as code that needs nothing of this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icscm.cli.console import make_console, print_written
+from icscm.cli.group import main
+from icscm.cli.options import FILE, check_outputs, force_option
+from icscm.cli.shorthand import value
+from icscm.exceptions import IcscmError
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(["sql", "python", "json", "text"]),
+    help="sql: a SELECT for SQLite, DuckDB and others. python: a function without imports. json: "
+    "rules and leaves. text: the rule in words.",
+)
+@value("--table NAME", str, "For sql: the table to select from.", "data")
+@value("--schema NAME", str, "For sql: the schema of the table.  [default: none]")
+@value("--out FILE", FILE, "Write it here.  [default: to standard output]")
+@force_option
+def export(
+    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+) -> None:
+    """Turn a model file into code that predicts without this package.
+
+    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
+    missing for fit do so in the code.
+
+    \b
+    Example:
+      icscm export model.json --to sql --table patients --out model.sql
+    """
+    from icscm.export import export_model
+    from icscm.model.saved import load
+    from icscm.writing import write_text
+
+    if schema is not None and to != "sql":
+        raise IcscmError("--schema is for --to sql")
+    check_outputs([out], force=force, inputs=[model])
+    text = export_model(load(model), to, table=table, schema=schema)
+    text = text if text.endswith("\n") else f"{text}\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_text(out, text)
+    print_written(make_console(), out)

@@ -1,0 +1,71 @@
+"""Values as JSON holds them, and JSON that people can read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+# Whole numbers up to this are written as such; thresholds and levels may come from uint64 columns.
+MAX_WHOLE: Final = 2**64 - 1
+# Characters up to which a list or object is written on one line.
+MAX_LINE: Final = 100
+
+
+def _name_type(value: Any) -> str:
+    return type(value).__name__
+
+
+def make_plain(value: Any, describe: Callable[[Any], str] = _name_type) -> Any:
+    """What JSON can hold; an object that it cannot, such as a test, is described.
+
+    >>> make_plain({"weights": (1, float("nan")), "test": object()})
+    {'weights': [1, 'nan'], 'test': 'object'}
+    """
+    if hasattr(value, "to_dict") and hasattr(value, "index"):  # a pandas Series
+        value = value.to_dict()
+    elif hasattr(value, "tolist"):  # an array, or one number of it
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): make_plain(each, describe) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [make_plain(each, describe) for each in value]
+    if value is None or isinstance(value, str | bool):
+        return value
+    if not isinstance(value, int | float):
+        return describe(value)
+    is_plain = abs(value) <= MAX_WHOLE if isinstance(value, int) else math.isfinite(value)
+    return value if is_plain else str(value)
+
+
+def format_json(document: Mapping[str, Any]) -> str:
+    """JSON for people too: one rule, leaf or feature to a line, and no character unprintable."""
+    text = _lay_out(document, depth=3, indent="") + "\n"
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
+
+
+def _lay_out(value: Any, *, depth: int, indent: str) -> str:
+    """JSON with what does not fit on a line spread over several, down to `depth` levels."""
+    is_plain = depth == 0 or not isinstance(value, Mapping | list)
+    if is_plain or len(value) < MAX_LINE:
+        line = json.dumps(value, ensure_ascii=False)
+        if is_plain or len(line) <= MAX_LINE - len(indent):
+            return line
+    inner = indent + "  "
+    if isinstance(value, list):
+        parts = [_lay_out(each, depth=depth - 1, indent=inner) for each in value]
+        opening, closing = "[", "]"
+    else:
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: "
+            f"{_lay_out(each, depth=depth - 1, indent=inner)}"
+            for key, each in value.items()
+        ]
+        opening, closing = "{", "}"
+    joined = f",\n{inner}".join(parts)
+    return f"{opening}\n{inner}{joined}\n{indent}{closing}"
