@@ -20,6 +20,7 @@ from dask.sizeof import sizeof
 from distributed import Client, LocalCluster, wait
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine.counts import Cut
@@ -592,3 +593,22 @@ def test_no_scheduler_at_the_address(monkeypatch):
         open_client("tcp://127.0.0.1:9"),
     ):
         pass
+
+
+def test_an_unfitted_learner_says_so():
+    """`predict` of a Dask collection raised AttributeError: it asked for `classes_` first."""
+    X = da.zeros((4, 2), chunks=(2, 2))
+    for learner in (SCMClassifier(), ICSCMClassifier()):
+        for method in (learner.predict, learner.predict_proba):
+            with pytest.raises(NotFittedError):
+                method(X)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "Int8", "boolean", "float32"])
+def test_classes_keep_the_type_of_the_labels(dtype):
+    frame = make_patients(200)
+    frame["y"] = (frame["y"] == "ill").astype("int8").astype(dtype)
+    with quietly():
+        assert_same_fit(
+            fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame)
+        )

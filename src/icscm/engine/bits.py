@@ -23,6 +23,10 @@ from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coding import CodedTable
 
 
+class NotBinaryError(IcscmError):
+    """Other numbers where zeros and ones were expected."""
+
+
 class PresenceMap:
     """The candidates of features that are present or absent: two bins, absent first."""
 
@@ -95,7 +99,7 @@ def set_bits(
 ) -> bool:
     """Set the bits of the ones of X, row i at `bit_position[i]` of each column's words.
 
-    False if a dense X holds other values than 0 and 1, which is an error in a sparse one.
+    False if X holds other values than 0 and 1.
     """
     if issparse(X):
         pack = _choose_sparse(X, bit_position, words)
@@ -106,13 +110,7 @@ def set_bits(
     else:
         pack = _bind(_pack_columns, X, bit_position, words=words)
     parts = split_columns(X.shape[1], 4 * n_threads if n_threads > 1 else 1)
-    is_binary = all(run_tasks(pack, parts, n_threads))
-    if not is_binary and issparse(X):
-        raise IcscmError(
-            "X is sparse and holds other values than 0 and 1; binarize it, or give a dense array "
-            "for rules with thresholds"
-        )
-    return is_binary
+    return all(run_tasks(pack, parts, n_threads))
 
 
 def _bind(kernel: Callable[..., bool], *inputs: Any, words: Array) -> Callable[[slice], bool]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from icscm._types import Array
-from icscm.engine.bits import pack_binary
+from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.counts import CandidateMap
 from icscm.engine.encoding import encode
 from icscm.engine.rows import Rows, sort_rows
@@ -21,7 +22,8 @@ from icscm.sources.stored import StoredSource
 from icscm.tables.coding import CodedTable, code_array
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments
-from icscm.tables.intake import leave_out_suspicious, read_table, refuse_missing
+from icscm.tables.arrays import make_dense
+from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 
 
@@ -79,7 +81,7 @@ def open_memory(
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n_samples, n_features)
-        The features.
+        The features. A sparse matrix of other numbers than 0 and 1 is made dense.
     y : array-like of shape (n_samples,)
         Labels of two classes.
     environments : array-like of shape (n_samples,), optional
@@ -94,6 +96,11 @@ def open_memory(
     Countable
         The samples, for `fit_counts` of a learner; its source can be taken apart and searched
         again.
+
+    Raises
+    ------
+    IcscmError
+        If the table, the labels or the environments cannot be used.
     """
     asked = preparation or Preparation()
     if is_dask(X):
@@ -105,27 +112,28 @@ def open_memory(
     rows = find_counted_rows(sample_weight, intake.n_rows)
     labels, classes = check_labels(y, intake.n_rows, rows)
     numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
-    table = intake.code(asked.max_thresholds, rows)
-    if asked.refuses_missing:
-        refuse_missing(table)
-    table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
-    source = make_memory_source(
-        table,
-        labels,
-        numbers,
-        classes=classes.tolist(),
-        environment_labels=environment_labels,
-        max_thresholds=asked.max_thresholds,
-        n_jobs=asked.n_jobs,
-    )
-    return Countable(
-        source,
-        table.drop_rows(),
-        table.names,
-        classes,
-        table.n_columns,
-        has_environments=environments is not None,
-    )
+
+    def count(intake: Intake) -> Countable[MemorySource]:
+        table = intake.code(asked.max_thresholds, rows)
+        if asked.refuses_missing:
+            refuse_missing(table)
+        table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
+        source = make_memory_source(
+            table,
+            labels,
+            numbers,
+            classes=classes.tolist(),
+            environment_labels=environment_labels,
+            max_thresholds=asked.max_thresholds,
+            n_jobs=asked.n_jobs,
+        )
+        known, has_environments = table.drop_rows(), environments is not None
+        return Countable(source, known, table.names, classes, table.n_columns, has_environments)
+
+    try:
+        return count(intake)
+    except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
+        return count(read_table(make_dense(intake.content, rows)))
 
 
 def make_memory_source(
@@ -151,6 +159,8 @@ def make_memory_source(
     if packed is not None:
         candidates, store = packed
         return MemorySource(candidates, [store], rows, position, classes, environment_labels)
+    if issparse(table.values):
+        raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(
         table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
     )

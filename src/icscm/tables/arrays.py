@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -47,6 +48,33 @@ def check_table(
     names = getattr(estimator, "feature_names_in_", None)
     _check_finite(table, names, allow_missing=allow_missing)
     return table
+
+
+def make_dense(matrix: Any, rows: Array | None = None) -> Array:
+    """A sparse matrix as an array, if there is room for it.
+
+    `rows` are those that will count: they are copied, and each cell takes a byte more when binned.
+    """
+    n_rows = matrix.shape[0] if rows is None else matrix.shape[0] + len(rows)
+    n_bytes = n_rows * matrix.shape[1] * (matrix.dtype.itemsize + 1)
+    n_free = _count_free_bytes()
+    if n_bytes > n_free:
+        raise IcscmError(
+            "X is sparse and holds other values than 0 and 1: as the dense table that rules with "
+            f"thresholds need it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB "
+            "are free; binarize it, or give fewer columns"
+        )
+    return np.asarray(matrix.toarray())
+
+
+def _count_free_bytes() -> float:
+    """Memory that is free, or can be had; no limit where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return np.inf
+    found = dict(line.split(":", 1) for line in lines)
+    return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
 def _check_column_types(X: Any) -> None:

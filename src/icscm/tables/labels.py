@@ -17,12 +17,13 @@ from icscm.exceptions import IcscmError
 def check_labels(
     y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.int64], Array]:
-    """Labels as 0 and 1, and the two classes; the second is the positive one.
+    """Labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
     `rows` are those that count, as often as they are named; None means each once.
     """
     import pandas
 
+    dtype = find_plain_dtype(y)
     if isinstance(y, pandas.Series) and isinstance(y.dtype, pandas.api.types.CategoricalDtype):
         y = np.asarray(y)
     elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
@@ -42,14 +43,20 @@ def check_labels(
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         _refuse_labels(y, found)
     try:
-        classes = np.array(sorted(np.asarray(found).tolist()))
+        classes = np.sort(np.asarray(found))
     except TypeError:
         raise IcscmError(
             f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}; "
             "use labels of one kind"
         ) from None
     is_second = np.array([label == classes[1] for label in found], dtype=np.int64)
-    return is_second[codes], classes
+    return is_second[codes], classes if dtype is None else classes.astype(dtype)
+
+
+def find_plain_dtype(values: Any) -> np.dtype[Any] | None:
+    """NumPy's type for labels of NumPy, pandas or Dask; None where they have another."""
+    dtype = getattr(values, "dtype", None)
+    return getattr(dtype, "numpy_dtype", dtype if isinstance(dtype, np.dtype) else None)
 
 
 def _refuse_labels(y: Array, found: Array) -> NoReturn:

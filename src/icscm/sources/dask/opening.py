@@ -54,7 +54,7 @@ from icscm.sources.dask.tasks import (
 from icscm.tables.coding import CodedTable
 from icscm.tables.environments import ALL_SAMPLES, encode_environments
 from icscm.tables.intake import find_names, leave_out, refuse_missing
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, find_plain_dtype
 from icscm.text import shorten_list
 
 THINNED = (
@@ -103,7 +103,7 @@ def open_dask(
     reader = Reader(parts.columns, find_names(parts.meta), asked.max_thresholds)
     summary = survey_partitions(tasks, reader, parts)
     survey = _check_survey(summary)
-    classes = _find_classes(survey)
+    classes = _find_classes(survey, y)
     places = _find_environments(survey) if environments is not None else (ALL_SAMPLES,)
     table = describe_survey(survey, reader.names)
     if asked.refuses_missing:
@@ -185,11 +185,12 @@ def _check_survey(summary: Summary) -> Survey:
     return survey
 
 
-def _find_classes(survey: Survey) -> Array:
+def _find_classes(survey: Survey, y: Any) -> Array:
     import pandas
 
     found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
-    return check_labels(found, len(found))[1]
+    dtype = find_plain_dtype(y)
+    return check_labels(found if dtype is None else found.astype(dtype), len(found))[1]
 
 
 def _find_environments(survey: Survey) -> tuple[Any, ...]:
