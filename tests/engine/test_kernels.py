@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine import _kernels, _reference
-from icscm.engine.encoding import make_search_table
+from icscm.engine.coding import make_search_table
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
 DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8]

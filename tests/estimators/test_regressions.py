@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from icscm import ICSCMClassifier, InvariantCausalPrediction, SCMClassifier
 from icscm.cli import main
 from icscm.datasets import make_conjunction
-from icscm.engine import encoding, stores
+from icscm.engine import coding, stores
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
@@ -229,7 +229,7 @@ def test_the_command_line_prints_no_traceback(arguments):
 def test_the_first_look_changes_nothing(monkeypatch, seed):
     """Tables small enough for the literal learner never took the path of a first look at few rows,
     so nothing compared it with anything."""
-    monkeypatch.setattr(encoding, "FIRST_LOOK_ROWS", 2)
+    monkeypatch.setattr(coding, "FIRST_LOOK_ROWS", 2)
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, 60) ** 2 for n in (1, 2, 3, 9, 60)]).astype(float)
     X[rng.integers(60), rng.integers(5)] = 77

@@ -170,11 +170,9 @@ def test_so_does_a_cluster(client, drawn):
 @given(cut_tables())
 def test_so_do_thresholds_from_a_sample(drawn):
     """Rows of equal content among them, of which only some are in the sample."""
-    homes = ("engine.binning", "engine.encoding", "engine.planning", "sources.dask.picking")
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(ON_THIS_THREAD))
-        for home in homes:
-            stack.enter_context(mock.patch(f"icscm.{home}.QUANTILE_SAMPLE", 7))
+        stack.enter_context(mock.patch("icscm.engine.sampling.QUANTILE_SAMPLE", 7))
         compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
 
 
@@ -609,6 +607,4 @@ def test_classes_keep_the_type_of_the_labels(dtype):
     frame = make_patients(200)
     frame["y"] = (frame["y"] == "ill").astype("int8").astype(dtype)
     with quietly():
-        assert_same_fit(
-            fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame)
-        )
+        assert_same_fit(fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame))

@@ -170,7 +170,7 @@ def test_only_usable_features_count_for_the_error_bound():
     """The bound counted all columns: 30 constant ones took it from 2.41 to 0.40."""
     data = make_conjunction(500, 2, random_state=1)
     padded = data.X.assign(**{f"constant{k}": 0 for k in range(30)})
-    unused = data.X.assign(**{f"noise{k}": np.arange(500) % (k + 2) for k in range(30)})
+    unused = data.X.assign(**{f"noise{k}": np.arange(1000) % (k + 2) for k in range(30)})
     weights = {f"noise{k}": 0 for k in range(30)}
     found = [
         stability_selection(learner, X, data.y, None, n_resamples=10, random_state=0).error_bound

@@ -21,6 +21,7 @@ from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coding import CodedTable
+from icscm.tables.columns import as_plain_numbers
 
 
 class NotBinaryError(IcscmError):
@@ -76,11 +77,9 @@ def _may_be_binary(table: CodedTable) -> bool:
 
 def _cut_at_zero(table: CodedTable) -> CandidateMap:
     """`x > 0` and `x <= 0` for every column; where all are the same, neither is a candidate."""
-    n_columns = table.n_columns
-    edges = np.zeros(n_columns, dtype=table.values.dtype)
-    return Binning(
-        table.names, edges, np.arange(n_columns + 1), False, table.find_missing(), table.levels
-    )
+    edges = np.zeros(table.n_columns, dtype=table.values.dtype)
+    offsets = np.arange(table.n_columns + 1)
+    return Binning(table.names, edges, offsets, False, table.find_missing(), table.levels)
 
 
 def _collapse(
@@ -121,7 +120,7 @@ def _choose_sparse(X: Any, bit_position: Array, words: Array) -> Callable[[slice
     if not X.has_canonical_format:  # entries may be listed twice, and are added up
         X = X.copy()
         X.sum_duplicates()
-    values = X.data.view(np.uint8) if X.data.dtype == np.bool_ else X.data
+    values = as_plain_numbers(X.data)
     is_by_column = X.format == "csc"
     kernel = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
     return _bind(kernel, values, X.indices, X.indptr, bit_position, words=words)

@@ -112,6 +112,15 @@ class CandidateMap(Protocol):
         ...
 
 
+class Terms(NamedTuple):
+    """What a source's counts are counts of; see the properties of `CountSource`."""
+
+    candidates: CandidateMap
+    classes: Sequence[Any]
+    environments: Sequence[Any]
+    notes: Sequence[str] = ()
+
+
 class CountSource(Protocol):
     """Anything that can count: an array, a folder of files, a cluster, a set of hospitals.
 

@@ -16,11 +16,11 @@ from icscm.engine.survey import (
     if_all_differ,
     limit_levels,
     make_sample,
-    name_column,
     sample_levels,
 )
 from icscm.exceptions import IcscmError
 from icscm.tables.columns import Level
+from icscm.tables.complaints import name_columns
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -36,7 +36,7 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
     if a.n_rows == 0 or b.n_rows == 0:
         return b if a.n_rows == 0 else a
     merged = (
-        _merge_columns(one, other, a.most_values, name_column(names, j))
+        _merge_columns(one, other, a.most_values, name_columns([j], names))
         for j, (one, other) in enumerate(zip(a.columns, b.columns, strict=True))
     )
     return Survey(
@@ -68,7 +68,7 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
     if NO_LEVELS in (a.kind, b.kind) and a.is_category and b.is_category:
         return b.kind if a.kind == NO_LEVELS else a.kind
     raise IcscmError(
-        f"column {name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
+        f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
         "one type in all of them, or leave it out"
     )
 

@@ -8,6 +8,7 @@ environment  b    a    a    b    a           1 4    3     2     0     <- rows
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,17 @@ class Rows:
     def take(self, values: Array) -> Array:
         """The values of these rows."""
         return values if self.index is None else values[self.index]
+
+    def cut(self, size: int) -> Iterator[Rows]:
+        """These rows, at most so many at a time."""
+        if len(self) <= size:
+            yield self
+            return
+        for start in range(0, len(self), size):
+            stop = min(len(self), start + size)
+            every = np.arange(start, stop, dtype=ROW_DTYPE)
+            index = every if self.index is None else self.index[start:stop]
+            yield Rows(index, self.bounds.clip(start, stop) - start)
 
     def split(self, settled: NDArray[np.bool_]) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are settled."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,18 @@ class Store(Protocol):
 
     features: NDArray[np.int64]
 
+    @property
+    def n_bytes(self) -> int:
+        """What its columns take."""
+        ...
+
     def find_codes(self, feature: int) -> Array:
         """Bin numbers of one feature for all sorted rows."""
         ...
+
+    def release(self) -> None:
+        """Let go of memory that the codes just looked at take, if they lie elsewhere too."""
+        return
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         """`left` have just left; `in_play` are those that stay."""
@@ -51,7 +60,7 @@ class Store(Protocol):
         ...
 
 
-class CodeStore:
+class CodeStore(Store):
     """Columns as bin numbers: one row of `codes` per feature, `n_bins` bins at the most."""
 
     def __init__(
@@ -72,6 +81,10 @@ class CodeStore:
         self._left: list[Rows] = []
         self._cube: CountArray | None = None
 
+    @property
+    def n_bytes(self) -> int:
+        return self._codes.nbytes
+
     def find_codes(self, feature: int) -> Array:
         column: Array = self._codes[np.searchsorted(self.features, feature)]
         return column
@@ -80,10 +93,10 @@ class CodeStore:
         self._left.append(left)
         self._in_play = in_play
 
-    def restrict(self, rows: Rows) -> CodeStore:
-        return CodeStore(
-            self.features, self._codes, self._n_bins, rows, self._n_threads, self._layout
-        )
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._in_play, restricted._left, restricted._cube = rows, [], None
+        return restricted
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
@@ -130,7 +143,7 @@ class CodeStore:
         _run_over_features(add_part, len(codes), len(codes) * len(rows), self._n_threads)
 
 
-class BitStore:
+class BitStore(Store):
     """Two-valued columns, 64 samples to a word; each segment starts a word of its own.
 
     segment        | 0,a (70 samples)          | 0,b (3 samples)
@@ -168,6 +181,10 @@ class BitStore:
         self.words = self.words[: len(kept)]
         self.features, self.n_alike = features, n_alike
 
+    @property
+    def n_bytes(self) -> int:
+        return self.words.nbytes
+
     def find_codes(self, feature: int) -> Array:
         words = self.words[np.searchsorted(self.features, feature)]
         return np.unpackbits(words.view(np.uint8), bitorder="little")[self.bits]
@@ -176,7 +193,7 @@ class BitStore:
         _kernels.clear_bits(self._in_play, left.take(self.bits))
         self._n_in_play = np.diff(in_play.bounds)
 
-    def restrict(self, rows: Rows) -> BitStore:
+    def restrict(self, rows: Rows) -> Self:
         restricted = copy(self)
         restricted._set_in_play(rows)
         return restricted

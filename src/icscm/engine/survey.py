@@ -8,13 +8,12 @@
     find_suspicious          Survey -> columns to leave out, and why
     find_sampled             Survey -> columns whose thresholds come from sampled rows
     plan_from_survey         Survey + the sampled rows' values of these columns -> Binning
-    PieceCoder, code_piece   a piece + Binning -> its bin numbers
+    PieceCoder               a piece + Binning -> its bin numbers
 
 Surveys can be merged in any order and grouping, and end up equal. With the same rows in the
-sample, the thresholds are those that `encoding.encode` chooses for the whole table in memory.
+sample, the thresholds are those that `coding.encode` chooses for the whole table in memory.
 The sampled rows are found from the hashes of all rows, which `hash_piece` computes and
-`binning.choose_sample` takes in any order; with no more than `QUANTILE_SAMPLE` rows, all rows are
-the sample.
+`sampling.choose_sample` takes in any order.
 
 What differs from a table in memory, since not all distinct values can be kept: whether a column of
 whole numbers, or a category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is told
@@ -40,8 +39,17 @@ from icscm._constants import (
 from icscm._types import Array, Hashes
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
-from icscm.exceptions import IcscmError
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, sort_key
+from icscm.tables.columns import (
+    Column,
+    Dates,
+    Level,
+    Levels,
+    Numbers,
+    as_plain_numbers,
+    sort_key,
+)
+from icscm.tables.complaints import make_infinity_error, name_columns
+from icscm.tables.suspicion import ColumnFacts
 
 # What a column holds. Whole numbers and others are told apart by type, as identifiers are made
 # of the former only; levels by what they are.
@@ -127,6 +135,24 @@ class ColumnSurvey:
             return False
         return max(-float(self.lowest), float(self.highest)) >= LARGEST_EXACT
 
+    def gather_facts(self, n_rows: int) -> ColumnFacts:
+        """What it is judged by, among so many rows."""
+        n_present = n_rows - self.n_missing
+        known = self.values if self.is_number else self.levels
+        if self.samples is not None:
+            n_distinct = self.samples.estimate_distinct(n_present)
+        else:
+            n_distinct = np.inf if known is None else len(known)
+        return ColumnFacts(
+            n_rows,
+            n_present,
+            n_distinct,
+            self.is_category,
+            is_whole=self.is_number and self.samples is not None,
+            lowest=float(self.lowest or 0),
+            highest=float(self.highest or 0),
+        )
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -182,7 +208,9 @@ def survey_piece(
         if isinstance(column, Levels):
             found = _survey_levels(column)
         else:
-            found = _survey_numbers(column, most_values, name_column(names, j))
+            found = _survey_numbers(column, most_values)
+        if np.inf in (found.highest, -(found.lowest or 0)):
+            raise make_infinity_error(name_columns([j], names))
         label_values, environment_values = (_find_copied(column, each) for each in groups)
         return replace(found, label_values=label_values, environment_values=environment_values)
 
@@ -195,14 +223,12 @@ def survey_piece(
     )
 
 
-def _survey_numbers(column: Numbers, most_values: int | None, name: str) -> ColumnSurvey:
+def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     is_whole = values.dtype.kind in "iu"
     lowest = present.min().item() if len(present) else None
     highest = present.max().item() if len(present) else None
-    if lowest == -np.inf or highest == np.inf:
-        raise IcscmError(f"X contains infinity in column {name}; fill in or drop these values")
     found = _tally(present, most_values)
     samples = None
     if is_whole or _are_whole(present):
@@ -226,15 +252,6 @@ def _are_whole(values: Array) -> bool:
         ).any():
             return False
     return True
-
-
-def as_plain_numbers(values: Array) -> Array:
-    """What the kernels read: booleans as bytes, floats of 32 or 64 bits."""
-    if values.dtype.kind == "b":
-        return values.view(np.uint8)
-    if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
-        return values.astype(np.float64)
-    return values
 
 
 def _tally(present: Array, most_values: int | None) -> tuple[Array, NDArray[np.int64]] | None:
@@ -357,8 +374,3 @@ def if_all_differ(
 ) -> Mapping[Hashable, Level | None] | None:
     """The values, if no two groups share one."""
     return values if len({*values.values()}) == len(values) else None
-
-
-def name_column(names: Sequence[str] | None, j: int) -> str:
-    """A column as errors call it."""
-    return repr(j if names is None else names[j])

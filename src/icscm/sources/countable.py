@@ -10,7 +10,10 @@ from typing import Any, Generic, Self, TypeVar
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
 from icscm.engine.counts import CountSource
+from icscm.engine.planning import describe_survey, find_suspicious
+from icscm.engine.survey import Survey
 from icscm.tables.coding import CodedTable
+from icscm.tables.intake import leave_out, refuse_missing
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
@@ -33,6 +36,21 @@ class Preparation:
     def refuses_missing(self) -> bool:
         """Whether a missing value is an error."""
         return self.missing == "error"
+
+
+def describe_columns(
+    survey: Survey, names: tuple[str, ...] | None, asked: Preparation, *, has_types: bool = True
+) -> CodedTable:
+    """The columns of a table that was surveyed, those that no rule should be made of left out.
+
+    Arrays, whose columns have no types of their own, come from users who prepared them.
+    """
+    table = describe_survey(survey, names)
+    if asked.refuses_missing:
+        refuse_missing(table)
+    if not has_types:
+        return table
+    return leave_out(table, find_suspicious(survey, table), asked.keep_columns)
 
 
 def _nothing_to_close() -> None:

@@ -11,37 +11,33 @@ from scipy.sparse import issparse
 
 from icscm._types import Array
 from icscm.engine.bits import NotBinaryError, pack_binary
-from icscm.engine.counts import CandidateMap
-from icscm.engine.encoding import encode
+from icscm.engine.coding import encode
+from icscm.engine.counts import Terms
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.stored import StoredSource
+from icscm.tables.arrays import make_dense
 from icscm.tables.coding import CodedTable, code_array
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments
-from icscm.tables.arrays import make_dense
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 
 
 class MemorySource(StoredSource):
-    """Counts over binned columns held in memory; see `make_memory_source`."""
+    """Counts over binned columns held in memory; see `make_memory_source`.
+
+    `position` says where each row of the table is among the sorted ones.
+    """
 
     def __init__(
-        self,
-        candidates: CandidateMap,
-        stores: Sequence[Store],
-        rows: Rows,
-        position: NDArray[np.uint32],
-        classes: Sequence[Any],
-        environments: Sequence[Any],
-        notes: Sequence[str] = (),
+        self, terms: Terms, stores: Sequence[Store], rows: Rows, position: NDArray[np.uint32]
     ) -> None:
-        super().__init__(candidates, stores, rows, len(position), classes, environments, notes)
-        self._position = position
+        super().__init__(terms, stores, rows)
+        self.position = position
 
     def take(self, rows: NDArray[np.intp]) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
@@ -49,23 +45,15 @@ class MemorySource(StoredSource):
         Thresholds and codes are this source's own, so nothing is binned again: what a
         resample costs is counting it. Neither source sees what the other one keeps.
         """
-        wanted = np.zeros(len(self._position), dtype=np.bool_)
-        wanted[self._position[rows]] = True
-        taken, _ = self._all_rows.split(~self._all_rows.take(wanted))
-        stores = [store.restrict(taken) for store in self._stores]
-        return MemorySource(
-            self.candidates,
-            stores,
-            taken,
-            self._position,
-            self.classes,
-            self.environments,
-            self.notes,
-        )
+        wanted = np.zeros(len(self.position), dtype=np.bool_)
+        wanted[self.position[rows]] = True
+        taken, _ = self.piece.rows.split(~self.piece.rows.take(wanted))
+        stores = [store.restrict(taken) for store in self.piece.stores]
+        return MemorySource(self.terms, stores, taken, self.position)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""
-        return self.take(np.arange(len(self._position)))
+        return self.take(np.arange(len(self.position)))
 
 
 def open_memory(
@@ -158,11 +146,12 @@ def make_memory_source(
     packed = pack_binary(table, position, rows, n_threads)
     if packed is not None:
         candidates, store = packed
-        return MemorySource(candidates, [store], rows, position, classes, environment_labels)
+        terms = Terms(candidates, classes, environment_labels)
+        return MemorySource(terms, [store], rows, position)
     if issparse(table.values):
         raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(
         table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
     )
-    notes = [SAMPLED] if binning.sampled else []
-    return MemorySource(binning, stores, rows, position, classes, environment_labels, notes)
+    terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
+    return MemorySource(terms, stores, rows, position)

@@ -21,14 +21,24 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import BoolArray, CountArray
-from icscm.engine.binning import Binning
+from icscm._types import Array, BoolArray, CountArray
+from icscm.engine.binning import Binning, make_binning
+from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import Countable
 from icscm.tables.coding import CodedTable, LevelBins
-from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
+from icscm.tables.columns import (
+    Column,
+    Level,
+    Levels,
+    Numbers,
+    count_rows,
+    find_levels,
+    read_column,
+    sort_key,
+)
 from icscm.tables.environments import encode_environments
 from icscm.text import shorten_list
 
@@ -82,9 +92,8 @@ def make_agreement(
             edges.append(np.arange(levels[j].n_bins - 1, dtype=np.float64))
         else:
             edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
-    offsets = np.cumsum([0, *map(len, edges)])
     has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
-    binning = Binning(tuple(columns), np.concatenate(edges), offsets, False, has_missing, levels)
+    binning = make_binning(edges, tuple(columns), has_missing, levels)
     return Agreement(binning, classes, tuple(environments))
 
 
@@ -239,14 +248,15 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     )
 
 
-def code_columns(X: Any, binning: Binning) -> list[NDArray[np.integer[Any]]]:
+def code_columns(X: Any, binning: Binning) -> Array:
     """The bin of each value of each agreed column."""
     names = binning.names or ()
-    columns = [read_column(X, j, name) for j, name in enumerate(names)]
-    return [_code_column(column, binning, j) for j, column in enumerate(columns)]
+    columns = [_check_column(read_column(X, j, name), binning, j) for j, name in enumerate(names)]
+    return PieceCoder(binning, range(len(names))).code(columns)
 
 
-def _code_column(column: Column, binning: Binning, j: int) -> NDArray[np.integer[Any]]:
+def _check_column(column: Column, binning: Binning, j: int) -> Column:
+    """The column, if it is as agreed."""
     name = (binning.names or ())[j]
     is_category = j in binning.levels
     if isinstance(column, Levels) and not column.levels and not is_category:
@@ -254,38 +264,26 @@ def _code_column(column: Column, binning: Binning, j: int) -> NDArray[np.integer
     if not isinstance(column, Levels if is_category else Numbers):
         wanted = "categories" if is_category else "numbers"
         raise IcscmError(f"column {name!r} was agreed to hold {wanted} and does not")
-    missing = column.missing
-    if missing is not None and not binning.has_missing[j]:
+    if column.missing is not None and not binning.has_missing[j]:
         raise IcscmError(
-            f"column {name!r} is missing in {int(missing.sum()):,} rows, which was not agreed; "
-            "name it in make_agreement(missing=...)"
+            f"column {name!r} is missing in {int(column.missing.sum()):,} rows, which was not "
+            "agreed; name it in make_agreement(missing=...)"
         )
     if isinstance(column, Levels):
-        codes = _rank_levels(column, binning.levels[j], name)
-    else:
-        codes = np.searchsorted(binning.find_edges(j), column.values, side="left")
-    codes = codes + binning.has_missing[j]
-    return codes if missing is None else np.where(missing, 0, codes)
-
-
-def _rank_levels(column: Levels, bins: LevelBins, name: str) -> NDArray[np.int64]:
-    """The place of each row's level among those agreed; anything where it is missing."""
-    place = {sort_key(level): i for i, level in enumerate(bins.levels)}
-    unknown = [repr(level) for level in column.levels if sort_key(level) not in place]
-    if unknown:
-        raise IcscmError(
-            f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
-        )
-    rank = np.array([place[sort_key(level)] for level in column.levels] + [0], dtype=np.int64)
-    return rank[column.codes]
+        is_known = find_levels(column, binning.levels[j].levels)
+        unknown = [
+            repr(level) for level, known in zip(column.levels, is_known, strict=True) if not known
+        ]
+        if unknown:
+            raise IcscmError(
+                f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
+            )
+    return column
 
 
 def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> NDArray[np.int64]:
     """The place of each row's label among those agreed."""
-    try:
-        codes, found = encode_environments(values, n_rows)
-    except IcscmError as error:
-        raise IcscmError(str(error).replace("environments", what)) from None
+    codes, found = encode_environments(values, n_rows, what=what)
     place = {label: i for i, label in enumerate(labels)}
     unknown = [repr(label) for label in found if label not in place]
     if unknown:

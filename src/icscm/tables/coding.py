@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers
+from icscm.tables.columns import Column, Dates, Level, Levels, read_numbers
 
 # Why a column is left out. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
@@ -125,15 +125,8 @@ def code_mixed(
         elif isinstance(column, Levels):
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
-            values[:, j] = _code_numbers(column, rows)
+            values[:, j] = read_numbers(column if rows is None else column.take(rows))
     return CodedTable(values, names, levels, _find_missing(values), left_out)
-
-
-def _code_numbers(column: Numbers, rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    values = column.values.astype(np.float64)
-    if column.missing is not None:
-        values[column.missing] = np.nan
-    return values if rows is None else values[rows]
 
 
 def _code_levels(

@@ -36,6 +36,10 @@ class Numbers:
     values: Array
     missing: BoolArray | None = None
 
+    def take(self, rows: Array) -> Numbers:
+        """Some rows of it."""
+        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -154,6 +158,25 @@ def read_array(values: Array, what: str) -> Column:
     return Numbers(values, is_missing if is_missing.any() else None)
 
 
+def read_numbers(column: Numbers, is_exact: bool = False) -> Array:
+    """The values of a column as numbers of a table: NaN where missing, floats unless exact."""
+    values = as_plain_numbers(column.values)
+    if column.missing is None:
+        return values if is_exact or values.dtype.kind == "f" else values.astype(np.float64)
+    values = values.astype(np.float64)
+    values[column.missing] = np.nan
+    return values
+
+
+def as_plain_numbers(values: Array) -> Array:
+    """What the kernels read: booleans as bytes, floats of 32 or 64 bits."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
+    if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
+        return values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+    return values
+
+
 def read_series(series: nw.Series[Any]) -> Column:
     """One column of a frame."""
     dtype = series.dtype
@@ -195,7 +218,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     if types.is_null(kind):
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return _read_numbers(array)
+        return _read_arrow_numbers(array)
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_temporal(kind):  # categories that are dates
@@ -209,7 +232,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     )
 
 
-def _read_numbers(array: pyarrow.Array) -> Numbers:
+def _read_arrow_numbers(array: pyarrow.Array) -> Numbers:
     import pyarrow
     from pyarrow import types
 

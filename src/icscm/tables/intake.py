@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array
 from icscm.exceptions import IcscmError, LeftOutWarning, warn
-from icscm.tables.arrays import HoldsTextError, RoundedError, check_table
+from icscm.tables.arrays import HoldsTextError, check_table
 from icscm.tables.coding import IDENTIFIER, CodedTable, code_array, code_mixed
 from icscm.tables.columns import (
     Column,
@@ -30,7 +30,13 @@ from icscm.tables.columns import (
     read_column,
     read_series,
 )
-from icscm.tables.suspicion import find_suspicious, is_numbering
+from icscm.tables.complaints import (
+    RoundedError,
+    make_infinity_error,
+    make_rounded_error,
+    name_columns,
+)
+from icscm.tables.suspicion import find_suspicious, look_at_numbers
 from icscm.text import shorten_list
 
 Rows = NDArray[np.intp] | None
@@ -131,8 +137,7 @@ def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) ->
         if not isinstance(column, Numbers) or column.values.dtype.kind != "f":
             continue
         if np.isinf(column.values).any():
-            name = repr(j if names is None else names[j])
-            raise IcscmError(f"X contains infinity in column {name}; fill in or drop these values")
+            raise make_infinity_error(name_columns([j], names))
     return columns
 
 
@@ -145,11 +150,9 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
             continue
         if not (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
             continue
-        if not is_numbering(column.values):
-            raise IcscmError(
-                f"X holds integers beyond 2**53 in {_name(table, [j])}, which would be rounded "
-                "beside columns of other kinds; rescale them, leave them out, or give them as text"
-            )
+        present = column.values if column.missing is None else column.values[~column.missing]
+        if not look_at_numbers(present).is_numbering():
+            raise make_rounded_error(name_columns([j], table.names))
         table = table.leave_out({j: IDENTIFIER})
     return table
 
@@ -174,8 +177,8 @@ def refuse_missing(table: CodedTable) -> None:
     columns = np.flatnonzero(table.find_missing()).tolist()
     if columns:
         raise IcscmError(
-            f"X contains NaN or other missing values in {_name(table, columns)}; fill them in, or "
-            "let rules decide with missing='candidate'"
+            f"X contains NaN or other missing values in {name_columns(columns, table.names)}; fill "
+            "them in, or let rules decide with missing='candidate'"
         )
 
 
@@ -237,7 +240,9 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
 
 def _check_usable(table: CodedTable, kept: set[int]) -> None:
     for j in sorted(kept & {*table.left_out}):
-        raise IcscmError(f"keep_columns asks for {_name(table, [j])}, which is {table.left_out[j]}")
+        raise IcscmError(
+            f"keep_columns asks for {name_columns([j], table.names)}, which is {table.left_out[j]}"
+        )
 
 
 def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
@@ -246,13 +251,8 @@ def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
     parts = []
     for reason in reasons:
         columns = [j for j, why in found.items() if why == reason]
-        parts.append(f"{_name(table, columns)} ({reason})")
+        parts.append(f"{name_columns(columns, table.names)} ({reason})")
     return "; ".join(parts)
-
-
-def _name(table: CodedTable, columns: Sequence[int]) -> str:
-    names = [repr(j if table.names is None else table.names[j]) for j in columns]
-    return f"column{'s' * (len(names) > 1)} {shorten_list(names)}"
 
 
 def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:

@@ -96,16 +96,6 @@ _count_pairs_twice = _make_counter(2)
 
 
 @njit(cache=True, nogil=True)
-def sum_words(words, sums):
-    """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
-    total, order = sums[0], sums[1]
-    for word in words:
-        total += word
-        order += total
-    sums[0], sums[1] = total, order
-
-
-@njit(cache=True, nogil=True)
 def count_codes(codes, bounds, out):
     """out[feature, bin, segment] = samples of the segment in that bin, all samples counted."""
     local = np.zeros((4, out.shape[1]), np.int64)

@@ -23,16 +23,14 @@ from dask.delayed import Delayed
 from icscm._types import Array
 from icscm.engine.binning import Binning
 from icscm.engine.pieces import plan_blocks
-from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
+from icscm.engine.planning import find_sampled, plan_from_survey
+from icscm.engine.sampling import merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
-from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.partitions import Partitions, align_partitions
-from icscm.sources.dask.picking import (
-    MAX_HASHES,
-    merge_sampled,
-)
+from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import (
     DaskSource,
     TaskNames,
@@ -45,15 +43,14 @@ from icscm.sources.dask.tasks import (
     Reader,
     SampleTask,
     Summary,
-    choose_thresholds,
     code_partition,
     merge_looks,
     summarize,
-    take_sample,
 )
 from icscm.tables.coding import CodedTable
+from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments
-from icscm.tables.intake import find_names, leave_out, refuse_missing
+from icscm.tables.intake import find_names
 from icscm.tables.labels import check_labels, find_plain_dtype
 from icscm.text import shorten_list
 
@@ -105,11 +102,7 @@ def open_dask(
     survey = _check_survey(summary)
     classes = _find_classes(survey, y)
     places = _find_environments(survey) if environments is not None else (ALL_SAMPLES,)
-    table = describe_survey(survey, reader.names)
-    if asked.refuses_missing:
-        refuse_missing(table)
-    if parts.columns is not None:  # arrays come from users who prepared them
-        table = leave_out(table, find_suspicious(survey, table), asked.keep_columns)
+    table = describe_columns(survey, reader.names, asked, has_types=parts.columns is not None)
     binning = plan_thresholds(tasks, reader, parts, summary, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
@@ -149,11 +142,10 @@ def plan_thresholds(
     columns = tuple(find_sampled(summary.survey, table))
     if not columns:
         return plan_from_survey(summary.survey, table, {})
-    task = SampleTask(reader, summary.sample, columns, summary.survey.dtype)
-    n = len(parts.X)
-    rows = map_tasks(tasks, "sample", partial(take_sample, task), parts.X, range(n))
+    task = SampleTask(reader, summary.sample, columns)
+    rows = map_tasks(tasks, "sample", task.take, parts.X, range(len(parts.X)))
     merged = merge_tasks(tasks, "merge", merge_sampled, rows)
-    choose = partial(choose_thresholds, task, summary.survey, table)
+    choose = partial(task.choose_thresholds, summary.survey, table)
     binning: Binning = compute(map_tasks(tasks, "choose", choose, [merged]))[0]
     return binning
 
@@ -173,10 +165,7 @@ def _map_partitions(
 def _check_survey(summary: Summary) -> Survey:
     for what, n_missing in zip(("y", "environments"), summary.n_missing, strict=True):
         if n_missing:
-            advice = "" if what == "y" else " or give them a label of their own"
-            raise IcscmError(
-                f"{what} is missing (None or NaN) in {n_missing:,} rows; drop these rows{advice}"
-            )
+            raise make_missing_error(what, f"{n_missing:,} rows", is_label=what == "y")
     survey = summary.survey
     assert survey is not None
     if survey.n_rows == 0 or not survey.columns:

@@ -12,24 +12,22 @@ from numpy.typing import NDArray
 
 from icscm._types import Array
 from icscm.engine.binning import Binning
+from icscm.engine.coding import PieceCoder
 from icscm.engine.merging import merge_surveys
-from icscm.engine.piece_coding import PieceCoder, hash_piece, read_numbers
 from icscm.engine.pieces import Block, Piece, make_piece
 from icscm.engine.planning import plan_from_survey
+from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
 from icscm.engine.survey import Groups, Survey, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.dask.picking import (
     HashCounts,
-    Sample,
-    SampledRows,
     choose_rows,
-    find_rows,
     merge_hash_counts,
-    repeat_copies,
     tally_hashes,
 )
 from icscm.tables.coding import CodedTable
-from icscm.tables.columns import Column, Numbers, open_frame, read_array, read_series
+from icscm.tables.columns import Column, open_frame, read_array, read_series
+from icscm.tables.complaints import make_unhashable_error
 from icscm.text import shorten_list
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
@@ -112,9 +110,7 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     try:
         codes, found = pandas.factorize(array)
     except TypeError:
-        raise IcscmError(
-            f"{what} holds labels that are not hashable, such as lists; use strings or numbers"
-        ) from None
+        raise make_unhashable_error(what) from None
     if len(found) > MAX_GROUPS:
         raise IcscmError(
             f"{what} holds {len(found):,} different labels in partition {number}; "
@@ -146,30 +142,16 @@ class SampleTask:
     reader: Reader
     sample: Sample
     columns: tuple[int, ...]
-    dtype: np.dtype[Any]
 
+    def take(self, X: Any, number: int) -> SampledRows:
+        """Pass two over one partition."""
+        columns, n_rows = self.reader.read(X, number)
+        hashes = hash_piece(columns, n_rows)
+        return take_rows(columns, self.columns, hashes, self.sample.find_rows(hashes))
 
-def take_sample(task: SampleTask, X: Any, number: int) -> SampledRows:
-    """Pass two over one partition."""
-    columns, n_rows = task.reader.read(X, number)
-    hashes = hash_piece(columns, n_rows)
-    rows = find_rows(hashes, task.sample)
-    values = np.empty((len(rows), len(task.columns)), dtype=task.dtype)
-    for k, j in enumerate(task.columns):
-        column = columns[j]
-        if isinstance(column, Numbers):  # of a partition without rows the kind is unknown
-            missing = None if column.missing is None else column.missing[rows]
-            some = Numbers(column.values[rows], missing)
-            values[:, k] = read_numbers(some, is_exact=task.dtype.kind in "iu")
-    return SampledRows(hashes[rows], values)
-
-
-def choose_thresholds(
-    task: SampleTask, survey: Survey, table: CodedTable, rows: SampledRows
-) -> Binning:
-    """The thresholds, so that the sampled rows need not leave the cluster."""
-    values = repeat_copies(rows, task.sample)
-    return plan_from_survey(survey, table, {j: values[:, k] for k, j in enumerate(task.columns)})
+    def choose_thresholds(self, survey: Survey, table: CodedTable, rows: SampledRows) -> Binning:
+        """The thresholds, so that the sampled rows need not leave the cluster."""
+        return plan_from_survey(survey, table, self.sample.repeat(rows))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from icscm._types import Array
 from icscm.engine.rows import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
+from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.labels import check_labels
 from icscm.text import shorten_list
@@ -24,7 +25,7 @@ class GroupReader:
     """Numbers the values of the column of labels, or of environments, as they turn up."""
 
     def __init__(self, name: str, role: str, most: int) -> None:
-        self._name = name
+        self.name = name
         self._role = role
         self._most = most
         self._parts: list[Array] = []
@@ -59,14 +60,9 @@ class GroupReader:
     def _check_present(self, array: pyarrow.Array) -> None:
         is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
         if is_missing.true_count:
-            first = is_missing.index(True).as_py() + self._n_rows
-            raise IcscmError(
-                f"column {self._name!r}, the {self._role}, is missing (null or NaN) in row "
-                f"{first:,}; drop such rows" + self._advice()
-            )
-
-    def _advice(self) -> str:
-        return "" if self._role == "target" else " or give them a label of their own"
+            where = f"row {is_missing.index(True).as_py() + self._n_rows:,}"
+            what = f"column {self.name!r}, the {self._role},"
+            raise make_missing_error(what, where, is_label=self._role == "target")
 
     def _refuse(self, known: pyarrow.Array) -> None:
         some = shorten_list([repr(value) for value in known[:3].to_pylist()])
@@ -74,7 +70,7 @@ class GroupReader:
         if self._role != "target":
             what = "environments; group them"
         raise IcscmError(
-            f"column {self._name!r}, the {self._role}, holds {some} and more: over "
+            f"column {self.name!r}, the {self._role}, holds {some} and more: over "
             f"{self._most:,} {what}"
         )
 

@@ -1,8 +1,8 @@
-"""From values to stores: every column coded once, in the order of the sorted rows."""
+"""From values to bin numbers: a whole table into stores, or a piece of one column by column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from icscm._constants import (
     GUESS_PLACES,
     MAX_NARROW_BINS,
     MIN_THREADED_CELLS,
-    QUANTILE_SAMPLE,
+    ROW_DTYPE,
 )
 from icscm._types import Array
 from icscm.engine import _kernels
@@ -26,13 +26,15 @@ from icscm.engine.binning import (
     make_binning,
     plan_columns,
     plan_levels,
-    sample_rows,
+    put_missing_first,
 )
 from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.rows import Rows
+from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Store
-from icscm.engine.threads import run_tasks, split_columns
+from icscm.engine.threads import run_in_parts, run_tasks, split_columns
 from icscm.tables.coding import CodedTable
+from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers, sort_key
 
 Columns = NDArray[np.int64]
 
@@ -68,7 +70,7 @@ def encode(
 
     code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
     sample: ColumnPlan | None = None
-    is_sampled = False
+    any_sampled = False
     numbers, has_missing = table.find_numbers(), table.find_missing()
     left = np.setdiff1d(numbers, np.array([*table.left_out], dtype=np.int64))
     for look in _list_looks(X, numbers, max_thresholds, n_threads):
@@ -80,9 +82,11 @@ def encode(
         elif sample is not None:
             plan = plan.cut_unknown_as(sample, max_thresholds)
         ready = plan if look.settles_many else plan.select(plan.known)
-        is_sampled |= sample is not None and not plan.known.all()
+        any_sampled |= sample is not None and not plan.known.all()
         left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
-    return make_binning(edges, table, is_sampled), coder.stores
+    # without the thresholds below which values are missing
+    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
+    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), coder.stores
 
 
 class _Look(NamedTuple):
@@ -90,8 +94,8 @@ class _Look(NamedTuple):
 
     find_rows: Callable[[], Any]
     max_thresholds: int | None
-    settles_many: bool
-    is_sample: bool
+    settles_many: bool = True
+    is_sample: bool = False
 
 
 def _list_looks(
@@ -100,13 +104,13 @@ def _list_looks(
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to look at
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
-        yield _Look(lambda: slice(None, None, step), few, settles_many=False, is_sample=False)
+        yield _Look(lambda: slice(None, None, step), few, settles_many=False)
     # more thresholds than a byte can tell apart want more than a sample
-    if len(X) > QUANTILE_SAMPLE and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
+    if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         yield _Look(
-            lambda: sample_rows(X, numbers, n_threads), max_thresholds, True, is_sample=True
+            lambda: choose_sample(hash_rows(X, numbers, n_threads)), max_thresholds, is_sample=True
         )
-    yield _Look(lambda: slice(None), max_thresholds, settles_many=True, is_sample=False)
+    yield _Look(lambda: slice(None), max_thresholds)
 
 
 class _Coder:
@@ -126,109 +130,102 @@ class _Coder:
     def code(self, plan: ColumnPlan) -> Columns:
         """Store the columns; return those that hold values which the plan did not know of."""
         if not self._levels and not self._has_missing.any():
-            return np.concatenate(self._code_alike(plan, ORDERED))
+            return self._code_alike(plan, ORDERED)
         layouts = [find_layout(j, self._levels, self._has_missing) for j in plan.columns.tolist()]
         surprises = [plan.columns[:0]]
         for layout in sorted(set(layouts)):
             alike = plan.select(np.array([each == layout for each in layouts], dtype=np.bool_))
-            surprises += self._code_alike(alike, layout)
+            surprises.append(self._code_alike(alike, layout))
         return np.concatenate(surprises)
 
-    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> list[Columns]:
+    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> Columns:
         """Columns of one layout, each in the narrowest kind of store."""
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
-        is_narrow = (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)
-        return [
-            self._code_singly(plan.select(n_bins > MAX_NARROW_BINS), layout),
-            self._check_constant(plan.select(n_bins == 1)),
-            self._pack(plan.select(n_bins == 2), layout),
-            self._code(plan.select(is_narrow), layout),
-        ]
+        surprises = [plan.columns[:0]]
+        for code, wanted in (
+            (self._code_singly, n_bins > MAX_NARROW_BINS),
+            (self._check_constant, n_bins == 1),
+            (self._pack, n_bins == 2),
+            (self._code, (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)),
+        ):
+            if wanted.any():
+                some = plan.select(wanted)
+                surprises.append(some.columns[code(some, layout)])
+        return np.concatenate(surprises)
 
-    def _check_constant(self, plan: ColumnPlan) -> Columns:
+    def _check_constant(self, plan: ColumnPlan, _: Layout) -> NDArray[np.bool_]:
         """Constant columns are not stored, but are they constant?"""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         size = max(1, _CONSTANT_CELLS // len(self._X))
         for start in range(0, len(surprised), size):
             part = slice(start, start + size)
             surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
-        return plan.columns[surprised]
+        return surprised
 
-    def _pack(self, plan: ColumnPlan, layout: Layout) -> Columns:
+    def _pack(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
         """Columns of two bins, a bit a cell."""
-        if len(plan.columns) == 0:
-            return plan.columns
         store = BitStore(plan.columns, self._rows, self._n_threads, layout)
-        bit_position = store.bits[self._position]
-        edge = np.concatenate(plan.edges)
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
-
-        def pack_part(part: slice) -> None:
-            _kernels.pack_columns(
-                self._X,
-                bit_position,
-                plan.columns[part],
-                edge[part],
-                plan.known[part],
-                plan.highest[part],
-                store.words[part],
-                surprised[part],
-            )
-
-        self._run(pack_part, len(plan.columns))
+        bit_position, edge = store.bits[self._position], np.concatenate(plan.edges)
+        surprised = self._fill(
+            _kernels.pack_columns, plan, bit_position, lambda part: edge[part], store.words
+        )
         self._keep(store.select(~surprised))
-        return plan.columns[surprised]
+        return surprised
 
-    def _code(self, plan: ColumnPlan, layout: Layout) -> Columns:
+    def _code(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
         """Columns of up to 256 bins, a byte a cell."""
-        if len(plan.columns) == 0:
-            return plan.columns
         table = make_search_table(plan.edges, self._X.dtype)
         codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
-
-        def code_part(part: slice) -> None:
-            _kernels.code_columns(
-                self._X,
-                self._position,
-                plan.columns[part],
-                SearchTable(*(each[part] for each in table)),
-                plan.known[part],
-                plan.highest[part],
-                codes[part],
-                surprised[part],
-            )
-
-        self._run(code_part, len(plan.columns))
+        surprised = self._fill(_kernels.code_columns, plan, self._position, table.select, codes)
         if surprised.any():
             codes = codes[~surprised]
         n_bins = int(table.n_edges.max()) + 1
         columns = plan.columns[~surprised]
         self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads, layout))
-        return plan.columns[surprised]
+        return surprised
 
-    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> Columns:
+    def _fill(
+        self,
+        kernel: Callable[..., None],
+        plan: ColumnPlan,
+        position: NDArray[np.uint32],
+        find_edges: Callable[[slice], Any],
+        out: Array,
+    ) -> NDArray[np.bool_]:
+        """Let a kernel code the columns, some in each thread; which were not as planned?"""
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+
+        def fill_part(part: slice) -> None:
+            columns, edges = plan.columns[part], find_edges(part)
+            known, highest = plan.known[part], plan.highest[part]
+            kernel(self._X, position, columns, edges, known, highest, out[part], surprised[part])
+
+        run_tasks(fill_part, split_columns(len(plan.columns), self._n_threads), self._n_threads)
+        return surprised
+
+    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
             values = self._X[:, column]
-            is_missing = values != values
-            codes = np.where(is_missing, 0, np.searchsorted(edges, values, side="left"))
+            codes = _search(edges, values)
             levels = np.append(edges, plan.highest[k])
-            surprised[k] = plan.known[k] and ((levels[codes] != values) & ~is_missing).any()
+            surprised[k] = plan.known[k] and ((levels[codes] != values) & (values == values)).any()
             if not surprised[k]:
                 ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
                 ordered[0, self._position] = codes
                 one, n_bins = np.array([column]), len(edges) + 1
                 self._keep(CodeStore(one, ordered, n_bins, self._rows, self._n_threads, layout))
-        return plan.columns[surprised]
-
-    def _run(self, function: Callable[[slice], None], n_columns: int) -> None:
-        run_tasks(function, split_columns(n_columns, self._n_threads), self._n_threads)
+        return surprised
 
     def _keep(self, store: Store) -> None:
         if len(store.features):
             self.stores.append(store)
+
+
+def _search(edges: Array, values: Array) -> NDArray[np.intp]:
+    """The bins of values among any number of edges; 0 where a value is missing."""
+    return np.where(values != values, 0, np.searchsorted(edges, values, side="left"))
 
 
 def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
@@ -258,3 +255,91 @@ def _fill_guess(edges: NDArray[np.float64], guess: NDArray[np.uint8]) -> tuple[f
         return 0.0, 0.0
     guess[:] = np.searchsorted(places, np.arange(GUESS_PLACES), side="left")
     return float(edges[0]), float(scale)
+
+
+class PieceCoder:
+    """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
+
+    def __init__(self, binned: Binning, features: Sequence[int]) -> None:
+        self.features = features
+        self._n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+        self._lookups = {
+            j: _LevelLookup.make(binned, j) if j in binned.levels else _EdgeSearch.make(binned, j)
+            for j in features
+        }
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """One byte where that is enough for all features, else two or four."""
+        return np.min_scalar_type(max(1, *self._n_bins.tolist(), MAX_NARROW_BINS) - 1)
+
+    def code(
+        self,
+        columns: Sequence[Column] | Mapping[int, Column],
+        out: Array | None = None,
+        n_threads: int = 1,
+    ) -> Array:
+        """Bin numbers (feature, row), written to `out` if given.
+
+        `columns` are the columns of the piece by position; only the features' own are needed.
+        """
+        if out is None:
+            n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
+            out = np.empty((len(self.features), n_rows), dtype=self.dtype)
+
+        def code_feature(k: int) -> None:
+            self._lookups[self.features[k]].code(columns[self.features[k]], out[k])
+
+        run_in_parts(code_feature, range(len(self.features)), n_threads)
+        return out
+
+
+def _count_rows(column: Column) -> int:
+    assert not isinstance(column, Dates)
+    return len(column.values if isinstance(column, Numbers) else column.codes)
+
+
+class _LevelLookup(NamedTuple):
+    """The bin of each level of a category."""
+
+    bins: Mapping[tuple[str, Level], int]
+
+    @classmethod
+    def make(cls, binned: Binning, feature: int) -> _LevelLookup:
+        levels, first = binned.levels[feature], int(binned.has_missing[feature])
+        bins = {sort_key(level): first + k for k, level in enumerate(levels.levels)}
+        return cls(bins | {sort_key(level): first + len(bins) for level in levels.pool})
+
+    def code(self, column: Column, out: Array) -> None:
+        assert isinstance(column, Levels)
+        bins = [self.bins[sort_key(level)] for level in column.levels]
+        out[:] = np.array([*bins, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+
+
+class _EdgeSearch(NamedTuple):
+    """The thresholds of a column of numbers, made ready to be searched.
+
+    Where values are missing a threshold of minus infinity comes first, which all others exceed.
+    """
+
+    edges: Array
+    table: SearchTable | None
+
+    @classmethod
+    def make(cls, binned: Binning, feature: int) -> _EdgeSearch:
+        edges = binned.find_edges(feature)
+        if binned.has_missing[feature]:
+            edges = put_missing_first(edges)
+        is_searched = 1 < len(edges) < MAX_NARROW_BINS  # else NumPy is as quick
+        return cls(edges, make_search_table([edges], edges.dtype) if is_searched else None)
+
+    def code(self, column: Column, out: Array) -> None:
+        assert isinstance(column, Numbers)
+        values = read_numbers(column, is_exact=self.edges.dtype.kind in "iu")
+        values = values.astype(self.edges.dtype, copy=False)
+        if self.table is None or out.dtype != CODE_DTYPE:
+            out[:] = _search(self.edges, values)
+            return
+        in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
+        no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
+        _kernels.code_columns(one, in_place, first, self.table, no, self.edges[:1], bins, no)
