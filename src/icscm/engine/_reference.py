@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -109,30 +110,14 @@ def _pack_bits(bits: Array) -> Array:
     return np.ascontiguousarray(packed).view(np.uint64)
 
 
-def pack_sparse_columns(
-    values: Array,
-    rows: Array,
-    starts: Array,
-    bit_position: Array,
-    first: int,
-    last: int,
-    words: Array,
-) -> bool:
+def pack_sparse_columns(values: Array, rows: Array, starts: Array, *rest: Any) -> bool:
     columns = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+    return _pack_entries(values, rows, columns, *rest)
 
 
-def pack_sparse_rows(
-    values: Array,
-    columns: Array,
-    starts: Array,
-    bit_position: Array,
-    first: int,
-    last: int,
-    words: Array,
-) -> bool:
+def pack_sparse_rows(values: Array, columns: Array, starts: Array, *rest: Any) -> bool:
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+    return _pack_entries(values, rows, columns, *rest)
 
 
 def _pack_entries(
@@ -232,15 +217,11 @@ def fill_slots(known: Array, slots: Array) -> None:
         slots[slot] = number + 1
 
 
-def count_codes(codes: Array, bounds: Array, out: Array) -> None:
-    every_row = np.arange(codes.shape[1])
-    count_codes_of_rows(codes, every_row, bounds, 1, out)
-
-
-def count_codes_of_rows(codes: Array, rows: Array, bounds: Array, sign: int, out: Array) -> None:
+def count_codes(codes: Array, rows: Array | None, bounds: Array, sign: int, out: Array) -> None:
+    listed = codes if rows is None else codes[:, rows]
     for f in range(codes.shape[0]):
         for s in range(len(bounds) - 1):
-            segment = codes[f, rows[bounds[s] : bounds[s + 1]]]
+            segment = listed[f, bounds[s] : bounds[s + 1]]
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
 
 

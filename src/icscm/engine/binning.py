@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
@@ -44,9 +44,9 @@ class Binning:
 
     names: tuple[str, ...] | None
     edges: Array
-    offsets: NDArray[np.int64]
+    offsets: IntArray
     sampled: bool
-    has_missing: NDArray[np.bool_]
+    has_missing: BoolArray
     levels: Mapping[int, LevelBins]
 
     @property
@@ -60,9 +60,9 @@ class Binning:
     def find_layout(self, feature: int) -> Layout:
         return find_layout(feature, self.levels, self.has_missing)
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         n_edges = self.offsets[features + 1] - self.offsets[features]
-        counts: NDArray[np.int64] = n_edges + 1 + self.has_missing[features]
+        counts: IntArray = n_edges + 1 + self.has_missing[features]
         return counts
 
     def make_rule(self, cut: Cut) -> Rule:
@@ -90,9 +90,7 @@ class Binning:
         return BinnedRule(cut.feature, satisfied)
 
 
-def find_layout(
-    feature: int, levels: Mapping[int, LevelBins], has_missing: NDArray[np.bool_]
-) -> Layout:
+def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
     """How the bins of one feature are to be read."""
     bins = levels.get(feature)
     is_pair = bins is not None and bins.n_bins == 2
@@ -108,12 +106,12 @@ class ColumnPlan:
     missing ones exceed.
     """
 
-    columns: NDArray[np.int64]
+    columns: IntArray
     edges: list[Array]
-    known: NDArray[np.bool_]
+    known: BoolArray
     highest: Array
 
-    def select(self, wanted: NDArray[np.bool_]) -> ColumnPlan:
+    def select(self, wanted: BoolArray) -> ColumnPlan:
         """The plan for some of its columns."""
         edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
         return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
@@ -132,7 +130,7 @@ class ColumnPlan:
 def make_binning(
     edges: Sequence[Array],
     names: tuple[str, ...] | None,
-    has_missing: NDArray[np.bool_],
+    has_missing: BoolArray,
     levels: Mapping[int, LevelBins],
     sampled: bool = False,
 ) -> Binning:
@@ -144,8 +142,8 @@ def make_binning(
 
 def plan_columns(
     X: Array,
-    columns: NDArray[np.int64],
-    has_missing: NDArray[np.bool_],
+    columns: IntArray,
+    has_missing: BoolArray,
     rows: NDArray[np.intp] | slice,
     max_thresholds: int | None,
     n_threads: int,
@@ -168,7 +166,7 @@ def plan_columns(
     )
 
 
-def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.int64]) -> Array:
+def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
     """The values of some rows, one contiguous row for each column."""
     first, last = int(columns[0]), int(columns[-1]) + 1
     if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
@@ -178,7 +176,7 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.
     return np.ascontiguousarray(X[np.ix_(rows, columns)].T)
 
 
-def plan_levels(table: CodedTable, columns: NDArray[np.int64]) -> ColumnPlan:
+def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     """Categories: a bin for each level, whatever the rows hold."""
     has_missing = table.find_missing()
     counts = [table.levels[int(j)].n_bins for j in columns]
@@ -200,7 +198,7 @@ def put_missing_first(edges: Array) -> Array:
 
 
 def _plan_group(
-    columns: Array, has_missing: NDArray[np.bool_], max_thresholds: int | None
+    columns: Array, has_missing: BoolArray, max_thresholds: int | None
 ) -> list[tuple[Array, bool, Any]]:
     """(edges, known, highest) of each row of `columns`."""
     planned = iter(_plan_whole(columns[~has_missing], max_thresholds))

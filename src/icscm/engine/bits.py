@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._constants import BINARY_LOOK_ROWS, MIN_THREADED_CELLS
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning
 from icscm.engine.copies import CollapsedMap, find_copies
@@ -44,7 +44,7 @@ class PresenceMap:
     def find_layout(self, feature: int) -> Layout:  # noqa: ARG002 (all have the same)
         return ORDERED
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         return np.full(len(features), 2, dtype=np.int64)
 
 

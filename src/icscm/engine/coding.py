@@ -16,7 +16,7 @@ from icscm._constants import (
     MIN_THREADED_CELLS,
     ROW_DTYPE,
 )
-from icscm._types import Array
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine._kernels.coding import SearchTable
 from icscm.engine.binning import (
@@ -36,7 +36,7 @@ from icscm.engine.threads import run_in_parts, run_tasks, split_columns
 from icscm.tables.coding import CodedTable
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers, sort_key
 
-Columns = NDArray[np.int64]
+Columns = IntArray
 
 # Cells compared at a time when constant columns are confirmed.
 _CONSTANT_CELLS = 2**20
@@ -153,7 +153,7 @@ class _Coder:
                 surprises.append(some.columns[code(some, layout)])
         return np.concatenate(surprises)
 
-    def _check_constant(self, plan: ColumnPlan, _: Layout) -> NDArray[np.bool_]:
+    def _check_constant(self, plan: ColumnPlan, _: Layout) -> BoolArray:
         """Constant columns are not stored, but are they constant?"""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         size = max(1, _CONSTANT_CELLS // len(self._X))
@@ -162,7 +162,7 @@ class _Coder:
             surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
         return surprised
 
-    def _pack(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
+    def _pack(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of two bins, a bit a cell."""
         store = BitStore(plan.columns, self._rows, self._n_threads, layout)
         bit_position, edge = store.bits[self._position], np.concatenate(plan.edges)
@@ -172,7 +172,7 @@ class _Coder:
         self._keep(store.select(~surprised))
         return surprised
 
-    def _code(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
+    def _code(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of up to 256 bins, a byte a cell."""
         table = make_search_table(plan.edges, self._X.dtype)
         codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
@@ -191,7 +191,7 @@ class _Coder:
         position: NDArray[np.uint32],
         find_edges: Callable[[slice], Any],
         out: Array,
-    ) -> NDArray[np.bool_]:
+    ) -> BoolArray:
         """Let a kernel code the columns, some in each thread; which were not as planned?"""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
 
@@ -203,7 +203,7 @@ class _Coder:
         run_tasks(fill_part, split_columns(len(plan.columns), self._n_threads), self._n_threads)
         return surprised
 
-    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> NDArray[np.bool_]:
+    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
@@ -243,7 +243,7 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     return SearchTable(padded, n_edges, guess, low, scale)
 
 
-def _fill_guess(edges: NDArray[np.float64], guess: NDArray[np.uint8]) -> tuple[float, float]:
+def _fill_guess(edges: FloatArray, guess: NDArray[np.uint8]) -> tuple[float, float]:
     """Line the edges up on the places of `guess`; scale 0 where more than two would share one."""
     last = GUESS_PLACES - 1
     with np.errstate(over="ignore", divide="ignore"):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import BLOCK_CELLS, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
-from icscm._types import Array, BoolArray, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
 from icscm.engine.patterns import count_patterns, merge_patterns
 from icscm.engine.rows import Rows, sort_rows
@@ -40,7 +40,7 @@ _OBJECT_BYTES = 500
 class Block(NamedTuple):
     """Features that are counted and sent together: they are laid out alike."""
 
-    features: NDArray[np.int64]
+    features: IntArray
     n_bins: int
     layout: Layout
 
@@ -54,9 +54,7 @@ class Block(NamedTuple):
             yield CountCube(self.features[part], counts[part], self.layout)
 
 
-def plan_blocks(
-    candidates: CandidateMap, features: NDArray[np.int64], n_environments: int
-) -> list[Block]:
+def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: int) -> list[Block]:
     """Blocks of the features that can be cut at all, the same for every piece of a table."""
     n_bins = candidates.count_bins(features)
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -156,11 +154,7 @@ class Piece:
 
 
 def make_piece(
-    codes: Codes,
-    labels: Array,
-    environments: Array,
-    n_environments: int,
-    blocks: Sequence[Block],
+    codes: Codes, labels: Array, environments: Array, n_environments: int, blocks: Sequence[Block]
 ) -> Piece:
     """Store rows for counting: `codes[j]` holds the bin of feature j in each row."""
     position, rows = sort_rows(labels, environments, n_environments)

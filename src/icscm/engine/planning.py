@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from icscm._constants import (
-    COPY_ROWS,
-    MAX_NARROW_BINS,
-    MAX_SURVEYED_LEVELS,
-)
+from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array
 from icscm.engine.binning import Binning, choose_edges, extend_edges, make_binning
 from icscm.engine.sampling import is_sampled

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import ROW_DTYPE
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Rows:
     """
 
     index: NDArray[np.uint32] | None
-    bounds: NDArray[np.int64]
+    bounds: IntArray
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
@@ -46,7 +46,7 @@ class Rows:
             index = every if self.index is None else self.index[start:stop]
             yield Rows(index, self.bounds.clip(start, stop) - start)
 
-    def split(self, settled: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    def split(self, settled: BoolArray) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are settled."""
         n_settled = np.zeros_like(self.bounds)
         parts = zip(self.bounds[:-1], self.bounds[1:], strict=True)

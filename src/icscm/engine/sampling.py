@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import QUANTILE_SAMPLE as QUANTILE_SAMPLE
-from icscm._types import Array, Hashes
+from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_tasks, split_evenly
 from icscm.tables.columns import Column, Dates, Numbers, read_numbers
@@ -32,7 +32,7 @@ def is_sampled(n_rows: int) -> bool:
     return n_rows > QUANTILE_SAMPLE
 
 
-def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> Hashes:
+def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
     """A hash of each row's values, the same for integers and for floats of equal value."""
     salt = _make_salt(X.shape[1])
     hashes = np.empty(len(X), dtype=np.uint64)
@@ -165,7 +165,7 @@ class Sample:
     """
 
     hashes: Hashes
-    n_copies: NDArray[np.int64]
+    n_copies: IntArray
     n_zero_bits: int = 0
 
     @classmethod

@@ -10,7 +10,6 @@ from copy import copy
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     BLOCK_CELLS,
@@ -22,7 +21,7 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import CountCube, Layout
 from icscm.engine.rows import Rows
@@ -32,7 +31,7 @@ from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 class Store(Protocol):
     """Binned columns that know which samples are still in play."""
 
-    features: NDArray[np.int64]
+    features: IntArray
 
     @property
     def n_bytes(self) -> int:
@@ -65,7 +64,7 @@ class CodeStore(Store):
 
     def __init__(
         self,
-        features: NDArray[np.int64],
+        features: IntArray,
         codes: Array,
         n_bins: int,
         rows: Rows,
@@ -135,10 +134,7 @@ class CodeStore(Store):
         codes = self._codes[block]
 
         def add_part(part: slice) -> None:
-            if rows.index is None:
-                _kernels.count_codes(codes[part], rows.bounds, cube[part])
-            else:
-                _kernels.count_codes_of_rows(codes[part], rows.index, rows.bounds, sign, cube[part])
+            _kernels.count_codes(codes[part], rows.index, rows.bounds, sign, cube[part])
 
         _run_over_features(add_part, len(codes), len(codes) * len(rows), self._n_threads)
 
@@ -151,9 +147,7 @@ class BitStore(Store):
     word_bounds    0                           2               3
     """
 
-    def __init__(
-        self, features: NDArray[np.int64], rows: Rows, n_threads: int, layout: Layout
-    ) -> None:
+    def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
         self.features = features
         self._layout = layout
         self._n_threads = n_threads
@@ -164,16 +158,16 @@ class BitStore(Store):
         self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
         #: how many identical features each stands for; None where no two are
-        self.n_alike: NDArray[np.int64] | None = None
+        self.n_alike: IntArray | None = None
         self._set_in_play(rows)
 
-    def select(self, wanted: NDArray[np.bool_]) -> BitStore:
+    def select(self, wanted: BoolArray) -> BitStore:
         """This store without the unwanted features."""
         if not wanted.all():
             self.features, self.words = self.features[wanted], self.words[wanted]
         return self
 
-    def keep_first(self, features: NDArray[np.int64], n_alike: NDArray[np.int64]) -> None:
+    def keep_first(self, features: IntArray, n_alike: IntArray) -> None:
         """Keep these of the features, ascending, each for as many identical ones."""
         kept = np.searchsorted(self.features, features)
         for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):

@@ -30,24 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import (
-    LARGEST_EXACT,
-    MAX_SURVEYED_LEVELS,
-    SUSPICION_ROWS,
-    VALUE_SAMPLE,
-)
-from icscm._types import Array, Hashes
+from icscm._constants import LARGEST_EXACT, MAX_SURVEYED_LEVELS, SUSPICION_ROWS, VALUE_SAMPLE
+from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
-from icscm.tables.columns import (
-    Column,
-    Dates,
-    Level,
-    Levels,
-    Numbers,
-    as_plain_numbers,
-    sort_key,
-)
+from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain_numbers, sort_key
 from icscm.tables.complaints import make_infinity_error, name_columns
 from icscm.tables.suspicion import ColumnFacts
 
@@ -82,7 +69,7 @@ class ValueSample:
     """
 
     hashes: Hashes
-    n_rows: NDArray[np.int64]
+    n_rows: IntArray
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -254,7 +241,7 @@ def _are_whole(values: Array) -> bool:
     return True
 
 
-def _tally(present: Array, most_values: int | None) -> tuple[Array, NDArray[np.int64]] | None:
+def _tally(present: Array, most_values: int | None) -> tuple[Array, IntArray] | None:
     """The distinct values and the rows of each; None if they are too many."""
     if most_values is None:
         distinct, counts = np.unique(present, return_counts=True)
@@ -306,7 +293,7 @@ def _sample_numbers(values: Array) -> ValueSample:
     return make_sample(*np.unique(hashes, return_counts=True))
 
 
-def _hash_found(found: tuple[Array, NDArray[np.int64]]) -> tuple[Hashes, NDArray[np.int64]]:
+def _hash_found(found: tuple[Array, IntArray]) -> tuple[Hashes, IntArray]:
     return _hash_numbers(found[0]), found[1]
 
 
@@ -319,7 +306,7 @@ def _hash_numbers(values: Array) -> Hashes:
     return hashes
 
 
-def make_sample(hashes: Hashes, n_rows: NDArray[np.int64]) -> ValueSample:
+def make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
     """Those of least hash, rows of equal ones added up."""
     order = np.argsort(hashes)
     hashes, n_rows = hashes[order], n_rows[order]
@@ -369,8 +356,6 @@ def _find_copied(
     return if_all_differ(dict(zip((groups.values[i] for i in present), found, strict=True)))
 
 
-def if_all_differ(
-    values: dict[Hashable, Level | None],
-) -> Mapping[Hashable, Level | None] | None:
+def if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:
     """The values, if no two groups share one."""
     return values if len({*values.values()}) == len(values) else None

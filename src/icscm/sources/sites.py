@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Array, BoolArray, CountArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
@@ -82,7 +81,7 @@ def make_agreement(
     unknown = [repr(name) for name in missing if name not in columns]
     if unknown:
         raise IcscmError(f"missing names columns that were not agreed: {shorten_list(unknown)}")
-    edges: list[NDArray[np.float64]] = []
+    edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
         if len(cuts) == 0 or len(set(map(type, cuts)) & {str, bool}) not in (0, 1):
@@ -200,9 +199,7 @@ class SitesSource:
         self._rules.append(rule)
         self._cubes.clear()
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         answers = self._ask(lambda site: site.find_same_coverage(self._rules, rule, others))
         return np.asarray(np.logical_and.reduce(answers))
 
@@ -281,7 +278,7 @@ def _check_column(column: Column, binning: Binning, j: int) -> Column:
     return column
 
 
-def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> NDArray[np.int64]:
+def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> IntArray:
     """The place of each row's label among those agreed."""
     codes, found = encode_environments(values, n_rows, what=what)
     place = {label: i for i, label in enumerate(labels)}

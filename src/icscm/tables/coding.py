@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.tables.columns import Column, Dates, Level, Levels, read_numbers
 
 # Why a column is left out. The words complete "column 'x' is ...".
@@ -69,7 +69,7 @@ class CodedTable:
         none = np.zeros(self.n_columns, dtype=np.bool_)
         return none if self.has_missing is None else self.has_missing
 
-    def find_numbers(self) -> NDArray[np.int64]:
+    def find_numbers(self) -> IntArray:
         """The columns of numbers, those left out included."""
         return np.setdiff1d(np.arange(self.n_columns), np.array([*self.levels], dtype=np.int64))
 
@@ -131,7 +131,7 @@ def code_mixed(
 
 def _code_levels(
     column: Levels, max_levels: int | None, rows: NDArray[np.intp] | None
-) -> tuple[NDArray[np.float64], LevelBins]:
+) -> tuple[FloatArray, LevelBins]:
     codes = column.codes if rows is None else column.codes[rows]
     n_rows = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     kept, pool = choose_levels(n_rows, max_levels)
@@ -143,7 +143,7 @@ def _code_levels(
 
 
 def choose_levels(
-    n_rows: NDArray[np.int64], max_levels: int | None
+    n_rows: IntArray, max_levels: int | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Levels with a bin of their own and levels that share one, from each level's rows.
 

@@ -13,22 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray
+from icscm._types import CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
 from icscm.tables.labels import number_groups
 from icscm.text import shorten_list
 
-Codes = NDArray[np.int64]
+Codes = IntArray
 
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"
 
 
 def encode_environments(
-    environments: Any,
-    n_rows: int,
-    rows: NDArray[np.intp] | None = None,
-    what: str = "environments",
+    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None, what: str = "environments"
 ) -> tuple[Codes, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from icscm._constants import LARGEST_EXACT
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, warn
 from icscm.tables.arrays import HoldsTextError, check_table
 from icscm.tables.coding import IDENTIFIER, CodedTable, code_array, code_mixed
@@ -55,7 +55,7 @@ class Intake:
     content: Array | list[Column]
     n_rows: int
     names: tuple[str, ...] | None
-    whole: NDArray[np.bool_] | None
+    whole: BoolArray | None
     is_presence: bool = False
 
     def code(self, max_levels: int | None, rows: Rows) -> CodedTable:
@@ -185,8 +185,8 @@ def refuse_missing(table: CodedTable) -> None:
 def leave_out_suspicious(
     intake: Intake,
     table: CodedTable,
-    labels: NDArray[np.int64],
-    environments: NDArray[np.int64],
+    labels: IntArray,
+    environments: IntArray,
     rows: Rows,
     keep: Any,
 ) -> CodedTable:

@@ -10,14 +10,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from icscm._constants import ROW_DTYPE
-from icscm._types import Array
+from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.tables.complaints import make_missing_error, make_unhashable_error
 
 
 def check_labels(
     y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
-) -> tuple[NDArray[np.int64], Array]:
+) -> tuple[IntArray, Array]:
     """Labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
     `rows` are those that count, as often as they are named; None means each once.
@@ -120,7 +120,7 @@ def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | Non
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
 
 
-def _to_numbers(values: Array) -> NDArray[np.float64]:
+def _to_numbers(values: Array) -> FloatArray:
     """As floats; NaN throughout where they are no numbers, text that looks like some included."""
     if values.dtype.kind in "biufO":
         try:

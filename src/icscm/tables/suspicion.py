@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     COPY_ROWS,
@@ -22,7 +21,7 @@ from icscm._constants import (
     NUMBERED_IDENTIFIER_SHARE,
     SUSPICION_ROWS,
 )
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, IntArray
 from icscm.tables.coding import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
 
 
@@ -81,10 +80,7 @@ def judge_columns(facts: Mapping[int, ColumnFacts], left_out: Mapping[int, str])
 
 
 def find_suspicious(
-    table: CodedTable,
-    labels: NDArray[np.int64],
-    environments: NDArray[np.int64],
-    whole: BoolArray,
+    table: CodedTable, labels: IntArray, environments: IntArray, whole: BoolArray
 ) -> dict[int, str]:
     """Columns of a table in memory that no rule should be made of, and why.
 
@@ -115,7 +111,7 @@ def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None)
     return look_at_numbers(column, is_whole)
 
 
-def _find_copies(values: Array, groups: NDArray[np.int64]) -> list[int]:
+def _find_copies(values: Array, groups: IntArray) -> list[int]:
     """Columns that tell the groups exactly: one value in each, another in every other."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     if len(first) < 2 or len(groups) < COPY_ROWS:

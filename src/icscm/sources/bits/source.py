@@ -23,7 +23,7 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import PresenceMap
 from icscm.engine.copies import CollapsedMap
@@ -41,7 +41,7 @@ class PackedSource:
     def __init__(
         self,
         bits: BitFile,
-        segments: NDArray[np.int64],
+        segments: IntArray,
         classes: Sequence[Any],
         environments: Sequence[Any],
         n_threads: int,
@@ -91,9 +91,7 @@ class PackedSource:
     def keep(self, rule: BinnedRule) -> None:
         self._masks &= self._find_satisfied(rule)
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         in_play = np.bitwise_or.reduce(self._masks, axis=0)
         satisfied = self._find_satisfied(rule)
         same = [not ((satisfied ^ self._find_satisfied(other)) & in_play).any() for other in others]
@@ -114,7 +112,7 @@ class PackedSource:
         return satisfied
 
 
-def make_masks(segments: NDArray[np.int64], n_segments: int, n_words: int) -> Words:
+def make_masks(segments: IntArray, n_segments: int, n_words: int) -> Words:
     """For each segment the bits of its samples."""
     bits = np.zeros((n_segments, n_words * WORD_BITS), dtype=np.bool_)
     labelled = np.flatnonzero(segments >= 0)
@@ -122,7 +120,7 @@ def make_masks(segments: NDArray[np.int64], n_segments: int, n_words: int) -> Wo
     return np.packbits(bits, axis=1, bitorder="little").view(WORD_DTYPE)
 
 
-def unpack(words: Words, n_samples: int) -> NDArray[np.bool_]:
+def unpack(words: Words, n_samples: int) -> BoolArray:
     """The bit of each sample."""
     return np.unpackbits(words.view(np.uint8), bitorder="little")[:n_samples].astype(np.bool_)
 

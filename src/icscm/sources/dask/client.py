@@ -9,11 +9,7 @@ from typing import Any
 
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
-from icscm.sources.dask.source import (
-    NO_PACKAGE,
-    explain_failures,
-    find_client,
-)
+from icscm.sources.dask.source import NO_PACKAGE, explain_failures, find_client
 
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10

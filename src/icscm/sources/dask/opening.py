@@ -31,13 +31,7 @@ from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_co
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.partitions import Partitions, align_partitions
 from icscm.sources.dask.picking import MAX_HASHES
-from icscm.sources.dask.source import (
-    DaskSource,
-    TaskNames,
-    compute,
-    map_tasks,
-    merge_tasks,
-)
+from icscm.sources.dask.source import DaskSource, TaskNames, compute, map_tasks, merge_tasks
 from icscm.sources.dask.tasks import (
     Plan,
     Reader,

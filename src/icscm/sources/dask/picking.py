@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Hashes
+from icscm._types import Hashes, IntArray
 from icscm.engine.sampling import Sample, choose_sample
 
 # Contents that are merged: 256 MB, most of what one task should hold.
@@ -31,7 +30,7 @@ class HashCounts:
     """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
 
     hashes: Hashes
-    n_rows: NDArray[np.int64]
+    n_rows: IntArray
     n_zero_bits: int = 0
 
     def __sizeof__(self) -> int:

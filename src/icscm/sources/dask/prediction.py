@@ -11,10 +11,7 @@ import numpy as np
 from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.sources.dask.partitions import list_pieces
-from icscm.sources.dask.source import (
-    TaskNames,
-    map_tasks,
-)
+from icscm.sources.dask.source import TaskNames, map_tasks
 
 
 def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:

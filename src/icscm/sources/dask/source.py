@@ -22,10 +22,9 @@ from uuid import uuid4
 import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
-from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
-from icscm._types import CountArray
+from icscm._types import BoolArray, CountArray
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, PatternTable
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
 from icscm.exceptions import IcscmError
@@ -172,11 +171,9 @@ class DaskSource:
         # the step before is let go of; Dask keeps the recipe for as long as it may need it
         self._in_play = persist(step)
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         n = len(self._pieces)
-        same: NDArray[np.bool_] = self._ask(
+        same: BoolArray = self._ask(
             "all",
             find_all_true,
             "compare",
@@ -267,7 +264,7 @@ def add_counts(parts: list[CountArray]) -> CountArray:
     return total
 
 
-def find_all_true(parts: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def find_all_true(parts: list[BoolArray]) -> BoolArray:
     """Where all are true."""
     return np.asarray(np.logical_and.reduce(parts))
 

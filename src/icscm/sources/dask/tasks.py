@@ -8,9 +8,8 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.merging import merge_surveys
@@ -19,12 +18,7 @@ from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
 from icscm.engine.survey import Groups, Survey, survey_piece
 from icscm.exceptions import IcscmError
-from icscm.sources.dask.picking import (
-    HashCounts,
-    choose_rows,
-    merge_hash_counts,
-    tally_hashes,
-)
+from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 from icscm.tables.coding import CodedTable
 from icscm.tables.columns import Column, open_frame, read_array, read_series
 from icscm.tables.complaints import make_unhashable_error
@@ -71,12 +65,7 @@ class Reader:
         if n_no_label or n_no_place:
             return Look(None, hashes, (n_no_label, n_no_place))
         survey = survey_piece(
-            columns,
-            n_rows,
-            labels,
-            places,
-            max_thresholds=self.max_thresholds,
-            names=self.names,
+            columns, n_rows, labels, places, max_thresholds=self.max_thresholds, names=self.names
         )
         return Look(survey, hashes, (0, 0))
 
@@ -180,9 +169,9 @@ def code_partition(plan: Plan, X: Any, y: Any, environments: Any, number: int) -
     return make_piece(codes, labels, places, len(plan.environments), plan.blocks)
 
 
-def _number(groups: Groups, labels: Sequence[Any]) -> NDArray[np.int64]:
+def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
     """The place of each row's label among all labels."""
     place = {label: i for i, label in enumerate(labels)}
     numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
-    found: NDArray[np.int64] = numbers[groups.codes]
+    found: IntArray = numbers[groups.codes]
     return found

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow
 import pyarrow.compute
-from numpy.typing import NDArray
 from pyarrow import types
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine.rows import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
@@ -107,14 +106,14 @@ class Cells(NamedTuple):
         return cls(segments, Rows(None, bounds), classes, found)
 
 
-def _count_each(segments: Array, n_segments: int) -> NDArray[np.int64]:
+def _count_each(segments: Array, n_segments: int) -> IntArray:
     """As `bincount`, without eight bytes a row."""
     parts = range(0, len(segments), 2**20)
     counts = [np.bincount(segments[i : i + 2**20], minlength=n_segments) for i in parts]
     return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
 
 
-def _rank_labels(labels: GroupReader, positive: Any) -> tuple[NDArray[np.int64], Array]:
+def _rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
     """0 or 1 for each value of the label, and the two classes in this order."""
     assert labels.known is not None
     found = labels.known.to_pylist()

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Hashes
+from icscm._types import Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.sources.files.scratch import ScratchFile
@@ -73,7 +72,7 @@ def choose_rows(hashes: HashFile, max_bytes: int) -> Sample:
     return Sample.make(of_mixed)
 
 
-def find_rows(hashes: HashFile, sample: Sample) -> NDArray[np.int64]:
+def find_rows(hashes: HashFile, sample: Sample) -> IntArray:
     """A row for each content of the sample, in the order of their hashes."""
     found = np.full(len(sample.hashes), -1, dtype=np.int64)
     start = 0
