@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
-from icscm.engine.counts import Cut
+from icscm.engine.counts import Cut, Terms
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import source as engine
 from icscm.sources.dask.client import open_client
 from icscm.sources.dask.opening import THINNED, open_dask, open_dask_files
 from icscm.sources.dask.picking import merge_hash_counts, tally_hashes
-from icscm.sources.dask.source import DaskSource, TaskNames, explain_failures, map_tasks
+from icscm.sources.dask.source import DaskSource, Tasks, explain_failures
 from icscm.sources.memory import make_memory_source
 from icscm.testing import LiteralSource, check_count_source
 
@@ -286,8 +286,8 @@ def make_sources(n=300, seed=0):
     blocks = plan_blocks(binning, np.arange(4), 3)
     bounds = [0, 0, 1, 90, 90, 200, n]
     parts = [slice(a, b) for a, b in pairwise(bounds)]
-    pieces = map_tasks(
-        TaskNames(),
+    tasks = Tasks()
+    pieces = tasks.map(
         "bin",
         make_piece,
         [[each[part] for each in codes] for part in parts],
@@ -299,7 +299,7 @@ def make_sources(n=300, seed=0):
     literal = LiteralSource(
         np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
     )
-    return DaskSource(pieces, blocks, binning, classes=(0, 1), environments="abc"), literal
+    return DaskSource(pieces, blocks, Terms(binning, (0, 1), "abc"), tasks), literal
 
 
 CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]

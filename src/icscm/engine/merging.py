@@ -14,9 +14,9 @@ from icscm.engine.survey import (
     Survey,
     ValueSample,
     if_all_differ,
-    limit_levels,
+    limit_values,
     make_sample,
-    sample_levels,
+    sample_values,
 )
 from icscm.exceptions import IcscmError
 from icscm.tables.columns import Level
@@ -51,15 +51,24 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
 def _merge_columns(
     a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
 ) -> ColumnSurvey:
+    lowest = [each.lowest for each in (a, b) if each.lowest is not None]
+    highest = [each.highest for each in (a, b) if each.highest is not None]
     merged = ColumnSurvey(
         _join_kinds(a, b, name),
         a.n_missing + b.n_missing,
+        None,
+        None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype),
+        min(lowest, default=None),
+        max(highest, default=None),
+        a.is_whole and b.is_whole,
         label_values=_merge_copied(a.label_values, b.label_values),
         environment_values=_merge_copied(a.environment_values, b.environment_values),
     )
-    if merged.is_number:
-        return _merge_numbers(merged, a, b, most_values)
-    return _merge_levels(merged, a, b) if merged.is_category else merged
+    if a.values is not None and b.values is not None:
+        return limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
+    if merged.is_number and not merged.is_whole:
+        return merged
+    return replace(merged, samples=_merge_samples(sample_values(a), sample_values(b)))
 
 
 def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
@@ -71,34 +80,6 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
         f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
         "one type in all of them, or leave it out"
     )
-
-
-def _merge_numbers(
-    merged: ColumnSurvey, a: ColumnSurvey, b: ColumnSurvey, most_values: int | None
-) -> ColumnSurvey:
-    assert a.dtype is not None
-    assert b.dtype is not None
-    values = None
-    if a.values is not None and b.values is not None:
-        values = tuple(sorted({*a.values, *b.values}))
-        values = values if most_values is None or len(values) <= most_values else None
-    lowest = [each.lowest for each in (a, b) if each.lowest is not None]
-    highest = [each.highest for each in (a, b) if each.highest is not None]
-    return replace(
-        merged,
-        dtype=np.result_type(a.dtype, b.dtype),
-        values=values,
-        lowest=min(lowest, default=None),
-        highest=max(highest, default=None),
-        samples=_merge_samples(a.samples, b.samples),
-    )
-
-
-def _merge_levels(merged: ColumnSurvey, a: ColumnSurvey, b: ColumnSurvey) -> ColumnSurvey:
-    merged = replace(merged, values=None)
-    if a.levels is not None and b.levels is not None:
-        return limit_levels(replace(merged, levels=_add_counts(a.levels, b.levels)))
-    return replace(merged, samples=_merge_samples(sample_levels(a), sample_levels(b)))
 
 
 def _merge_samples(a: ValueSample | None, b: ValueSample | None) -> ValueSample | None:

@@ -50,10 +50,10 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 
 def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBins:
-    if column.levels is None:
+    if column.values is None:
         return LevelBins(())  # too many, see `find_suspicious`
-    ordered = sorted(column.levels, key=sort_key)
-    kept, pool = choose_levels(np.array([column.levels[k] for k in ordered]), most_levels)
+    ordered = sorted(column.values, key=sort_key)
+    kept, pool = choose_levels(np.array([column.values[k] for k in ordered]), most_levels)
     return LevelBins(tuple(ordered[i] for i in kept), tuple(ordered[i] for i in pool))
 
 
@@ -117,14 +117,14 @@ def _choose_column_edges(
     if j in table.left_out:
         return np.empty(0)
     if column.is_category:
-        if column.levels is None:
+        if column.values is None:
             raise IcscmError(
                 f"{name_columns([j], table.names)} has more than {MAX_SURVEYED_LEVELS:,} levels, "
                 "too many to read from pieces; leave it out, or group its levels"
             )
         return np.arange(table.levels[j].n_bins - 1)
     if column.values is not None:
-        return np.array(column.values[:-1], dtype=survey.dtype)
+        return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
     assert survey.most_values is not None  # else `values` are all there are
     return _cut_as_sample(sample[j], column.highest, survey.most_values - 1)
 

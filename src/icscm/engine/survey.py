@@ -23,7 +23,7 @@ from how often some thousands of its values occur, picked by their hash.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -53,6 +53,12 @@ class Groups(NamedTuple):
 
     codes: NDArray[np.integer[Any]]
     values: Sequence[Hashable]
+
+    def find_first(self) -> NDArray[np.intp]:
+        """The first row of each group; -1 where it has none."""
+        first = np.full(len(self.values), -1, dtype=np.intp)
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # the last to write stays
+        return first
 
     def count_rows(self) -> dict[Hashable, int]:
         """Rows of each group that has any."""
@@ -87,22 +93,20 @@ class ValueSample:
 class ColumnSurvey:
     """What is known of one column.
 
-    numbers   `values` are all that occur, ascending; None if they are more than thresholds can
-              tell apart. `lowest` and `highest` are None where all are missing.
-    levels    `levels` holds the rows of each; None if there are more than can be kept.
-
-    `samples` tells identifiers: of whole numbers, and of levels that are too many to keep.
-    `label_values` holds the one value of each label while the column may be an exact copy of
-    the label, else None; `environment_values` likewise.
+    `values` holds the rows of each number or level; None if they are more than thresholds can tell
+    apart, or than can be kept. Of numbers `lowest` and `highest` are None where all are missing,
+    and `is_whole` says that all are whole. `samples` tell identifiers where there are too many
+    values: of whole numbers, and of levels. `label_values` holds the one value of each label while
+    the column may be an exact copy of the label, else None; `environment_values` likewise.
     """
 
     kind: str
     n_missing: int
+    values: Mapping[Level, int] | None = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
-    values: tuple[float, ...] | None = ()
     lowest: float | None = None
     highest: float | None = None
-    levels: Mapping[Level, int] | None = None
+    is_whole: bool = False
     samples: ValueSample | None = None
     label_values: Mapping[Hashable, Level | None] | None = None
     environment_values: Mapping[Hashable, Level | None] | None = None
@@ -125,19 +129,17 @@ class ColumnSurvey:
     def gather_facts(self, n_rows: int) -> ColumnFacts:
         """What it is judged by, among so many rows."""
         n_present = n_rows - self.n_missing
-        known = self.values if self.is_number else self.levels
+        n_distinct = np.inf if self.values is None else len(self.values)
         if self.samples is not None:
             n_distinct = self.samples.estimate_distinct(n_present)
-        else:
-            n_distinct = np.inf if known is None else len(known)
         return ColumnFacts(
             n_rows,
             n_present,
             n_distinct,
             self.is_category,
-            is_whole=self.is_number and self.samples is not None,
-            lowest=float(self.lowest or 0),
-            highest=float(self.highest or 0),
+            self.is_whole,
+            float(self.lowest or 0),
+            float(self.highest or 0),
         )
 
 
@@ -184,7 +186,7 @@ def survey_piece(
     """Look at some rows, all columns of them; `names` are for errors."""
     most_values = None if max_thresholds is None else max_thresholds + 1
     groups = [
-        None if each is None or n_rows == 0 else _FirstRows.find(each)
+        None if each is None or n_rows == 0 else (each, each.find_first())
         for each in (labels, environments)
     ]
 
@@ -214,20 +216,19 @@ def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     is_whole = values.dtype.kind in "iu"
+    kind = WHOLE_NUMBERS if is_whole else OTHER_NUMBERS
     lowest = present.min().item() if len(present) else None
     highest = present.max().item() if len(present) else None
-    found = _tally(present, most_values)
-    samples = None
-    if is_whole or _are_whole(present):
-        samples = _sample_numbers(present) if found is None else make_sample(*_hash_found(found))
+    found, is_whole = _tally(present, most_values), is_whole or _are_whole(present)
     return ColumnSurvey(
-        WHOLE_NUMBERS if is_whole else OTHER_NUMBERS,
+        kind,
         len(values) - len(present),
+        found,
         values.dtype,
-        None if found is None else tuple(sorted(found[0].tolist())),
         lowest,
         highest,
-        samples=samples,
+        is_whole,
+        _sample_numbers(present) if is_whole and found is None else None,
     )
 
 
@@ -241,15 +242,16 @@ def _are_whole(values: Array) -> bool:
     return True
 
 
-def _tally(present: Array, most_values: int | None) -> tuple[Array, IntArray] | None:
-    """The distinct values and the rows of each; None if they are too many."""
+def _tally(present: Array, most_values: int | None) -> dict[Level, int] | None:
+    """The rows of each value; None if there are too many values."""
     if most_values is None:
-        distinct, counts = np.unique(present, return_counts=True)
-        return distinct, counts
-    found = np.zeros(most_values, dtype=present.dtype)
-    n_rows = np.zeros(most_values, dtype=np.int64)
+        found, n_rows = np.unique(present, return_counts=True)
+        return dict(zip(found.tolist(), n_rows.tolist(), strict=True))
+    found, n_rows = np.zeros(most_values, present.dtype), np.zeros(most_values, np.int64)
     n_found = _kernels.tally_values(present, found, n_rows)
-    return None if n_found > most_values else (found[:n_found], n_rows[:n_found])
+    if n_found > most_values:
+        return None
+    return dict(zip(found[:n_found].tolist(), n_rows[:n_found].tolist(), strict=True))
 
 
 def _survey_levels(column: Levels) -> ColumnSurvey:
@@ -257,23 +259,26 @@ def _survey_levels(column: Levels) -> ColumnSurvey:
     levels = dict(zip(column.levels, n_rows[1:], strict=True))
     kinds = {sort_key(level)[0] for level in levels}
     kind = LEVEL_KINDS[kinds.pop()] if kinds else NO_LEVELS
-    return limit_levels(ColumnSurvey(kind, n_rows[0], values=None, levels=levels))
+    return limit_values(ColumnSurvey(kind, n_rows[0], levels), None)
 
 
-def limit_levels(column: ColumnSurvey) -> ColumnSurvey:
-    """A sample in the place of levels that are too many to keep."""
-    if column.levels is None or len(column.levels) <= MAX_SURVEYED_LEVELS:
+def limit_values(column: ColumnSurvey, most_values: int | None) -> ColumnSurvey:
+    """A sample in the place of values that are too many to keep."""
+    most = most_values if column.is_number else MAX_SURVEYED_LEVELS
+    if column.values is None or most is None or len(column.values) <= most:
         return column
-    return replace(column, levels=None, samples=sample_levels(column))
+    return replace(column, values=None, samples=sample_values(column))
 
 
-def sample_levels(column: ColumnSurvey) -> ValueSample:
-    """A sample of a category's levels, made now unless it is there already."""
-    if column.levels is None:
-        assert column.samples is not None
+def sample_values(column: ColumnSurvey) -> ValueSample | None:
+    """A sample of a column's values, made now unless it is there already; None of fractions."""
+    if column.values is None or (column.is_number and not column.is_whole):
         return column.samples
-    hashes = np.array([_hash_level(level) for level in column.levels], dtype=np.uint64)
-    return make_sample(hashes, np.array([*column.levels.values()], dtype=np.int64))
+    if column.is_number:
+        hashes = _hash_numbers(np.array([int(v) % 2**64 for v in column.values], dtype=np.uint64))
+    else:
+        hashes = np.array([_hash_level(level) for level in column.values], dtype=np.uint64)
+    return make_sample(hashes, np.array([*column.values.values()], dtype=np.int64))
 
 
 def _hash_level(level: Level) -> int:
@@ -291,10 +296,6 @@ def _sample_numbers(values: Array) -> ValueSample:
         if len(found.hashes) == VALUE_SAMPLE:  # else values occur too often for the shortcut
             return found
     return make_sample(*np.unique(hashes, return_counts=True))
-
-
-def _hash_found(found: tuple[Array, IntArray]) -> tuple[Hashes, IntArray]:
-    return _hash_numbers(found[0]), found[1]
 
 
 def _hash_numbers(values: Array) -> Hashes:
@@ -316,44 +317,32 @@ def make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
     return ValueSample(hashes[starts][:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
 
 
-class _FirstRows(NamedTuple):
-    """The groups of a piece: of each row, and for each group its first row."""
-
-    codes: NDArray[np.integer[Any]]
-    values: Sequence[Hashable]
-    first: NDArray[np.intp]
-
-    @classmethod
-    def find(cls, groups: Groups) -> _FirstRows:
-        first = np.full(len(groups.values), -1, dtype=np.intp)
-        first[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]  # the last to write stays
-        return cls(groups.codes, groups.values, first)
-
-
 def _find_copied(
-    column: Numbers | Levels, groups: _FirstRows | None
+    column: Numbers | Levels, groups: tuple[Groups, NDArray[np.intp]] | None
 ) -> Mapping[Hashable, Level | None] | None:
     """The value of each group if the column has one in each, another in every other.
 
-    Being missing counts as a value, None.
+    Being missing counts as a value, None. With the groups comes the first row of each.
     """
     if groups is None:
         return None
+    (codes, names), first_rows = groups
     values = column.values if isinstance(column, Numbers) else column.codes
     missing = np.zeros(len(values), np.bool_) if column.missing is None else column.missing
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
-        first = groups.first[groups.codes[rows]]
+        first = first_rows[codes[rows]]
         if (missing[rows] != missing[first]).any():
             return None
         if ((values[rows] != values[first]) & ~missing[rows]).any():
             return None
-    present = np.flatnonzero(groups.first >= 0).tolist()
-    first = groups.first[present]
-    found = values[first].tolist()
-    if isinstance(column, Levels):
-        found = [column.levels[code] if code >= 0 else None for code in found]
-    found = [None if gone else value for gone, value in zip(missing[first], found, strict=True)]
-    return if_all_differ(dict(zip((groups.values[i] for i in present), found, strict=True)))
+    found: dict[Hashable, Level | None] = {}
+    for name, row in zip(names, first_rows.tolist(), strict=True):
+        if row >= 0:
+            value = None if missing[row] else values[row].item()
+            if isinstance(column, Levels) and value is not None:
+                value = column.levels[value]
+            found[name] = value
+    return if_all_differ(found)
 
 
 def if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:

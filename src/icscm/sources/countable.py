@@ -25,7 +25,19 @@ Source = TypeVar("Source", bound=CountSource)
 
 @dataclass(frozen=True)
 class Preparation:
-    """The parameters of a learner that decide how a table is read and binned."""
+    """The parameters of a learner that decide how a table is read and binned.
+
+    Parameters
+    ----------
+    max_thresholds : int, optional
+        The most thresholds of a feature; None for every value.
+    missing : {"candidate", "separate", "error"}
+        What becomes of missing values.
+    keep_columns : str or sequence of str, optional
+        Columns to be kept though they are suspicious, or `"all"`.
+    n_jobs : int, optional
+        The number of threads.
+    """
 
     max_thresholds: int | None = 50
     missing: str = "candidate"
@@ -61,10 +73,24 @@ def _nothing_to_close() -> None:
 class Countable(Generic[Source]):
     """Samples made countable; an estimator's `fit_counts` turns it into fitted state.
 
-    `table` says what became of the columns, without their rows; None where they are too many to
-    describe one by one. `names` are None where columns go by their positions. `classes` are the two
-    labels, the positive one last. Use it in a `with` statement, or `close` it: some sources hold
-    a temporary file.
+    Use it in a `with` statement, or `close` it: some sources hold a temporary file.
+
+    Parameters
+    ----------
+    source : CountSource
+        What counts the samples.
+    table : CodedTable, optional
+        What became of the columns, without rows; None where they are too many to describe.
+    names : tuple of str, optional
+        The names of the features; None where they go by their positions.
+    classes : array of shape (2,)
+        The two labels, the positive one last.
+    n_features : int
+        The number of features.
+    has_environments : bool
+        Whether environments were given.
+    close : callable
+        Gives up what the source holds.
     """
 
     source: Source

@@ -46,7 +46,17 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all sites settle before anything is counted; see `make_agreement`."""
+    """What all sites settle before anything is counted; made by `make_agreement`.
+
+    Parameters
+    ----------
+    binning : Binning
+        The columns, and where they may be cut.
+    classes : tuple
+        The two labels, the positive one last.
+    environments : tuple
+        The labels of all environments.
+    """
 
     binning: Binning
     classes: tuple[Any, Any]
@@ -66,11 +76,31 @@ def make_agreement(
     environments: Sequence[Any],
     missing: Collection[str] = (),
 ) -> Agreement:
-    """Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
+    """What sites have to agree on, so that their counts can be added up.
 
-    `classes` are the two labels, the positive one last; `missing` names the columns in which
-    values may be missing.
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
+    classes : tuple
+        The two labels, the positive one last.
+    environments : sequence
+        The labels of all environments.
+    missing : collection of str
+        The columns in which values may be missing.
 
+    Returns
+    -------
+    Agreement
+        For `LocalSite` and `open_sites`.
+
+    Raises
+    ------
+    IcscmError
+        If a column has neither thresholds nor levels, or `missing` names others.
+
+    Examples
+    --------
     >>> agreed = make_agreement(
     ...     {"age": [40, 60], "smoker": ["no", "yes"]},
     ...     classes=("well", "ill"), environments=("north", "south"), missing=["age"],
@@ -127,8 +157,21 @@ class Site(Protocol):
 class LocalSite:
     """The rows of one site, coded as agreed: answers the four questions, and forgets them.
 
-    X is a table with (at least) the agreed columns; `environments` one label per row, or the one
-    environment that the whole site is.
+    Parameters
+    ----------
+    X : frame
+        A table with (at least) the agreed columns.
+    y : array-like of shape (n_samples,)
+        One of the agreed labels for each row.
+    environments : array-like of shape (n_samples,) or label
+        One label for each row, or the one environment that the whole site is.
+    agreement : Agreement
+        What all sites settled.
+
+    Raises
+    ------
+    IcscmError
+        If the rows hold what was not agreed.
     """
 
     def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:

@@ -112,9 +112,24 @@ def _place(values: IntArray, rows: IntArray, n: int) -> IntArray:
 
 
 def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
-    """Some genes of a presence/absence table or of a packed store, a row for each genome.
+    """Some genes of a presence/absence table or of a packed store.
 
-    The first column, `genome`, holds the genomes' names.
+    Parameters
+    ----------
+    path : str or Path
+        The table, or a store if it ends in `.bits`.
+    genes : sequence of str
+        The features that are wanted.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each genome; its name, in the column `genome`, comes first.
+
+    Raises
+    ------
+    IcscmError
+        If the file cannot be read, or lacks a gene.
     """
     path = Path(path)
     is_packed = path.suffix.lower() == ".bits"

@@ -319,7 +319,23 @@ class BitFile:
 
 
 def open_store(path: str | Path) -> BitFile:
-    """Map a packed store; everything but the words is checked now, these as they are read."""
+    """Map a packed store; everything but the words is checked now, these as they are read.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `pack_table` or `pack_matrix` wrote.
+
+    Returns
+    -------
+    BitFile
+        Its words, samples and names of features.
+
+    Raises
+    ------
+    IcscmError
+        If it cannot be read, or is no packed store.
+    """
     path = Path(path)
     try:
         with open(path, "rb") as file:

@@ -45,6 +45,23 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
     """A client of the scheduler at an address, or of some workers on this machine.
 
     It is the current client until the end of the `with` block.
+
+    Parameters
+    ----------
+    address : str, optional
+        The scheduler's address.
+    workers : int, optional
+        The number of workers on this machine, where no address is given.
+
+    Yields
+    ------
+    distributed.Client
+        The client.
+
+    Raises
+    ------
+    IcscmError
+        If dask.distributed is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client, LocalCluster

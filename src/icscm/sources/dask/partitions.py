@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,10 @@ class Partitions:
     y: list[Delayed]
     environments: list[Any]
 
+    def list_columns(self) -> tuple[Sequence[Any], ...]:
+        """X, y, environments and number of each partition."""
+        return self.X, self.y, self.environments, range(len(self.X))
+
 
 def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> Partitions:
     """Check that the collections are cut at the same rows, as far as that can be told unread."""
@@ -33,11 +38,6 @@ def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> P
     if X.ndim != 2:
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
     is_array = hasattr(X, "chunks")
-    if is_array and X.numblocks[1] > 1:
-        raise IcscmError(
-            f"the columns of X are cut into {X.numblocks[1]} chunks, and rows must be whole; call "
-            "X = X.rechunk({1: -1}) first"
-        )
     if is_array and X.dtype.kind not in "biuf":
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
     pieces = list_pieces(X)
@@ -57,6 +57,11 @@ def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> P
 def list_pieces(collection: Any) -> list[Delayed]:
     """The partitions of a collection, each a delayed task."""
     if hasattr(collection, "chunks"):
+        if collection.ndim == 2 and collection.numblocks[1] > 1:
+            raise IcscmError(
+                f"the columns of X are cut into {collection.numblocks[1]} chunks, and rows must be "
+                "whole; call X = X.rechunk({1: -1}) first"
+            )
         return list(np.ravel(collection.to_delayed()))
     # reads only the columns that are used, and stops there: Dask would also join small files, as
     # many as the columns allow, and so cut y at other rows than X

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from icscm._types import Array
-from icscm.exceptions import IcscmError
 from icscm.sources.dask.partitions import list_pieces
-from icscm.sources.dask.source import TaskNames, map_tasks
+from icscm.sources.dask.source import Tasks
 
 
 def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
@@ -21,14 +20,9 @@ def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
     """
     import dask.array
 
-    if hasattr(X, "chunks") and X.numblocks[1] > 1:
-        raise IcscmError(
-            f"the columns of X are cut into {X.numblocks[1]} chunks, and rows must be whole; call "
-            "X = X.rechunk({1: -1}) first"
-        )
     pieces = list_pieces(X)
     sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
-    parts = map_tasks(TaskNames(), "predict", partial(predict_partition, method, like), pieces)
+    parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
     return dask.array.concatenate(
         [
             dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -30,20 +30,14 @@ MAX_GROUPS = 2**12
 
 @dataclass(frozen=True)
 class Look:
-    """What pass one finds in some partitions; the survey is None where labels are missing."""
+    """What pass one finds in some partitions; the survey is None where labels are missing.
+
+    In the end which rows are the sample takes the place of all hashes.
+    """
 
     survey: Survey | None
-    hashes: HashCounts
     n_missing: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Pass one at its end: the survey of the whole table, and which rows are the sample."""
-
-    survey: Survey | None
-    sample: Sample
-    n_missing: tuple[int, int]
+    hashes: HashCounts | Sample
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,11 @@ class Reader:
             places, n_no_place = read_groups(environments, n_rows, "environments", number)
         hashes = tally_hashes(hash_piece(columns, n_rows))
         if n_no_label or n_no_place:
-            return Look(None, hashes, (n_no_label, n_no_place))
+            return Look(None, (n_no_label, n_no_place), hashes)
         survey = survey_piece(
             columns, n_rows, labels, places, max_thresholds=self.max_thresholds, names=self.names
         )
-        return Look(survey, hashes, (0, 0))
+        return Look(survey, (0, 0), hashes)
 
     def read(self, X: Any, number: int) -> tuple[list[Column], int]:
         """The columns of one partition."""
@@ -114,14 +108,15 @@ def merge_looks(looks: Sequence[Look], names: Sequence[str] | None) -> Look:
     is_whole = len(surveys) == len(looks)
     return Look(
         reduce(partial(merge_surveys, names=names), surveys) if is_whole else None,
-        merge_hash_counts([look.hashes for look in looks]),
         (sum(look.n_missing[0] for look in looks), sum(look.n_missing[1] for look in looks)),
+        merge_hash_counts([look.hashes for look in looks if isinstance(look.hashes, HashCounts)]),
     )
 
 
-def summarize(look: Look) -> Summary:
+def choose_sample_rows(look: Look) -> Look:
     """What the client needs to know: of all the hashes only those of the sample."""
-    return Summary(look.survey, choose_rows(look.hashes), look.n_missing)
+    assert isinstance(look.hashes, HashCounts)
+    return replace(look, hashes=choose_rows(look.hashes))
 
 
 @dataclass(frozen=True)
