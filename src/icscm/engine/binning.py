@@ -179,17 +179,12 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -
 def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     """Categories: a bin for each level, whatever the rows hold."""
     has_missing = table.find_missing()
-    counts = [table.levels[int(j)].n_bins for j in columns]
+    counts = np.array([table.levels[int(j)].n_bins for j in columns], dtype=table.values.dtype)
     edges = [np.arange(n - 1, dtype=table.values.dtype) for n in counts]
-    return ColumnPlan(
-        columns,
-        [
-            put_missing_first(each) if has_missing[j] else each
-            for j, each in zip(columns, edges, strict=True)
-        ],
-        known=np.zeros(len(columns), dtype=np.bool_),
-        highest=np.array(counts, dtype=table.values.dtype) - 1,
-    )
+    for k, j in enumerate(columns):
+        if has_missing[j]:
+            edges[k] = put_missing_first(edges[k])
+    return ColumnPlan(columns, edges, np.zeros(len(columns), dtype=np.bool_), counts - 1)
 
 
 def put_missing_first(edges: Array) -> Array:
@@ -201,11 +196,18 @@ def _plan_group(
     columns: Array, has_missing: BoolArray, max_thresholds: int | None
 ) -> list[tuple[Array, bool, Any]]:
     """(edges, known, highest) of each row of `columns`."""
-    planned = iter(_plan_whole(columns[~has_missing], max_thresholds))
-    return [
-        _plan_missing(column, max_thresholds) if is_missing else next(planned)
-        for column, is_missing in zip(columns, has_missing, strict=True)
-    ]
+    lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
+    two_valued = np.empty(len(columns), dtype=np.bool_)
+    _kernels.find_extremes(columns, lowest, highest, two_valued)
+    planned: list[tuple[Array, bool, Any]] = []
+    for k, column in enumerate(columns):
+        if has_missing[k]:
+            planned.append(_plan_missing(column, max_thresholds))
+        elif two_valued[k]:
+            planned.append((lowest[k : k + (lowest[k] < highest[k])], True, highest[k]))
+        else:
+            planned.append((*choose_edges(np.sort(column), max_thresholds), highest[k]))
+    return planned
 
 
 def _plan_missing(column: Array, max_thresholds: int | None) -> tuple[Array, bool, Any]:
@@ -215,22 +217,6 @@ def _plan_missing(column: Array, max_thresholds: int | None) -> tuple[Array, boo
         return put_missing_first(values), True, np.nan
     edges, known = choose_edges(values, max_thresholds)
     return put_missing_first(edges), known, values[-1]
-
-
-def _plan_whole(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:
-    """(edges, known, highest) of each row of `columns`, none of them with missing values."""
-    if len(columns) == 0:
-        return []
-    lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued = np.empty(len(columns), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued)
-    planned = [
-        (lowest[k : k + (lowest[k] < highest[k])], True)
-        if two_valued[k]
-        else choose_edges(np.sort(columns[k]), max_thresholds)
-        for k in range(len(columns))
-    ]
-    return [(edges, known, top) for (edges, known), top in zip(planned, highest, strict=True)]
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -136,7 +136,9 @@ class CodeStore(Store):
         def add_part(part: slice) -> None:
             _kernels.count_codes(codes[part], rows.index, rows.bounds, sign, cube[part])
 
-        _run_over_features(add_part, len(codes), len(codes) * len(rows), self._n_threads)
+        # threads, where there is enough to do to pay for starting them
+        n_threads = self._n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1
+        run_tasks(add_part, split_evenly(len(codes), n_threads), n_threads)
 
 
 class BitStore(Store):
@@ -216,9 +218,3 @@ class BitStore(Store):
 def _by_label_and_environment(segments: CountArray) -> CountArray:
     """(feature, bin, segment) as (feature, bin, label, environment)."""
     return segments.reshape(*segments.shape[:2], 2, -1)
-
-
-def _run_over_features(function: Any, n_features: int, n_cells: int, n_threads: int) -> None:
-    """Threads over features, where there is enough to do to pay for starting them."""
-    n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
-    run_tasks(function, split_evenly(n_features, n_threads), n_threads)

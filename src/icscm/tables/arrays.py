@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.tables.columns import as_plain_numbers
+from icscm.tables.columns import are_finite, as_plain_numbers
 from icscm.tables.complaints import make_infinity_error, make_rounded_error, name_columns
 from icscm.text import shorten_list
 
@@ -139,10 +139,8 @@ def _check_not_rounded(table: Array, X: Any) -> None:
 
 
 def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:
-    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
-    with np.errstate(over="ignore", invalid="ignore"):
-        if table.dtype.kind != "f" or np.isfinite(np.sum(table)):
-            return
+    if are_finite(table):
+        return
     is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
     bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
     if len(bad):

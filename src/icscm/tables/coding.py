@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
-from icscm.tables.columns import Column, Dates, Level, Levels, read_numbers
+from icscm.tables.columns import Column, Dates, Level, Levels, are_finite, read_numbers
 
 # Why a column is left out. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
@@ -98,10 +98,9 @@ def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTabl
 
 
 def _find_missing(values: Array) -> BoolArray | None:
-    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
+    if are_finite(values):
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
-            return None
         found: BoolArray = np.isnan(values.sum(axis=0))
     for j in np.flatnonzero(found):  # or infinities that cancelled out
         found[j] = np.isnan(values[:, j]).any()

@@ -207,7 +207,9 @@ def leave_out_suspicious(
 def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
     """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
-    _check_usable(table, kept)
+    for j in sorted(kept & {*table.left_out}):
+        name = name_columns([j], table.names)
+        raise IcscmError(f"keep_columns asks for {name}, which is {table.left_out[j]}")
     found = {j: why for j, why in found.items() if j not in kept}
     if len(found) == table.n_columns:
         raise IcscmError(
@@ -238,20 +240,12 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
     return {known[name] for name in keep}
 
 
-def _check_usable(table: CodedTable, kept: set[int]) -> None:
-    for j in sorted(kept & {*table.left_out}):
-        raise IcscmError(
-            f"keep_columns asks for {name_columns([j], table.names)}, which is {table.left_out[j]}"
-        )
-
-
 def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
     """Columns by reason."""
-    reasons = dict.fromkeys(found.values())
-    parts = []
-    for reason in reasons:
-        columns = [j for j, why in found.items() if why == reason]
-        parts.append(f"{name_columns(columns, table.names)} ({reason})")
+    by_reason: dict[str, list[int]] = {}
+    for j, why in found.items():
+        by_reason.setdefault(why, []).append(j)
+    parts = [f"{name_columns(some, table.names)} ({why})" for why, some in by_reason.items()]
     return "; ".join(parts)
 
 
@@ -280,14 +274,12 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
 
 def _check_positions(X: Any) -> None:
     """Raise for numbered columns out of order: without names they would be mixed up in silence."""
-    names = list(getattr(X, "columns", ()))
-    numbers = {str(j) for j in range(len(names))}
-    if {str(name) for name in names} == numbers and [str(n) for n in names] != sorted(
-        numbers, key=int
-    ):
+    names = [str(name) for name in getattr(X, "columns", ())]
+    ordered = [str(j) for j in range(len(names))]
+    if {*names} == {*ordered} and names != ordered:
         raise IcscmError(
-            f"X's columns are numbered but not in order ({shorten_list(list(map(str, names)))}), "
-            "and the model goes by their positions; put them in order"
+            f"X's columns are numbered but not in order ({shorten_list(names)}), and the model "
+            "goes by their positions; put them in order"
         )
 
 

@@ -1,15 +1,18 @@
-"""Dask collections as aligned partitions."""
+"""Dask collections as aligned partitions, and predictions where they lie."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
 
+from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.sources.dask.source import Tasks
 from icscm.tables.columns import is_dask
 
 
@@ -101,3 +104,27 @@ def _advise(what: str, X: Any) -> str:
     if hasattr(X, "chunks"):
         return f"call {what} = {what}.rechunk((X.chunks[0],))"
     return f"take {what} from the same Dask DataFrame, or repartition it as X is"
+
+
+def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
+    """A Dask array of what a learner's `method` says of each partition of X.
+
+    `like` is what it would say of no rows.
+    """
+    import dask.array
+
+    pieces = list_pieces(X)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
+    parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
+    return dask.array.concatenate(
+        [
+            dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
+            for part, size in zip(parts, sizes, strict=True)
+        ],
+        allow_unknown_chunksizes=True,
+    )
+
+
+def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:
+    """One partition; learners refuse tables without rows."""
+    return method(X) if len(X) else like
