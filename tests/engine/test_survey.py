@@ -13,14 +13,14 @@ from icscm.engine import coding, planning, sampling
 from icscm.engine import survey as survey_module
 from icscm.engine.coding import PieceCoder
 from icscm.engine.merging import merge_surveys
-from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
+from icscm.engine.planning import describe_survey, find_sampled, judge_survey, plan_from_survey
 from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coding import code_array, code_mixed
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
-from icscm.tables.suspicion import find_suspicious as find_suspicious_in_memory
+from icscm.tables.suspicion import find_suspicious
 
 SAMPLE = 60
 
@@ -110,8 +110,8 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     described = describe_survey(survey)
     large = {j: why for j, why in described.left_out.items() if isinstance(columns[j], Numbers)}
     in_memory = in_memory.leave_out(large)
-    left_out = find_suspicious(survey, described)
-    assert left_out == find_suspicious_in_memory(in_memory, labels, environments, whole)
+    left_out = judge_survey(survey, described)
+    assert left_out == find_suspicious(in_memory, labels, environments, whole)
     described, in_memory = described.leave_out(left_out), in_memory.leave_out(left_out)
     assert described.levels == in_memory.levels
     assert described.list_types() == in_memory.list_types()
@@ -187,7 +187,7 @@ def test_identifiers_are_told_from_some_values():
         pieces = [survey_one(Numbers(part), len(part)) for part in np.split(values, 5)]
         survey = reduce(merge_surveys, pieces)
         assert survey == reduce(merge_surveys, pieces[::-1])
-        found = find_suspicious(survey, describe_survey(survey))
+        found = judge_survey(survey, describe_survey(survey))
         assert found.keys() == expected.keys()
 
 
@@ -204,7 +204,7 @@ def test_levels_too_many_to_keep(monkeypatch):
         survey = reduce(merge_surveys, pieces)
         assert survey == reduce(merge_surveys, pieces[::-1])
         table = describe_survey(survey)
-        found = find_suspicious(survey, table)
+        found = judge_survey(survey, table)
         assert len(found) == (n_levels == 1000)
         if not found:
             with pytest.raises(IcscmError, match="more than 100 levels"):

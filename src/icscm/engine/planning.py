@@ -51,30 +51,29 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBins:
     if column.values is None:
-        return LevelBins(())  # too many, see `find_suspicious`
+        return LevelBins(())  # too many, see `judge_survey`
     ordered = sorted(column.values, key=sort_key)
     kept, pool = choose_levels(np.array([column.values[k] for k in ordered]), most_levels)
     return LevelBins(tuple(ordered[i] for i in kept), tuple(ordered[i] for i in pool))
 
 
-def find_suspicious(survey: Survey, table: CodedTable) -> dict[int, str]:
+def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
     """Columns that no rule should be made of, and why, as `suspicion.find_suspicious`.
 
     `table` is what `describe_survey` made of the survey.
     """
-    may_copy = [
-        len(groups) > 1 and survey.n_rows >= COPY_ROWS
-        for groups in (survey.labels, survey.environments)
-    ]
+    is_large = survey.n_rows >= COPY_ROWS
     facts = {}
     for j, column in enumerate(survey.columns):
-        if j not in table.left_out:
-            facts[j] = column.gather_facts(survey.n_rows)
-        if j in facts and not (j in table.levels and table.levels[j].pool):
-            if may_copy[0] and column.label_values is not None:
-                facts[j] = facts[j]._replace(copied=LABEL_COPY)
-            elif may_copy[1] and column.environment_values is not None:
-                facts[j] = facts[j]._replace(copied=ENVIRONMENT_COPY)
+        if j in table.left_out:
+            continue
+        copied = None
+        if is_large and not (j in table.levels and table.levels[j].pool):
+            if column.label_values is not None and len(survey.labels) > 1:
+                copied = LABEL_COPY
+            elif column.environment_values is not None and len(survey.environments) > 1:
+                copied = ENVIRONMENT_COPY
+        facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
     return judge_columns(facts, table.left_out)
 
 

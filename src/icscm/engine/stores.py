@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -59,46 +60,36 @@ class Store(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class CodeStore(Store):
     """Columns as bin numbers: one row of `codes` per feature, `n_bins` bins at the most."""
 
-    def __init__(
-        self,
-        features: IntArray,
-        codes: Array,
-        n_bins: int,
-        rows: Rows,
-        n_threads: int,
-        layout: Layout,
-    ) -> None:
-        self.features = features
-        self._layout = layout
-        self._codes = codes
-        self._n_bins = n_bins
-        self._n_threads = n_threads
-        self._in_play = rows
-        self._left: list[Rows] = []
-        self._cube: CountArray | None = None
+    features: IntArray
+    codes: Array
+    n_bins: int
+    in_play: Rows
+    n_threads: int
+    layout: Layout
+    _left: list[Rows] = field(default_factory=list, init=False)
+    _cube: CountArray | None = field(default=None, init=False)
 
     @property
     def n_bytes(self) -> int:
-        return self._codes.nbytes
+        return self.codes.nbytes
 
     def find_codes(self, feature: int) -> Array:
-        column: Array = self._codes[np.searchsorted(self.features, feature)]
+        column: Array = self.codes[np.searchsorted(self.features, feature)]
         return column
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         self._left.append(left)
-        self._in_play = in_play
+        self.in_play = in_play
 
     def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._in_play, restricted._left, restricted._cube = rows, [], None
-        return restricted
+        return replace(self, in_play=rows)
 
     def counts(self) -> Iterator[CountCube]:
-        n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
+        n_cells = self.n_bins * (len(self.in_play.bounds) - 1)
         cube_bytes = len(self.features) * n_cells * np.dtype(COUNT_DTYPE).itemsize
         kept = self._update_cube() if cube_bytes <= MAX_KEPT_CUBE_BYTES else None
         for block in split_evenly(
@@ -106,7 +97,7 @@ class CodeStore(Store):
         ):
             segments = self._count(block) if kept is None else kept[block]
             counts = _by_label_and_environment(segments)
-            yield CountCube(self.features[block], counts, self._layout)
+            yield CountCube(self.features[block], counts, self.layout)
 
     def _update_cube(self) -> CountArray:
         """The cube of all features: subtract those that left, or count those that stay.
@@ -116,7 +107,7 @@ class CodeStore(Store):
         """
         n_left = sum(map(len, self._left))
         every_feature = slice(0, len(self.features))
-        if self._cube is None or n_left > len(self._in_play):
+        if self._cube is None or n_left > len(self.in_play):
             self._cube = self._count(every_feature)
         else:
             for left in self._left:
@@ -125,19 +116,19 @@ class CodeStore(Store):
         return self._cube
 
     def _count(self, block: slice) -> CountArray:
-        shape = (block.stop - block.start, self._n_bins, len(self._in_play.bounds) - 1)
+        shape = (block.stop - block.start, self.n_bins, len(self.in_play.bounds) - 1)
         cube = np.zeros(shape, dtype=COUNT_DTYPE)
-        self._add_counts(block, self._in_play, 1, cube)
+        self._add_counts(block, self.in_play, 1, cube)
         return cube
 
     def _add_counts(self, block: slice, rows: Rows, sign: int, cube: CountArray) -> None:
-        codes = self._codes[block]
+        codes = self.codes[block]
 
         def add_part(part: slice) -> None:
             _kernels.count_codes(codes[part], rows.index, rows.bounds, sign, cube[part])
 
         # threads, where there is enough to do to pay for starting them
-        n_threads = self._n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1
+        n_threads = self.n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1
         run_tasks(add_part, split_evenly(len(codes), n_threads), n_threads)
 
 

@@ -5,7 +5,7 @@
     piece 3 -> survey_piece -> Survey --'
 
     describe_survey          Survey -> CodedTable without rows: levels, missing values, dates
-    find_suspicious          Survey -> columns to leave out, and why
+    judge_survey             Survey -> columns to leave out, and why
     find_sampled             Survey -> columns whose thresholds come from sampled rows
     plan_from_survey         Survey + the sampled rows' values of these columns -> Binning
     PieceCoder               a piece + Binning -> its bin numbers

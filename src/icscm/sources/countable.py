@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
 from icscm.engine.counts import CountSource
-from icscm.engine.planning import describe_survey, find_suspicious
+from icscm.engine.planning import describe_survey, judge_survey
 from icscm.engine.survey import Survey
 from icscm.tables.coding import CodedTable
 from icscm.tables.intake import leave_out, refuse_missing
@@ -62,7 +62,7 @@ def describe_columns(
         refuse_missing(table)
     if not has_types:
         return table
-    return leave_out(table, find_suspicious(survey, table), asked.keep_columns)
+    return leave_out(table, judge_survey(survey, table), asked.keep_columns)
 
 
 def _nothing_to_close() -> None:

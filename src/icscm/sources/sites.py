@@ -127,34 +127,76 @@ def make_agreement(
 
 
 class Site(Protocol):
-    """All that a site is ever asked. `rules` are those chosen so far, by bins, in their order.
+    """All that a site is ever asked.
 
     Implement it over whatever connects you to a site; `LocalSite` is what answers there.
     """
 
     def count_totals(self) -> CountArray:
-        """The site's samples by (label, environment)."""
+        """The site's samples by (label, environment).
+
+        Returns
+        -------
+        array of int64
+            The counts.
+        """
         ...
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
         """Samples that satisfy all rules, by (feature, bin, label, environment).
 
-        For one of the agreement's blocks of features.
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Those chosen so far.
+        block : int
+            Which of the agreement's blocks of features to count.
+
+        Returns
+        -------
+        array of int64
+            The counts.
         """
         ...
 
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Of the samples that satisfy all rules: which others settle just what `rule` settles."""
+        """Which of some rules settle the same samples, of those that satisfy all chosen ones.
+
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Those chosen so far.
+        rule : BinnedRule
+            The one to compare with.
+        others : sequence of BinnedRule
+            Those to be compared.
+
+        Returns
+        -------
+        array of bool
+            For each of the others whether it settles just what `rule` settles.
+        """
         ...
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """The site's samples by the truth of each rule, label and environment."""
+        """The site's samples by the truth of each rule, label and environment.
+
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Any rules.
+
+        Returns
+        -------
+        PatternTable
+            The combinations that occur, and their counts.
+        """
         ...
 
 
-class LocalSite:
+class LocalSite(Site):
     """The rows of one site, coded as agreed: answers the four questions, and forgets them.
 
     Parameters

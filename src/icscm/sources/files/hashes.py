@@ -8,6 +8,7 @@ all rows once more -> find_rows ----------> their values, otherwise
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,12 +23,12 @@ _BYTES_PER_HASH = 64
 _CHUNK = 2**20
 
 
+@dataclass
 class HashFile:
     """The hashes of all rows, in the order of the rows."""
 
-    def __init__(self, file: ScratchFile) -> None:
-        self._file = file
-        self._n_hashes = 0
+    _file: ScratchFile
+    _n_hashes: int = 0
 
     def append(self, hashes: Hashes) -> None:
         """Those of the next rows."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class CodeFile:
                 self._map.close()
 
 
+@dataclass(eq=False)
 class MappedStore(CodeStore):
     """Columns of one layout in a code file; `block_features` of them are resident at a time."""
 
@@ -119,7 +120,6 @@ def make_mapped_source(
         first = layouts.index(layout)
         alike = slice(first, first + layouts.count(layout))
         n_bins = int(terms.candidates.count_bins(numbers[alike]).max())
-        store = MappedStore(numbers[alike], codes[alike], n_bins, rows, n_threads, layout)
-        store.file, store.block_features = file, max(1, block_bytes // max(1, len(rows)))
-        stores.append(store)
+        own = numbers[alike], codes[alike], n_bins, rows, n_threads, layout
+        stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
     return MappedSource(terms, stores, rows, file)
