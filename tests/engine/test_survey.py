@@ -12,10 +12,9 @@ from icscm._constants import IDENTIFIER_ROWS
 from icscm.engine import coding, planning, sampling
 from icscm.engine import survey as survey_module
 from icscm.engine.coding import PieceCoder
-from icscm.engine.merging import merge_surveys
 from icscm.engine.planning import describe_survey, find_sampled, judge_survey, plan_from_survey
 from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
-from icscm.engine.survey import Groups, survey_piece
+from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coding import code_array, code_mixed

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,12 @@ from icscm._constants import LARGEST_EXACT, MAX_SURVEYED_LEVELS, SUSPICION_ROWS,
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
+from icscm.exceptions import IcscmError
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain_numbers, sort_key
 from icscm.tables.complaints import make_infinity_error, name_columns
 from icscm.tables.suspicion import ColumnFacts
+
+Key = TypeVar("Key", bound=Hashable)
 
 # What a column holds. Whole numbers and others are told apart by type, as identifiers are made
 # of the former only; levels by what they are.
@@ -259,18 +262,18 @@ def _survey_levels(column: Levels) -> ColumnSurvey:
     levels = dict(zip(column.levels, n_rows[1:], strict=True))
     kinds = {sort_key(level)[0] for level in levels}
     kind = LEVEL_KINDS[kinds.pop()] if kinds else NO_LEVELS
-    return limit_values(ColumnSurvey(kind, n_rows[0], levels), None)
+    return _limit_values(ColumnSurvey(kind, n_rows[0], levels), None)
 
 
-def limit_values(column: ColumnSurvey, most_values: int | None) -> ColumnSurvey:
+def _limit_values(column: ColumnSurvey, most_values: int | None) -> ColumnSurvey:
     """A sample in the place of values that are too many to keep."""
     most = most_values if column.is_number else MAX_SURVEYED_LEVELS
     if column.values is None or most is None or len(column.values) <= most:
         return column
-    return replace(column, values=None, samples=sample_values(column))
+    return replace(column, values=None, samples=_sample_values(column))
 
 
-def sample_values(column: ColumnSurvey) -> ValueSample | None:
+def _sample_values(column: ColumnSurvey) -> ValueSample | None:
     """A sample of a column's values, made now unless it is there already; None of fractions."""
     if column.values is None or (column.is_number and not column.is_whole):
         return column.samples
@@ -278,7 +281,7 @@ def sample_values(column: ColumnSurvey) -> ValueSample | None:
         hashes = _hash_numbers(np.array([int(v) % 2**64 for v in column.values], dtype=np.uint64))
     else:
         hashes = np.array([_hash_level(level) for level in column.values], dtype=np.uint64)
-    return make_sample(hashes, np.array([*column.values.values()], dtype=np.int64))
+    return _make_sample(hashes, np.array([*column.values.values()], dtype=np.int64))
 
 
 def _hash_level(level: Level) -> int:
@@ -292,10 +295,10 @@ def _sample_numbers(values: Array) -> ValueSample:
     hashes = _hash_numbers(values)
     if len(hashes) > 8 * VALUE_SAMPLE:
         low = hashes[hashes <= np.uint64(2**64 // (len(hashes) // (4 * VALUE_SAMPLE)) - 1)]
-        found = make_sample(*np.unique(low, return_counts=True))
+        found = _make_sample(*np.unique(low, return_counts=True))
         if len(found.hashes) == VALUE_SAMPLE:  # else values occur too often for the shortcut
             return found
-    return make_sample(*np.unique(hashes, return_counts=True))
+    return _make_sample(*np.unique(hashes, return_counts=True))
 
 
 def _hash_numbers(values: Array) -> Hashes:
@@ -307,14 +310,11 @@ def _hash_numbers(values: Array) -> Hashes:
     return hashes
 
 
-def make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
+def _make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
     """Those of least hash, rows of equal ones added up."""
-    order = np.argsort(hashes)
-    hashes, n_rows = hashes[order], n_rows[order]
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])) if len(hashes) else order
-    starts = starts[: VALUE_SAMPLE + 1]
-    totals = np.add.reduceat(n_rows, starts) if len(starts) else n_rows
-    return ValueSample(hashes[starts][:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
+    distinct, number = np.unique(hashes, return_inverse=True)
+    totals = np.bincount(number, n_rows, len(distinct)).astype(np.int64)
+    return ValueSample(distinct[:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
 
 
 def _find_copied(
@@ -342,9 +342,87 @@ def _find_copied(
             if isinstance(column, Levels) and value is not None:
                 value = column.levels[value]
             found[name] = value
-    return if_all_differ(found)
+    return _if_all_differ(found)
 
 
-def if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:
+def _if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:
     """The values, if no two groups share one."""
     return values if len({*values.values()}) == len(values) else None
+
+
+def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> Survey:
+    """The survey of the rows of both."""
+    if len(a.columns) != len(b.columns):
+        raise IcscmError(
+            f"one piece of the data has {len(a.columns)} columns, another {len(b.columns)}; all "
+            "pieces must have the same columns"
+        )
+    # types of a piece without rows say nothing: an empty text file has none, for one
+    if a.n_rows == 0 or b.n_rows == 0:
+        return b if a.n_rows == 0 else a
+    merged = (
+        _merge_columns(one, other, a.most_values, name_columns([j], names))
+        for j, (one, other) in enumerate(zip(a.columns, b.columns, strict=True))
+    )
+    return Survey(
+        a.n_rows + b.n_rows,
+        a.most_values,
+        tuple(merged),
+        _add_counts(a.labels, b.labels),
+        _add_counts(a.environments, b.environments),
+    )
+
+
+def _merge_columns(
+    a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
+) -> ColumnSurvey:
+    lowest = [each.lowest for each in (a, b) if each.lowest is not None]
+    highest = [each.highest for each in (a, b) if each.highest is not None]
+    merged = ColumnSurvey(
+        _join_kinds(a, b, name),
+        a.n_missing + b.n_missing,
+        None,
+        None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype),
+        min(lowest, default=None),
+        max(highest, default=None),
+        a.is_whole and b.is_whole,
+        label_values=_merge_copied(a.label_values, b.label_values),
+        environment_values=_merge_copied(a.environment_values, b.environment_values),
+    )
+    if a.values is not None and b.values is not None:
+        return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
+    if merged.is_number and not merged.is_whole:
+        return merged
+    return replace(merged, samples=_merge_samples(_sample_values(a), _sample_values(b)))
+
+
+def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
+    if a.kind == b.kind:
+        return a.kind
+    if NO_LEVELS in (a.kind, b.kind) and a.is_category and b.is_category:
+        return b.kind if a.kind == NO_LEVELS else a.kind
+    raise IcscmError(
+        f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
+        "one type in all of them, or leave it out"
+    )
+
+
+def _merge_samples(a: ValueSample | None, b: ValueSample | None) -> ValueSample | None:
+    if a is None or b is None:
+        return None
+    return _make_sample(np.concatenate((a.hashes, b.hashes)), np.concatenate((a.n_rows, b.n_rows)))
+
+
+def _merge_copied(
+    a: Mapping[Hashable, Level | None] | None, b: Mapping[Hashable, Level | None] | None
+) -> Mapping[Hashable, Level | None] | None:
+    if a is None or b is None or any(a[group] != b[group] for group in {*a} & {*b}):
+        return None
+    return _if_all_differ({**a, **b})
+
+
+def _add_counts(a: Mapping[Key, int], b: Mapping[Key, int]) -> dict[Key, int]:
+    total = dict(a)
+    for key, n in b.items():
+        total[key] = total.get(key, 0) + n
+    return total

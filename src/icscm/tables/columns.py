@@ -152,10 +152,8 @@ def read_array(values: Array, what: str) -> Column:
         return read_series(
             nw.from_native(pandas.Series(values.tolist(), name=what), series_only=True)
         )
-    if values.dtype.kind != "f":
-        return Numbers(values)
-    is_missing = np.isnan(values)
-    return Numbers(values, is_missing if is_missing.any() else None)
+    is_missing = np.isnan(values) if values.dtype.kind == "f" else None
+    return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
 
 
 def read_numbers(column: Numbers, is_exact: bool = False) -> Array:
@@ -238,7 +236,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     )
 
 
-def _read_arrow_numbers(array: pyarrow.Array) -> Numbers:
+def _read_arrow_numbers(array: pyarrow.Array) -> Column:
     import pyarrow
     from pyarrow import types
 
@@ -246,9 +244,7 @@ def _read_arrow_numbers(array: pyarrow.Array) -> Numbers:
         # by way of text, which is read to the nearest float; the direct way is off by one bit
         array = array.cast(pyarrow.string()).cast(pyarrow.float64())
     if array.null_count == 0:
-        values = array.to_numpy(zero_copy_only=False)
-        is_missing = np.isnan(values) if values.dtype.kind == "f" else None
-        return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
+        return read_array(array.to_numpy(zero_copy_only=False), "")
     missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
 

@@ -12,11 +12,10 @@ import numpy as np
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
-from icscm.engine.merging import merge_surveys
 from icscm.engine.pieces import Block, Piece, make_piece
 from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
-from icscm.engine.survey import Groups, Survey, survey_piece
+from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 from icscm.tables.coding import CodedTable

@@ -28,10 +28,9 @@ from icscm._types import Array, Hashes
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import Terms
-from icscm.engine.merging import merge_surveys
 from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
-from icscm.engine.survey import Survey, survey_piece
+from icscm.engine.survey import Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.exceptions import IcscmError
 from icscm.io.streams import TableReader, open_table
