@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +243,19 @@ def test_columns_and_the_positive_label_can_be_chosen(path, table):
     )
     assert chosen.model_ == flipped.model_
     assert {*chosen.predict(table).tolist()} == {0, 1}
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.float32(), pa.string(), pa.bool_()])
+def test_classes_keep_the_type_of_the_labels(path, table, kind, tmp_path):
+    labels = table["y"].cast(kind) if kind != pa.bool_() else pc.equal(table["y"], 1)
+    typed = table.set_column(table.schema.get_field_index("y"), "y", labels)
+    pq.write_table(typed, tmp_path / "typed.parquet")
+    found = SCMClassifier(max_rules=1).fit_dataset(
+        tmp_path / "typed.parquet", "y", columns=["cause"]
+    )
+    in_memory = SCMClassifier(max_rules=1).fit(table.select(["cause"]), typed["y"].to_pandas())
+    assert found.classes_.dtype == in_memory.classes_.dtype
+    assert found.classes_.tolist() == in_memory.classes_.tolist()
 
 
 def test_hashes_larger_than_memory_give_the_same_sample():

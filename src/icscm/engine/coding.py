@@ -73,10 +73,8 @@ def encode(
     any_sampled = False
     numbers, has_missing = table.find_numbers(), table.find_missing()
     left = np.setdiff1d(numbers, np.array([*table.left_out], dtype=np.int64))
-    for look in _list_looks(X, numbers, max_thresholds, n_threads):
-        if len(left) == 0:
-            break
-        plan = plan_columns(X, left, has_missing, look.find_rows(), look.max_thresholds, n_threads)
+    for look in _list_looks(X, numbers, max_thresholds, n_threads) if len(left) else ():
+        plan = plan_columns(X, left, has_missing, look.rows, look.max_thresholds, n_threads)
         if look.is_sample:
             sample = plan
         elif sample is not None:
@@ -84,6 +82,8 @@ def encode(
         ready = plan if look.settles_many else plan.select(plan.known)
         any_sampled |= sample is not None and not plan.known.all()
         left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
+        if len(left) == 0:
+            break  # before the next look takes any time
     # without the thresholds below which values are missing
     edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
     return make_binning(edges, table.names, has_missing, table.levels, any_sampled), coder.stores
@@ -92,7 +92,7 @@ def encode(
 class _Look(NamedTuple):
     """Some rows to plan columns from, and whether they settle columns of many values."""
 
-    find_rows: Callable[[], Any]
+    rows: NDArray[np.intp] | slice
     max_thresholds: int | None
     settles_many: bool = True
     is_sample: bool = False
@@ -104,13 +104,12 @@ def _list_looks(
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to look at
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
-        yield _Look(lambda: slice(None, None, step), few, settles_many=False)
+        yield _Look(slice(None, None, step), few, settles_many=False)
     # more thresholds than a byte can tell apart want more than a sample
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
-        yield _Look(
-            lambda: choose_sample(hash_rows(X, numbers, n_threads)), max_thresholds, is_sample=True
-        )
-    yield _Look(lambda: slice(None), max_thresholds)
+        rows = choose_sample(hash_rows(X, numbers, n_threads))
+        yield _Look(rows, max_thresholds, is_sample=True)
+    yield _Look(slice(None), max_thresholds)
 
 
 class _Coder:
