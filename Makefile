@@ -1,17 +1,25 @@
-# make demo | test | check | bench: each sets up its own virtual environment first.
+# make demo | test | check | oldest | mutants | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test browser check bench clean
+# The lower bounds in pyproject.toml are meant for the oldest Python we support.
+OLDEST_PYTHON ?= python3.11
+OLDEST := .venv-oldest
+
+.PHONY: demo test browser check oldest mutants bench clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
 
 test: $(STAMP) browser
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --cov --cov-report=
+	@for room in search stats model tables; do \
+	  echo "branches covered in $$room: $$($(BIN)/coverage report --format=total --include="*/$$room/*") %"; \
+	  $(BIN)/coverage report --include="*/$$room/*" --fail-under=95 --skip-covered || exit 1; \
+	done
 
 # The report is tested in a real browser. Where none can be had these tests are skipped, and say so.
 browser:
@@ -20,11 +28,22 @@ browser:
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "No Chromium here: the tests in a browser will be skipped."
 
+# All tests again, with the oldest versions of what we depend on.
+oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/python -m pytest -n auto
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_docstrings.py
+
+# Planted bugs, one at a time: how many do the tests catch? MUTANTS=all tries all, for hours.
+MUTANTS ?= 400
+mutants: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
@@ -36,5 +55,12 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# Made anew whenever a bound changes: what an older bound brought in must not linger.
+$(OLDEST)/installed: pyproject.toml
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants build dist

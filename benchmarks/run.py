@@ -2,6 +2,8 @@
 
     python benchmarks/run.py            everything (about ten minutes on two cores)
     python benchmarks/run.py --quick    small sizes, a minute, writes nothing
+    python benchmarks/run.py --against PYTHON    this checkout beside the one installed for another
+                                        interpreter, taking turns; ratios only, writes nothing
 
 Contenders take turns, each in a process of its own; the best of all rounds counts. pyscm
 needs an old NumPy and a compiler: it gets a virtual environment under benchmarks/.work, and is
@@ -46,9 +48,11 @@ def label(X: np.ndarray, cut: float, rng: np.random.Generator) -> dict[str, np.n
     return {"X": X, "y": y.astype(np.int64), "e": rng.integers(0, 2, len(X))}
 
 
-def run_worker(contender: str, data: Path, repeats: int, *options: str) -> dict | None:
+def run_worker(
+    contender: str, data: Path, repeats: int, *options: str, python: str | Path | None = None
+) -> dict | None:
     """One process; None if the contender cannot run here."""
-    python = find_pyscm_python() if contender == "pyscm" else sys.executable
+    python = python or (find_pyscm_python() if contender == "pyscm" else sys.executable)
     if python is None:
         return None
     command = [str(python), str(HERE / "worker.py"), contender, str(data), str(repeats), *options]
@@ -113,6 +117,30 @@ def compare(
         )
     print("\n".join(lines[4:]), flush=True)
     return [*lines, ""]
+
+
+def compare_checkouts(other: str, title: str, data: dict, rounds: int, repeats: int) -> None:
+    """The time of this checkout's learners, as a multiple of the other's, best of all."""
+    path = WORK / "data.npz"
+    np.savez(path, **data)
+    for name in OWN:
+        best = {sys.executable: np.inf, other: np.inf}
+        for _ in range(rounds):
+            for python in best:
+                result = run_worker(name, path, repeats, "max_rules=10", python=python)
+                best[python] = min(best[python], *result["seconds"])
+        here, there = (format_seconds(seconds) for seconds in best.values())
+        ratio = best[sys.executable] / best[other]
+        print(f"| {title} | {name} | {here} | {there} | {ratio:.3f} |", flush=True)
+    path.unlink()
+
+
+def compare_all_with(other: str) -> None:
+    print("| data | learner | this checkout | the other | ratio |\n|---|---|---|---|---|")
+    compare_checkouts(other, "16,000 x 10 binary", make_few_valued(16_000, 10, 2), 9, 40)
+    compare_checkouts(other, "10,000 x 20, 50 values", make_few_valued(10_000, 20, 50), 9, 40)
+    compare_checkouts(other, "200,000 x 100 floats", make_floats(200_000, 100), 7, 5)
+    compare_checkouts(other, "832,000 x 232 floats", make_floats(832_000, 232), 3, 4)
 
 
 def measure_scaling(base_rows: int, base_columns: int) -> list[str]:
@@ -221,11 +249,15 @@ def write_tables(lines: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes; write nothing")
-    quick = parser.parse_args().quick
+    parser.add_argument("--against", metavar="PYTHON", help="another checkout's interpreter")
+    asked = parser.parse_args()
     WORK.mkdir(exist_ok=True)
+    if asked.against:
+        compare_all_with(asked.against)
+        return
     everyone = OWN + NEIGHBOURS
     lines = [describe_machine(), ""]
-    if quick:
+    if asked.quick:
         compare("2,000 x 10 binary", make_few_valued(2_000, 10, 2), everyone, 1, 3)
         compare("20,000 x 20 floats", make_floats(20_000, 20), everyone, 1, 2)
         measure_scaling(10_000, 20)

@@ -9,8 +9,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import settings
 
 from icscm.datasets import make_conjunction
+
+MUTANT_EXAMPLES = 60
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +26,15 @@ def data():
 def frame(request, data):
     """Its features as each kind of table."""
     return request.param({name: data.X[name].to_numpy() for name in data.X.columns})
+
+
+def pytest_collection_modifyitems(items):
+    """Under mutation (`make mutants`) each test runs hundreds of times: fewer examples each."""
+    if "MUTANT_UNDER_TEST" not in os.environ:
+        return
+    for item in items:
+        item._nodeid = item.nodeid  # mutmut asks for it by the name that pytest had for it
+        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)
+        if own is not None and own.max_examples > MUTANT_EXAMPLES:
+            fewer = settings(own, max_examples=MUTANT_EXAMPLES, database=None, derandomize=True)
+            item.obj._hypothesis_internal_use_settings = fewer

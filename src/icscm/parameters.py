@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from icscm.exceptions import IcscmError
 from icscm.text import shorten_list
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

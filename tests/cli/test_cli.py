@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.datasets import load_heart_disease, make_conjunction
-from icscm.io.reading import read_table
+from icscm.io.reading import read_file
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -309,7 +309,7 @@ def test_hostile_names_are_text(here):
     shown = run("show", "m.json")
     assert "[bold]\\x07yes" in shown.stdout
     run("predict", "m.json", "clinics.csv", "--out", "p.csv", "--keep-columns", "a\x1b[2Jb\nc")
-    back = read_table("p.csv")
+    back = read_file("p.csv")
     assert back.column_names[0] == HOSTILE["effect"]
     assert set(back.column("class").to_pylist()) == {"[bold]\x07yes", "[blink]\nno"}
     missing = run("fit", "clinics.csv", "--target", "\x1b[2J", status=2)
@@ -363,7 +363,7 @@ def test_simulate(here, ending):
         300, 2, n_environments=3, random_state=5, child="text", noise="flip",
         model_type="disjunction", n_parents=3, n_children=0,
     )  # fmt: skip
-    table = read_table(f"d.{ending}").to_pandas()
+    table = read_file(f"d.{ending}").to_pandas()
     assert list(table.columns) == ["A1", "A2", "A3", "B1", "B2", "y", "environment"]
     np.testing.assert_array_equal(table[expected.X.columns], expected.X)
     np.testing.assert_array_equal(table["y"], expected.y)

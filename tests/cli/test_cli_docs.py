@@ -24,8 +24,9 @@ def load_writer():
 def test_the_page_is_up_to_date():
     """If this fails: python docs/write_cli.py."""
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    # versions of click may break lines elsewhere
-    assert page.split() == load_writer().make_page().split()
+    # versions of click may break lines elsewhere, or bracket a command that may be left out
+    texts = [text.replace("[COMMAND]", "COMMAND") for text in (page, load_writer().make_page())]
+    assert texts[0].split() == texts[1].split()
 
 
 def test_all_commands_of_the_issue_are_there():

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import icscm.io.reading
+import icscm.io.table_writing
 from icscm.cli import main
 from icscm.cli.words import translate
 from icscm.exceptions import IcscmWarning
@@ -50,7 +51,7 @@ ERRORS = [
     (["fit", "data.csv", "--target", "y"], "name the column of the environments with --environ"),
     (["check", "data.csv", "--target", "y"], "Missing option '--environment'"),
     (["fit", "nowhere.csv", *FIT[2:]], "there is no file nowhere.csv"),
-    (["check", ".", *FIT[2:]], ". is a folder; name a file in it"),
+    (["check", ".", *FIT[2:]], "has not the same columns as data.csv"),
     (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is no .zip archive"),
     (["fit", "data.csv", "--target", "z", "--environment", "site"], "has no column 'z'"),
     (["fit", "data.csv", "--target", "y", "--environment", "sit"], "did you mean 'site'?"),
@@ -195,7 +196,7 @@ class Disk:
 )
 def test_a_full_disk_leaves_no_half_file(here, monkeypatch, arguments):
     before = {path.name: path.read_bytes() for path in here.iterdir()}
-    monkeypatch.setattr(icscm.io.reading.csv, "writer", Disk)
+    monkeypatch.setattr(icscm.io.table_writing.csv, "writer", Disk)
     done = run(arguments)
     assert "No space left on device" in done.stderr
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
@@ -234,7 +235,7 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("icscm.io.reading.read_table", fail)
+    monkeypatch.setattr("icscm.io.reading.read_file", fail)
     done = run(FIT, status=status)
     assert done.stderr.splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr
@@ -242,14 +243,14 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
 
 
 def test_warnings_are_one_line_each_and_come_once(here, monkeypatch):
-    read = icscm.io.reading.read_table
+    read = icscm.io.reading.read_file
 
     def warn_and_read(*args, **kwargs):
         for _ in range(3):
             warnings.warn("Mind the gap:\n  it is\x07 wide.", IcscmWarning, stacklevel=1)
         return read(*args, **kwargs)
 
-    monkeypatch.setattr("icscm.io.reading.read_table", warn_and_read)
+    monkeypatch.setattr("icscm.io.reading.read_file", warn_and_read)
     done = run(FIT, status=0)
     found = re.findall(r"^Warning.*$", done.stderr, re.MULTILINE)
     assert found == [r"Warning: Mind the gap: it is\x07 wide."]

@@ -62,6 +62,68 @@ def test_a_large_file_is_read_in_passes(folder, monkeypatch):
     assert "2,000 rows, 3 columns to learn from" in done.stdout
 
 
+def write_codes(folder, n_files=1):
+    """A folder of `;` files with decimal commas, whose codes start with 0."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for k in range(n_files):
+        lines = ["code;x;answer;site"]
+        for i in range(300):
+            ill = rng.random() < 0.5
+            code = "007" if ill ^ (rng.random() < 0.05) else rng.choice(["1", "028", "?"])
+            answer = rng.choice(["yes", "often"]) if ill else rng.choice(["no", "rarely"])
+            dose = f"{rng.normal() + ill:.2f}".replace(".", ",")
+            lines.append(f"{code};{dose};{answer if i else 'NA'};{'ab'[i % 2]}")
+        (folder / f"{k}.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_codes_are_codes_on_every_route(tmp_path, monkeypatch):
+    """`icscm fit folder/t.csv` learned `code == "007"` and `icscm fit folder` learned `code > 28`;
+    a large file gave the second, too, and a folder of `;` files could not be read at all.
+    """
+    from icscm.cli import scale
+
+    parts = write_codes(tmp_path / "parts")
+    asked = ("--target", "answer", "--environment", "site", "--decimal", ",", "--na", "?")
+    asked += ("--positive", "yes", "--positive", "often", "--drop-missing", "--max-rules", 1)
+    models, printed = [], []
+    for route, room in (("memory", 4), ("folder", 4), ("large", 10**9)):
+        monkeypatch.setattr(scale, "_ROOM", room)
+        out = tmp_path / f"{route}.json"
+        data = parts if route == "folder" else parts / "0.csv"
+        done = run("fit", data, *asked, "--out", out, "-q")
+        assert done.exit_code == 0, done.stderr
+        models.append(json.loads(out.read_text()))
+        printed.append(done.stdout.replace("0.csv", "parts").replace(route, ""))
+    assert 'code == "007"' in printed[0]
+    assert "1 row without target" in printed[0]
+    assert printed[0] == printed[1] == printed[2]
+    assert models[0] == models[1] == models[2]
+    assert models[0]["settings"]["table"]["format"] == "text"
+    predicted = [
+        run("predict", tmp_path / "memory.json", each, "-q").stdout for each in (parts, data)
+    ]
+    assert predicted[0] == predicted[1]
+
+
+def test_text_is_told_to_workers_how_it_is_read(tmp_path):
+    """On Dask codes became numbers, and `;` files one column."""
+    parts = write_codes(tmp_path / "parts", 2)
+    for path in parts.iterdir():
+        text = path.read_text().replace("often", "yes").replace("rarely", "no").replace("NA", "no")
+        path.write_text(text)
+    asked = ("--target", "answer", "--environment", "site", "--decimal", ",", "--na", "?")
+    found = []
+    for words in ((), ("--workers", "1")):
+        out = tmp_path / f"{len(words)}.json"
+        done = run("fit", parts, *asked, *words, "--out", out, "-q")
+        assert done.exit_code == 0, done.stderr
+        found.append(json.loads(out.read_text()))
+    assert found[0] == found[1]
+    assert "007" in json.dumps(found[0])
+
+
 @pytest.fixture(scope="module")
 def genomes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("genomes")

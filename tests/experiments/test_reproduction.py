@@ -10,10 +10,11 @@ from scipy import stats
 
 from icscm.cli import main
 from icscm.experiments import NAMES, find_experiment
-from icscm.experiments.base import Table, compare_with_published
+from icscm.experiments.base import Table
 from icscm.experiments.output import to_latex, to_markdown
 from icscm.experiments.real import compute_expected
 from icscm.experiments.runner import read_rows
+from icscm.experiments.shares import compare_with_published
 from icscm.writing import write_whole
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -63,13 +64,12 @@ def test_chance_is_the_hypergeometric_mean():
 
 
 def test_agreement_is_judged_by_the_errors_of_both():
-    found = [(0.96, 0.02), (0.50, 0.05)]
-    text = compare_with_published("ICP", ["1", "2"], found, [0.98, 0.99], n_runs=100)
+    text = compare_with_published("ICP", {"1": 0.96, "2": 0.50}, [0.98, 0.99], n_runs=100)
     assert text == "ICP: differs from the paper at 2 (here 0.50, paper 0.99); agrees elsewhere."
-    text = compare_with_published("SCM", ["1"], [(0.0, 0.0)], [0.0], n_runs=100)
+    text = compare_with_published("SCM", {"1": 0.0}, [0.0], n_runs=100)
     assert "agrees with the paper everywhere" in text
     # two runs say next to nothing
-    text = compare_with_published("SCM", ["1"], [(0.5, 0.35)], [0.96], n_runs=2)
+    text = compare_with_published("SCM", {"1": 0.5}, [0.96], n_runs=2)
     assert "agrees" in text
 
 

@@ -18,7 +18,7 @@ def run_little(task, seed):
 
 def make_little_plan(runs=6, seed=0):
     tasks = [{"seed": seed, "kind": kind, "run": run} for kind in ("a", "b") for run in range(runs)]
-    return Plan("little", tasks, run_little, ("value", "text"))
+    return Plan(tasks, run_little, ("value", "text"))
 
 
 @pytest.fixture
@@ -61,6 +61,13 @@ def test_half_a_row_is_never_read(tmp_path, whole):
     assert read_rows(path)[-1]["text"] == 'b, "4"'
 
 
+def test_half_a_letter_is_never_read(tmp_path):
+    """A kill in the middle of a letter of two bytes left a file that could not be read again."""
+    path = tmp_path / "out.csv"
+    path.write_bytes("run,name\n0,a\n1,é".encode()[:-1])
+    assert read_rows(path) == [{"run": "0", "name": "a"}]
+
+
 def test_done_rows_are_not_run_again(tmp_path, whole):
     path = tmp_path / "out.csv"
     path.write_bytes(whole)
@@ -69,15 +76,13 @@ def test_done_rows_are_not_run_again(tmp_path, whole):
         raise AssertionError("ran again")
 
     plan = make_little_plan()
-    assert (
-        len(run_plan(Plan("little", plan.tasks, must_not_run, plan.columns), path, n_jobs=1)) == 12
-    )
+    assert len(run_plan(Plan(plan.tasks, must_not_run, plan.columns), path, n_jobs=1)) == 12
 
 
 def test_more_runs_of_the_last_cell_can_be_added(tmp_path):
     path = tmp_path / "out.csv"
     plan = make_little_plan()
-    run_plan(Plan("little", plan.tasks[:8], run_little, plan.columns), path, n_jobs=1)
+    run_plan(Plan(plan.tasks[:8], run_little, plan.columns), path, n_jobs=1)
     assert len(run_plan(plan, path, n_jobs=1)) == 12
 
 
@@ -87,7 +92,7 @@ def test_more_runs_of_the_last_cell_can_be_added(tmp_path):
         (make_little_plan(seed=1), "was made with other settings"),
         (make_little_plan(runs=2), "was made with other settings"),
         (
-            Plan("other", [{"seed": 0}], run_little, ("value",)),
+            Plan([{"seed": 0}], run_little, ("value",)),
             "holds the results of another experiment or version",
         ),
     ],

@@ -20,7 +20,7 @@ from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.python import quote_python
 from icscm.export.sql import format_sql_number
-from icscm.io.reading import read_table
+from icscm.io.reading import read_file
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import Feature, make_saved_model
@@ -458,7 +458,7 @@ def assert_text_agrees(engines, saved, columns, folder):
         writer = csv.DictWriter(stream, [*names, "number of row"])
         writer.writeheader()
         writer.writerows({**row, "number of row": i} for i, row in enumerate(rows))
-    table = read_table(path, na=saved.settings["table"]["na"], types=find_types(saved))
+    table = read_file(path, na=saved.settings["table"]["na"], types=find_types(saved))
     expected = list(zip(*(part.tolist() for part in saved.decide(table)), strict=True))
     query = export_model(saved, "sql")
     texts = {name: ("text", values) for name, values in columns.items()}

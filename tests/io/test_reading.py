@@ -17,7 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.io.reading import MISSING_TEXTS, check_columns, make_table_writer, read_table, suggest
+from icscm.io.formats import MISSING_TEXTS
+from icscm.io.naming import check_columns, suggest
+from icscm.io.reading import read_file
+from icscm.io.table_writing import make_table_writer
 
 PLAIN = "age,site\n63,north\n41,south\n"
 EXPECTED = {"age": [63, 41], "site": ["north", "south"]}
@@ -59,7 +62,7 @@ SAME = {
 
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_table_in_many_clothes(tmp_path, name):
-    assert read_table(write(tmp_path, name, SAME[name])).to_pydict() == EXPECTED
+    assert read_file(write(tmp_path, name, SAME[name])).to_pydict() == EXPECTED
 
 
 @pytest.mark.parametrize("ending", ["parquet", "pq", "feather", "arrow"])
@@ -76,17 +79,17 @@ def test_binary_files_keep_their_types(tmp_path, ending):
         pq.write_table(table, path)
     else:
         pa.feather.write_feather(table, path)
-    assert read_table(path).equals(table)
-    assert read_table(path, columns=["n", "code"]).column_names == ["n", "code"]
+    assert read_file(path).equals(table)
+    assert read_file(path, columns=["n", "code"]).column_names == ["n", "code"]
     # texts that mean missing are looked for only if named: "NA" may be Namibia
-    assert read_table(path, na=["NA"]).column("code").to_pylist() == ["7", None, None]
+    assert read_file(path, na=["NA"]).column("code").to_pylist() == ["7", None, None]
 
 
 def test_a_parquet_file_in_a_partition_folder_gains_no_column(tmp_path):
     folder = tmp_path / "year=2020"
     folder.mkdir()
     pq.write_table(pa.table({"a": [1]}), folder / "part.parquet")
-    assert read_table(folder / "part.parquet").column_names == ["a"]
+    assert read_file(folder / "part.parquet").column_names == ["a"]
 
 
 KINDS = [
@@ -112,7 +115,7 @@ KINDS = [
 def test_a_column_is_what_all_its_values_are(tmp_path, cells, values):
     quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
     path = write(tmp_path, "t.csv", "a,b\n" + "".join(f"{cell},1\n" for cell in quoted))
-    found = read_table(path).column("a").to_pylist()
+    found = read_file(path).column("a").to_pylist()
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
 
@@ -122,14 +125,14 @@ def test_a_column_is_what_all_its_values_are(tmp_path, cells, values):
 )
 def test_dates_are_dates(tmp_path, text):
     path = write(tmp_path, "t.csv", f"a,b\n{text},1\n,2\n")
-    assert pa.types.is_timestamp(read_table(path).column("a").type)
+    assert pa.types.is_timestamp(read_file(path).column("a").type)
 
 
 def test_types_are_told_by_the_whole_column(tmp_path):
     """A column whose first megabytes are numbers may hold text further down."""
     lines = "".join(f"{i},{i}\n" for i in range(200_000))
     path = write(tmp_path, "t.csv", f"a,b\n{lines}V27,1\n")
-    table = read_table(path)
+    table = read_file(path)
     assert table.column("a").type == pa.string()
     assert table.column("b").type == pa.int64()
     assert table.num_rows == 200_001
@@ -138,39 +141,39 @@ def test_types_are_told_by_the_whole_column(tmp_path):
 @pytest.mark.parametrize("text", ["", *MISSING_TEXTS, '""', " NA "])
 def test_missing_texts(tmp_path, text):
     path = write(tmp_path, "t.csv", f"number,text\n1,a\n{text},{text}\n")
-    table = read_table(path)
+    table = read_file(path)
     assert table.to_pydict() == {"number": [1, None], "text": ["a", None]}
 
 
 def test_missing_texts_of_the_user(tmp_path):
     path = write(tmp_path, "t.csv", "number,text\n1,a\n?,?\n-9,none\n")
-    table = read_table(path, na=["?", "-9"])
+    table = read_file(path, na=["?", "-9"])
     assert table.to_pydict() == {"number": [1, None, None], "text": ["a", None, "none"]}
     path = write(tmp_path, "t.csv", "country,b\nNA,1\n,2\nDE,3\n")
-    assert read_table(path, default_na=False).column("country").to_pylist() == ["NA", None, "DE"]
+    assert read_file(path, default_na=False).column("country").to_pylist() == ["NA", None, "DE"]
 
 
 def test_a_single_column_keeps_its_empty_lines(tmp_path):
     path = write(tmp_path, "t.csv", "a\n1\n\n3\n")
-    assert read_table(path).to_pydict() == {"a": [1, None, 3]}
+    assert read_file(path).to_pydict() == {"a": [1, None, 3]}
 
 
 def test_a_column_without_a_name_gets_one(tmp_path):
     path = write(tmp_path, "t.csv", ",a\n0,5\n1,6\n")
-    assert read_table(path).column_names == ["column 1", "a"]
+    assert read_file(path).column_names == ["column 1", "a"]
 
 
 def test_types_that_a_model_asks_for(tmp_path):
     path = write(tmp_path, "t.csv", "code,flag,dose,other\n7,true,01,1\n8,FALSE,2,2\n")
     types = {"code": "category", "flag": "boolean", "dose": "number", "absent": "number"}
-    table = read_table(path, types=types)
+    table = read_file(path, types=types)
     assert table.to_pydict() == {
         "code": ["7", "8"],
         "flag": [True, False],
         "dose": [1, 2],
         "other": [1, 2],
     }
-    assert read_table(path, types={"flag": "category"}).column("flag").to_pylist() == [
+    assert read_file(path, types={"flag": "category"}).column("flag").to_pylist() == [
         "true",
         "FALSE",
     ]
@@ -178,7 +181,7 @@ def test_types_that_a_model_asks_for(tmp_path):
 
 def test_columns_are_chosen_and_ordered(tmp_path):
     path = write(tmp_path, "t.csv", "a,b,c\n1,2,3\n")
-    assert read_table(path, columns=["c", "a"]).to_pydict() == {"c": [3], "a": [1]}
+    assert read_file(path, columns=["c", "a"]).to_pydict() == {"c": [3], "a": [1]}
 
 
 BAD = {
@@ -208,7 +211,7 @@ BAD = {
 def test_bad_files(tmp_path, case):
     name, content, message = BAD[case]
     with pytest.raises(IcscmError) as caught:
-        read_table(write(tmp_path, name, content))
+        read_file(write(tmp_path, name, content))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -225,13 +228,13 @@ def test_a_zip_of_two_files(tmp_path):
     """The UCI diabetes archive holds two tables; it had to be unpacked by hand."""
     path = write_zip(tmp_path, {"d/a.csv": PLAIN, "d/b.tsv": PLAIN.replace(",", "\t")})
     with pytest.raises(IcscmError, match=r"2 files \(d/a.csv, d/b.tsv\); name .* with --member"):
-        read_table(path)
-    assert read_table(path, member="d/a.csv").to_pydict() == EXPECTED
-    assert read_table(path, member="d/b.tsv").to_pydict() == EXPECTED
+        read_file(path)
+    assert read_file(path, member="d/a.csv").to_pydict() == EXPECTED
+    assert read_file(path, member="d/b.tsv").to_pydict() == EXPECTED
     with pytest.raises(IcscmError, match=r"has no member 'a.csv'; did you mean 'd/a.csv'"):
-        read_table(path, member="a.csv")
+        read_file(path, member="a.csv")
     with pytest.raises(IcscmError, match=r"is no .zip archive, so it has no member x"):
-        read_table(write(tmp_path, "t.csv", PLAIN), member="x")
+        read_file(write(tmp_path, "t.csv", PLAIN), member="x")
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.Rtab", "table.parquet", "table.feather"])
@@ -245,15 +248,15 @@ def test_the_only_table_in_a_zip(tmp_path, name):
     else:
         stream.write(PLAIN.replace(",", "\t" if "Rtab" in name else ",").encode())
     members = {"README": "x", "__MACOSX/._table.csv": "x", name: stream.getvalue()}
-    assert read_table(write_zip(tmp_path, members)).to_pydict() == EXPECTED
+    assert read_file(write_zip(tmp_path, members)).to_pydict() == EXPECTED
 
 
 def test_standard_input(monkeypatch):
     """Data could not be piped in."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLAIN.encode())))
-    assert read_table("-").to_pydict() == EXPECTED
+    assert read_file("-").to_pydict() == EXPECTED
     with pytest.raises(IcscmError, match="standard input is empty"):
-        read_table("-")
+        read_file("-")
 
 
 def test_wide_text_files(tmp_path):
@@ -266,7 +269,7 @@ def test_wide_text_files(tmp_path):
     lines = [",".join(cells[(i + k) % 4] for i in range(n)) for k in (0, 0, 0)]
     path = write(tmp_path, "t.csv", ",".join(names) + "\n" + "\n".join(lines) + "\n")
     start = time.process_time()
-    table = read_table(path)
+    table = read_file(path)
     assert time.process_time() - start < 60
     assert table.shape == (3, n)
     assert [table.column(i).to_pylist()[0] for i in range(4)] == [1, 0.5, "A", None]
@@ -278,11 +281,12 @@ def test_a_row_much_longer_than_the_header(tmp_path):
     long = "x" * 3_000_000
     rows = "".join(f"{i},a\n" for i in range(50))
     path = write(tmp_path, "t.csv", f"a,b\n{rows}51,{long}\n")
-    assert read_table(path).column("b").to_pylist()[-1] == long
+    assert read_file(path).column("b").to_pylist()[-1] == long
 
 
 INFERRED = ["", "NA", "1", "-2", "007", "2.5", "1e3", "+1", "inf", "x", "true", "FALSE", "-9.0"]
 INFERRED += ["99999999999999999999", "2020-01-31", "2020-13-31", "nan", ".5", "5.", "-", "-9", "A"]
+INFERRED += ["1,5", "1.234,5", "0,5", "1.000", "9223372036854775808", "0x10", "nan(1)", "infinity"]
 
 
 @given(
@@ -290,22 +294,26 @@ INFERRED += ["99999999999999999999", "2020-01-31", "2020-13-31", "nan", ".5", "5
         lambda n: st.lists(
             st.lists(st.sampled_from(INFERRED), min_size=n, max_size=n), min_size=2, max_size=8
         )
-    )
+    ),
+    st.sampled_from(".,"),
 )
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_neighbours_do_not_change_a_column(tmp_path, columns):
+def test_neighbours_do_not_change_a_column(tmp_path, columns, decimal):
     """Columns are converted together for speed; each must come out as it does alone."""
 
     def read(columns):
-        text = ",".join(f"c{i}" for i in range(len(columns))) + ",end\n"
-        text += "".join(",".join(row) + ",1\n" for row in zip(*columns, strict=True))
-        return read_table(write(tmp_path, "t.csv", text), na=["-9"])
+        text = ";".join(f"c{i}" for i in range(len(columns))) + ";end\n"
+        text += "".join(";".join(row) + ";1\n" for row in zip(*columns, strict=True))
+        path = write(tmp_path, "t.csv", text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IcscmWarning)
+            return read_file(path, na=["-9"], delimiter=";", decimal=decimal)
 
     together = read(columns)
     for i, column in enumerate(columns):
-        with patch("icscm.io.reading._RUN_CELLS", 0):
+        with patch("icscm.io.cells._RUN_CELLS", 0):
             alone = read([column]).column(0)
         assert together.column(i).type == alone.type
         assert str(together.column(i).to_pylist()) == str(alone.to_pylist())
@@ -315,7 +323,7 @@ def test_neighbours_do_not_change_a_column(tmp_path, columns):
 def test_presence_tables(tmp_path, name):
     """Roary's .Rtab tables were of no known format."""
     path = write(tmp_path, name, PLAIN.replace(",", "\t"))
-    assert read_table(path).to_pydict() == EXPECTED
+    assert read_file(path).to_pydict() == EXPECTED
 
 
 DELIMITERS = [
@@ -332,7 +340,7 @@ def test_the_delimiter_is_no_part_of_a_name(tmp_path, text):
     """A comma in a quoted name made a semicolon file one of commas."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        table = read_table(write(tmp_path, "t.csv", text))
+        table = read_file(write(tmp_path, "t.csv", text))
     assert table.num_columns == 3 if text.count(";") > 3 else 2
 
 
@@ -340,7 +348,7 @@ def test_decimal_commas(tmp_path):
     """Numbers such as 1.234,5 became categories without a word."""
     text = "a;b;c;d\n1,5;1.234,5;x,1;7\n-2,25;3;y;8\n;1.000;z;9\n"
     path = write(tmp_path, "t.csv", text)
-    found = read_table(path, decimal=",")
+    found = read_file(path, decimal=",")
     assert found.to_pydict() == {
         "a": [1.5, -2.25, None],
         "b": [1234.5, 3.0, 1000.0],
@@ -348,19 +356,19 @@ def test_decimal_commas(tmp_path):
         "d": [7, 8, 9],
     }
     with pytest.warns(IcscmWarning, match=r"decimal commas.* in 'a'; .* --decimal ,"):
-        assert read_table(path).column("a").to_pylist() == ["1,5", "-2,25", None]
+        assert read_file(path).column("a").to_pylist() == ["1,5", "-2,25", None]
     with pytest.raises(IcscmError, match=r"holds '1,5' now; .* decimals have commas \(--decimal ,"):
-        read_table(path, types={"a": "number"})
+        read_file(path, types={"a": "number"})
     quoted = write(tmp_path, "q.csv", 'a,b\n"1,5",2\n')
-    assert read_table(quoted, decimal=",").to_pydict() == {"a": [1.5], "b": [2]}
+    assert read_file(quoted, decimal=",").to_pydict() == {"a": [1.5], "b": [2]}
     with pytest.raises(IcscmError, match=r"decimal must be '.' or ','; got ';'"):
-        read_table(path, decimal=";")
+        read_file(path, decimal=";")
 
 
 def test_no_warning_where_commas_are_few_or_delimit(tmp_path):
     """Answers such as "1,2" beside others are lists, not numbers."""
-    read_table(write(tmp_path, "t.csv", "a;b\n1,2;x\n3;y\n"))
-    read_table(write(tmp_path, "t.csv", 'a,b\n"1,5",x\n'))
+    read_file(write(tmp_path, "t.csv", "a;b\n1,2;x\n3;y\n"))
+    read_file(write(tmp_path, "t.csv", 'a,b\n"1,5",x\n'))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
@@ -383,7 +391,7 @@ def test_na_applies_to_all_kinds_of_columns_of_binary_files(tmp_path, ending):
     else:
         table = table.append_column("view", pa.array(["a", "-9", None, "b"], pa.string_view()))
         pa.feather.write_feather(table, path)
-    found = read_table(path, na=["-9", "?"]).to_pydict()
+    found = read_file(path, na=["-9", "?"]).to_pydict()
     assert found["level"] == ["a", None, None, "a"]
     assert found["text"] == ["a", None, None, None]
     assert found["whole"] == [1, None, None, 2]
@@ -393,32 +401,32 @@ def test_na_applies_to_all_kinds_of_columns_of_binary_files(tmp_path, ending):
     assert found["decimal"] == [Decimal("1.50"), None, None, Decimal("2.00")]
     assert found["flag"] == [True, False, None, True]
     assert found.get("view", ["a", None, None, "b"]) == ["a", None, None, "b"]
-    kept = read_table(path, na=["-9"]).schema.field("level").type
+    kept = read_file(path, na=["-9"]).schema.field("level").type
     assert kept == table.schema.field("level").type
 
 
 def test_na_that_is_a_number_however_it_is_written(tmp_path):
     """--na -9 is meant for -9.0 as well, in text as in Parquet files."""
     path = write(tmp_path, "t.csv", "a,b\n-9,-9.0\n1,2.5\n")
-    assert read_table(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
+    assert read_file(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
 
 
 def test_files_that_are_not_there(tmp_path):
     write(tmp_path, "patients.csv", PLAIN)
     with pytest.raises(IcscmError, match=r"there is no file .*; did you mean 'patients.csv'"):
-        read_table(tmp_path / "patient.csv")
+        read_file(tmp_path / "patient.csv")
     with pytest.raises(IcscmError, match="there is no file"):
-        read_table(tmp_path / "nowhere" / "patients.csv")
+        read_file(tmp_path / "nowhere" / "patients.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(IcscmError, match="is a folder; name a file in it"):
-        read_table(tmp_path / "folder.csv")
+    with pytest.raises(IcscmError, match="holds no data: no file in it ends in"):
+        read_file(tmp_path / "folder.csv")
 
 
 def test_a_late_ragged_row_is_named(tmp_path):
     lines = "".join(f"{i},{i}\n" for i in range(100_000))
     path = write(tmp_path, "t.csv", f"a,b\n{lines}7\n")
     with pytest.raises(IcscmError, match="row 100,001 below the header"):
-        read_table(path)
+        read_file(path)
 
 
 def test_a_type_that_is_not_there(tmp_path):
@@ -426,23 +434,23 @@ def test_a_type_that_is_not_there(tmp_path):
     with pytest.raises(
         IcscmError, match=r"column 'age' .* held numbers at fitting and holds 'old'"
     ):
-        read_table(path, types={"age": "number"})
+        read_file(path, types={"age": "number"})
     with pytest.raises(IcscmError, match=r"'b' .* held booleans at fitting and holds '1'"):
-        read_table(path, types={"b": "boolean"})
+        read_file(path, types={"b": "boolean"})
 
 
 def test_bad_ways_of_reading(tmp_path):
     path = write(tmp_path, "t.csv", PLAIN)
     with pytest.raises(IcscmError, match="delimiter must be one character; got ',,'"):
-        read_table(path, delimiter=",,")
+        read_file(path, delimiter=",,")
     with pytest.raises(IcscmError, match="there is no encoding 'utf-9'"):
-        read_table(path, encoding="utf-9")
+        read_file(path, encoding="utf-9")
     with pytest.raises(IcscmError, match="has no column 'Age'; did you mean 'age'"):
-        read_table(path, columns=["Age"])
+        read_file(path, columns=["Age"])
     with pytest.raises(IcscmError, match="lacks 2 columns: 'x', 'y'"):
-        read_table(path, columns=["x", "age", "y"])
+        read_file(path, columns=["x", "age", "y"])
     latin = write(tmp_path, "latin.csv", "a,b\nMüller,1\n".encode("cp1252"))
-    assert read_table(latin, encoding="cp1252").column("a").to_pylist() == ["Müller"]
+    assert read_file(latin, encoding="cp1252").column("a").to_pylist() == ["Müller"]
 
 
 def test_suggestions():
@@ -476,7 +484,7 @@ def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
     make_table_writer(table, path)(path)
     if all(name.lstrip("+-").replace(".", "").isdigit() for name in names[:2]):
         return
-    back = read_table(path, types={names[0]: "category", names[1]: "number"})
+    back = read_file(path, types={names[0]: "category", names[1]: "number"})
     missing = {"", *MISSING_TEXTS} if ending != ".parquet" else set()
     assert back.column_names == names[:2]
     assert back.column(0).to_pylist() == [None if each in missing else each for each in texts]

@@ -19,6 +19,12 @@ def make_table(**columns):
     return pa.table(base | columns)
 
 
+def test_numbers_of_rows_that_pandas_wrote_are_no_feature():
+    """In memory rules were made of them, from a folder they were not."""
+    table = pa.table({"x": [1, 2], "y": ["a", "b"], "__index_level_0__": [5, 6]})
+    assert read_samples(table, "y").X.column_names == ["x"]
+
+
 def test_taking_a_table_apart():
     samples = read_samples(make_table(), "ill", "site")
     assert samples.X.column_names == ["age", "sex"]

@@ -48,3 +48,13 @@ def test_of_equally_good_p_the_nearest_to_1_is_chosen():
 def test_too_few_rows_for_folds():
     with pytest.raises(IcscmError, match="needs 5 rows of each class; one has 2"):
         choose_p(SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, [1.0])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_any_kind_of_frame(kind):
+    """Rows of a pandas frame were taken as columns: `choose_p` failed with a KeyError."""
+    frames = pytest.importorskip(kind)
+    y = np.arange(100) % 2
+    columns = {"good": y, "bad": np.arange(100) % 3}
+    choice = choose_p(SCMClassifier(), frames.DataFrame(columns), y, None, [0.5, 1.0])
+    assert choice == choose_p(SCMClassifier(), pa.table(columns), y, None, [0.5, 1.0])

@@ -60,7 +60,7 @@ def check(
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
-    from icscm.io.reading import describe_path
+    from icscm.io.locating import describe_path
     from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
@@ -83,7 +83,7 @@ def check(
 def _print(
     console: Console, found: CheckUp, samples: Samples, data: Path, most: int | None
 ) -> None:
-    from icscm.io.reading import name_data
+    from icscm.io.locating import name_data
     from icscm.report.terminal import as_text, count, make_fact_table
 
     n_environments = len(found.environments)

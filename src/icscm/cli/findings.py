@@ -13,8 +13,7 @@ from icscm.cli.words import translate
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.cli.scale import Elsewhere
-    from icscm.io.samples import Samples
+    from icscm.io.samples import Labelling
     from icscm.model.learner import Learner
     from icscm.search.trace import Trace
     from icscm.studies.choice import PChoice
@@ -29,7 +28,7 @@ _WORTH_A_TRY = 1e-4
 def print_fit(
     console: Console,
     learner: Learner,
-    samples: Samples | Elsewhere,
+    samples: Labelling,
     name: str,
     choice: PChoice | None,
 ) -> None:
@@ -66,7 +65,7 @@ def print_fit(
     console.print()
 
 
-def _list_facts(learner: Learner, samples: Samples | Elsewhere, name: str) -> list[tuple[str, str]]:
+def _list_facts(learner: Learner, samples: Labelling, name: str) -> list[tuple[str, str]]:
     from icscm.report.terminal import count
 
     negatives, positives = np.sum(np.array(learner.model_.leaves), axis=(0, 2)).tolist()

@@ -30,11 +30,11 @@ from icscm.cli.options import (
     reading_options,
     take_apart,
 )
-from icscm.cli.scale import MEMORY, Elsewhere, choose_route, learn_elsewhere, scale_options
+from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.cli.words import translate
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
-from icscm.io.reading import describe_path, find_format, name_data
-from icscm.io.samples import Samples, split_commas
+from icscm.io.locating import describe_path, find_format, name_data
+from icscm.io.samples import Labelling, Samples, split_commas
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
@@ -270,9 +270,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 
 
 # A fitted learner, what is known of its data, the counts if they are still there, and p's choice.
-Fitted = tuple[
-    "CoverClassifier", "Samples | Elsewhere", "Countable[MemorySource] | None", "PChoice | None"
-]
+Fitted = tuple["CoverClassifier", "Labelling", "Countable[MemorySource] | None", "PChoice | None"]
 
 
 def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
@@ -392,7 +390,7 @@ def _choose_p(
 
 def _write(
     learner: CoverClassifier,
-    samples: Samples | Elsewhere,
+    samples: Labelling,
     countable: Countable[MemorySource] | None,
     data: Path,
     options: dict[str, Any],
@@ -416,25 +414,23 @@ def _write(
     return [each for each in (out, path) if each is not None]
 
 
-def _describe_table(
-    samples: Samples | Elsewhere, data: Path, options: dict[str, Any]
-) -> dict[str, Any]:
+def _describe_table(samples: Labelling, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
-    is_file = isinstance(samples, Samples)
+    is_packed = data.suffix.lower() == BITS
     return {
         "target": samples.target,
         "positive": [str(value) for value in samples.positive],
         "environment": samples.environment,
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
-        "format": find_format(data, options["member"]) if is_file else "parquet",
+        "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
     }
 
 
 def make_fit_report(
     learner: CoverClassifier,
-    samples: Samples | Elsewhere,
+    samples: Labelling,
     name: str,
     countable: Countable[MemorySource] | None,
 ) -> Report:

@@ -166,12 +166,8 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
-    from icscm.io.reading import (
-        check_output_kind,
-        describe_path,
-        make_table_writer,
-        write_text_table,
-    )
+    from icscm.io.locating import describe_path
+    from icscm.io.table_writing import check_output_kind, make_table_writer, write_text_table
     from icscm.writing import write_whole
 
     if out is not None:
@@ -194,7 +190,8 @@ def _read_rows(
     saved: SavedModel, data: Path, options: dict[str, Any]
 ) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
-    from icscm.io.reading import check_columns, describe_path
+    from icscm.io.locating import describe_path
+    from icscm.io.naming import check_columns
     from icscm.io.samples import split_names
 
     where = describe_path(data)
@@ -236,7 +233,7 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 
     A level knows what it is: text that looks like a number stays text, and True is no text.
     """
-    from icscm.io.reading import BOOLEAN, CATEGORY, NUMBER
+    from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
     from icscm.model.rules import CategoryRule, ThresholdRule
 
     types = {

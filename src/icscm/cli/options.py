@@ -179,23 +179,26 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Do not tell wha
 
 def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
     """The table in a file, by the options for reading."""
-    from icscm.io.reading import read_table
+    from icscm.io.reading import read_file
 
-    return read_table(
-        path,
-        na=options["na"],
-        default_na=not options["no_default_na"],
-        delimiter=_unescape(options["delimiter"]),
-        encoding=options["encoding"],
-        decimal=options["decimal"] or ".",
-        member=options["member"],
-        **more,
-    )
+    return read_file(path, member=options["member"], **get_text_settings(options), **more)
+
+
+def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
+    r"""Parameters of `TextFormat`. A tab is hard to type: `\t` and the word do as well."""
+    delimiter = options["delimiter"]
+    return {
+        "na": options["na"],
+        "default_na": not options["no_default_na"],
+        "delimiter": {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter),
+        "encoding": options["encoding"],
+        "decimal": options["decimal"] or ".",
+    }
 
 
 def take_apart(table: pyarrow.Table, path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments, by the options for columns."""
-    from icscm.io.reading import describe_path
+    from icscm.io.locating import describe_path
     from icscm.io.samples import read_samples
 
     return read_samples(
@@ -224,8 +227,3 @@ def check_outputs(
         check_free(path, force=force)
     if len({path.resolve() for path in wanted}) < len(wanted):
         raise IcscmError(f"{wanted[0]} is named for two outputs; give each a file of its own")
-
-
-def _unescape(delimiter: str | None) -> str | None:
-    r"""A tab is hard to type: `\t` and the word do as well."""
-    return {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,17 @@ import click
 
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
-from icscm.cli.options import FILE, apply, check_outputs, force_option, quiet_option, read_data
+from icscm.cli.options import (
+    FILE,
+    apply,
+    check_outputs,
+    force_option,
+    get_text_settings,
+    quiet_option,
+    read_data,
+)
 from icscm.exceptions import IcscmError
-from icscm.text import format_level
+from icscm.io.samples import Labelling
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
@@ -23,15 +31,10 @@ MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 # A table takes a few times its file's size while it is read and binned.
 _ROOM = 4
 
-# What needs all rows at once, and the value that means it was not asked for.
-_MEMORY_ONLY = {
-    "cv": None,
-    "drop_missing": False,
-    "na": (),
-    "no_default_na": False,
-    "decimal": None,
-    "delimiter": None,
-    "member": None,
+# What each route cannot do: some options need all rows at once, or columns before the rows.
+_NOT_DONE = {
+    PASSES: ("cv",),
+    DASK: ("cv", "drop_missing", "positive", "member"),
 }
 
 scale_options = apply(
@@ -68,23 +71,6 @@ scale_options = apply(
 )
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """What can be said of data that were never a table in memory."""
-
-    target: str
-    environment: str | None
-    label: Any
-    positive: tuple[Any, ...] = ()
-    n_dropped: int = 0
-    class_names: tuple[str, str] | None = None
-
-    @property
-    def positive_text(self) -> str:
-        """What the positive class is."""
-        return f"{self.target} is {format_level(self.label)}"
-
-
 def choose_route(data: Path, options: dict[str, Any]) -> str:
     """Where to learn, by what the data and the options are; raise for what does not go together."""
     route = _find_route(data, options)
@@ -94,9 +80,8 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
             if route == PACKED
             else f"--labels is for data made by icscm pack; {data} has its own target"
         )
-    for name, unasked in _MEMORY_ONLY.items():
-        is_asked = options[name] not in (unasked, [], ())
-        if route in (PASSES, DASK) and is_asked:
+    for name in _NOT_DONE.get(route, ()):
+        if options[name]:
             raise IcscmError(
                 f"--{name.replace('_', '-')} needs the table in memory, and {data} is learned from "
                 f"{'in passes' if route == PASSES else 'on Dask'}; prepare the files, or raise "
@@ -116,65 +101,77 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
         return DASK
     if data.is_dir():
         return PASSES
-    is_streamed = data.suffix.lower() in (".parquet", ".pq", ".csv", ".tsv")
-    is_large = data.is_file() and data.stat().st_size * _ROOM > parse_size(options["max_memory"])
-    return PASSES if is_streamed and is_large else MEMORY
+    if not data.is_file() or data.suffix.lower() == ".zip":
+        return MEMORY
+    is_large = data.stat().st_size * _ROOM > parse_size(options["max_memory"])
+    return PASSES if is_large else MEMORY
 
 
 def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
-) -> Elsewhere:
-    """Fit the learner where the data are."""
-    if len(options["positive"]) > 1:
-        raise IcscmError("several --positive values need the table in memory; name one")
+) -> Labelling:
+    """Fit the learner where the data are; what the labels mean."""
     learners = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
     with progress.stage(f"Learning from {data}"):
-        learners[route](learner, data, options)
-    return Elsewhere(options["target"], options["environment"], learner.classes_.tolist()[1])
+        found = learners[route](learner, data, options)
+    return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
-    learner.fit_dataset(
-        data,
-        options["target"],
-        options["environment"],
-        columns=_choose_columns(data, options),
-        positive=next(iter(options["positive"]), None),
-        max_memory=options["max_memory"],
-    )
-
-
-def _choose_columns(data: Path, options: dict[str, Any]) -> list[str] | None:
-    """The features that --only and --drop leave; None for all."""
-    from icscm.io.samples import split_names
+def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+    from icscm.io.formats import TextFormat
+    from icscm.io.samples import SampleReader, choose_features, find_labelling
     from icscm.io.streams import open_table
 
-    if not options["only"] and not options["drop"]:
-        return None
-    names = open_table(data).schema.names
-    only = split_names(options["only"], names, str(data))
-    away = {
-        options["target"],
-        options["environment"],
-        *split_names(options["drop"], names, str(data)),
-    }
-    return [name for name in only or names if name not in away]
+    labelling = _name_columns(options)
+    reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
+    columns = choose_features(
+        reader.names,
+        labelling.target,
+        labelling.environment,
+        options["drop"],
+        options["only"],
+        str(data),
+    )
+    if options["positive"] or options["drop_missing"]:
+        labelling = find_labelling(
+            reader.read(labelling.roles, 2**16),
+            labelling.target,
+            labelling.environment,
+            options["positive"],
+            drop_missing=options["drop_missing"],
+        )
+    learner.fit_dataset(
+        SampleReader(reader, labelling),
+        labelling.target,
+        labelling.environment,
+        columns=columns,
+        max_memory=options["max_memory"],
+    )
+    return labelling
 
 
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+def _name_columns(options: dict[str, Any]) -> Labelling:
+    return Labelling(target=options["target"], environment=options["environment"])
+
+
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+    from icscm.io.formats import TextFormat
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
 
-    if options["positive"]:
-        raise IcscmError("--positive needs the table in memory; make a target of two values")
     with open_client(options["dask"], options["workers"]):
         countable = open_dask_files(
-            data, options["target"], options["environment"], preparation=learner.prepare()
+            data,
+            options["target"],
+            options["environment"],
+            text=TextFormat(**get_text_settings(options)),
+            preparation=learner.prepare(),
         )
         learner.fit_counts(countable)
+    return _name_columns(options)
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
     countable = open_bits(
@@ -186,6 +183,7 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
         preparation=learner.prepare(),
     )
     learner.fit_counts(countable)
+    return _name_columns(options)
 
 
 @main.command()

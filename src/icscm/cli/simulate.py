@@ -123,7 +123,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     import pyarrow
 
     from icscm.datasets import make_conjunction
-    from icscm.io.reading import check_output_kind, make_table_writer
+    from icscm.io.table_writing import check_output_kind, make_table_writer
     from icscm.writing import write_whole
 
     check_output_kind(out)

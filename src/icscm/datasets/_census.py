@@ -14,16 +14,9 @@ import numpy as np
 import pandas as pd
 
 from icscm.datasets._features import Task
-from icscm.datasets._files import blame, find_raw_file, obtain_raw_file, open_raw_file, read_columns
-from icscm.datasets._preparation import label_codes
-from icscm.datasets._sources import (
-    PAPER_STATES,
-    STATES,
-    RawFile,
-    Source,
-    make_household_file,
-    make_person_file,
-)
+from icscm.datasets._files import RawFiles, find_raw_file
+from icscm.datasets._preparation import label_codes, relabel
+from icscm.datasets._sources import PAPER_STATES, STATES, RawFile, Source, make_census_file
 from icscm.exceptions import IcscmError
 
 YEAR = 2018
@@ -37,7 +30,6 @@ _OCCUPATIONS = {
     4200: "CLN", 4300: "PRS", 4700: "SAL", 5000: "OFF", 6000: "FFF", 6200: "CON", 6800: "EXT",
     7000: "RPR", 7700: "PRD", 9000: "TRN", 9800: "MIL", 9920: "UNEMPLOYED",
 }  # fmt: skip
-_OCCUPATION_STARTS = list(_OCCUPATIONS)
 
 # The first code of each part of the world, and the codes that the benchmark files elsewhere:
 # Russia, Ukraine and the USSR; Cyprus and Turkey; western and central Asia.
@@ -45,7 +37,6 @@ _REGIONS = {
     100: "EUROPE", 200: "ASIA", 300: "CARIBBEAN", 301: "CANADA", 303: "MEXICO",
     310: "CENTRALAMERICA", 321: "CARIBBEAN", 360: "SOUTHAMERICA", 400: "AFRICA", 500: "OCEANIA",
 }  # fmt: skip
-_REGION_STARTS = list(_REGIONS)
 _ELSEWHERE = {
     **dict.fromkeys((163, 164, 165), "ASIA"),
     **dict.fromkeys((208, 243), "EUROPE"),
@@ -54,21 +45,17 @@ _ELSEWHERE = {
 
 
 def read_persons(
-    source: Source,
-    home: Path,
+    files: RawFiles,
     states: Sequence[str] | None,
-    download: bool,
     columns: Sequence[str],
     household_columns: Sequence[str] = (),
 ) -> pd.DataFrame:
     """These columns of the persons of all the states, with those of their households."""
     tables = []
-    for state in _find_states(source, home, states, download):
-        table = _read_state(make_person_file(state), source, home, download, columns)
+    for state in _find_states(files, states):
+        table = _read_state(files, make_census_file("p", state), columns)
         if household_columns:
-            households = _read_state(
-                make_household_file(state), source, home, download, household_columns
-            )
+            households = _read_state(files, make_census_file("h", state), household_columns)
             table = table.merge(households, on="SERIALNO", how="left", validate="many_to_one")
         tables.append(table.drop(columns="SERIALNO"))
     return pd.concat(tables, ignore_index=True)
@@ -76,7 +63,7 @@ def read_persons(
 
 def label_raw(table: pd.DataFrame, task: Task) -> pd.DataFrame:
     """Categories with the codes as the file has them."""
-    return _label(table, task, lambda _: str, missing=None)
+    return relabel(table, task.categories, lambda codes: label_codes(codes, str))
 
 
 def label_coarse(table: pd.DataFrame, task: Task) -> pd.DataFrame:
@@ -84,9 +71,10 @@ def label_coarse(table: pd.DataFrame, task: Task) -> pd.DataFrame:
 
     Nothing is missing then: a question that was not asked is code 0, as is a number not given.
     """
-    table = _label(table, task, _find_label, missing="00")
-    numbers = [name for name in task.numbers if name in table]
-    return table.assign(**{name: table[name].fillna(0).astype(np.int64) for name in numbers})
+    table = relabel(
+        table, task.categories, lambda codes: label_codes(codes, _find_label(codes), "00")
+    )
+    return relabel(table, task.numbers, lambda numbers: numbers.fillna(0).astype(np.int64))
 
 
 def group_birthplace(code: int) -> str:
@@ -97,9 +85,9 @@ def group_birthplace(code: int) -> str:
     """
     if code in _TERRITORIES:
         return "USTERR"
-    if code < _REGION_STARTS[0]:
+    if code < min(_REGIONS):
         return _POSTAL[code]
-    return _ELSEWHERE.get(code) or _REGIONS[_find_start(_REGION_STARTS, code)]
+    return _ELSEWHERE.get(code) or _find_group(_REGIONS, code)
 
 
 def group_occupation(code: int) -> str:
@@ -108,28 +96,16 @@ def group_occupation(code: int) -> str:
     >>> [group_occupation(code) for code in (10, 440, 500, 3255, 9830, 9920)]
     ['MGR', 'MGR', 'BUS', 'MED', 'MIL', 'UNEMPLOYED']
     """
-    return _OCCUPATIONS[_find_start(_OCCUPATION_STARTS, code)]
+    return _find_group(_OCCUPATIONS, code)
 
 
-def _find_start(starts: list[int], code: int) -> int:
-    return starts[bisect_right(starts, code) - 1]
+def _find_group(groups: dict[int, str], code: int) -> str:
+    return list(groups.values())[bisect_right(list(groups), code) - 1]
 
 
-def _find_label(feature: str) -> Callable[[int], str]:
+def _find_label(codes: pd.Series) -> Callable[[int], str]:
     special = {"POBP": group_birthplace, "OCCP": group_occupation, "ST": _POSTAL.__getitem__}
-    return special.get(feature, "{:02d}".format)
-
-
-def _label(
-    table: pd.DataFrame,
-    task: Task,
-    find_label: Callable[[str], Callable[[int], str]],
-    missing: str | None,
-) -> pd.DataFrame:
-    names = [name for name in table if name in task.categories]
-    return table.assign(
-        **{name: label_codes(table[name], find_label(name), missing) for name in names}
-    )
+    return special.get(codes.name, "{:02d}".format)
 
 
 def check_states(states: Sequence[str]) -> list[str]:
@@ -150,31 +126,22 @@ def find_present_states(source: Source, home: Path) -> list[str]:
     return [state for state in PAPER_STATES if state not in absent]
 
 
-def _find_states(
-    source: Source, home: Path, states: Sequence[str] | None, download: bool
-) -> list[str]:
+def _find_states(files: RawFiles, states: Sequence[str] | None) -> list[str]:
     """The states asked for; otherwise all of the paper's, or without download those present."""
     if states is not None:
         return check_states(states)
-    present = [] if download else find_present_states(source, home)
+    present = [] if files.download else find_present_states(files.source, files.home)
     return present or list(PAPER_STATES)
 
 
-def _read_state(
-    file: RawFile, source: Source, home: Path, download: bool, columns: Sequence[str]
-) -> pd.DataFrame:
-    path = obtain_raw_file(file, source, home, download)
-    _check_year(path, source)
-    return read_columns(path, source, ["SERIALNO", *columns], dtype={"SERIALNO": str})
-
-
-def _check_year(path: Path, source: Source) -> None:
+def _read_state(files: RawFiles, file: RawFile, columns: Sequence[str]) -> pd.DataFrame:
     """Household numbers begin with the year of the survey; columns differ between years."""
-    with blame(path, source), open_raw_file(path, ".csv") as stream:
-        first = pd.read_csv(stream, nrows=1, dtype=str)
+    path = files.obtain(file)
+    first = files.read_first_row(path)
     number = str(first["SERIALNO"].iloc[0]) if "SERIALNO" in first and len(first) else "none"
     if not number.startswith(str(YEAR)):
         raise IcscmError(
             f"{str(path)!r} is not of {YEAR}: its first household number is {number}; expected "
             f"the American Community Survey's 1-Year file of {YEAR}"
         )
+    return files.read(["SERIALNO", *columns], path, dtype={"SERIALNO": str})

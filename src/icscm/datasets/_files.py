@@ -10,14 +10,17 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import pandas as pd
 
 from icscm.datasets._sources import RawFile, Source
 from icscm.exceptions import IcscmError
+from icscm.text import shorten_list
 
 DATA_VARIABLE = "ICSCM_DATA"
 PathLike = str | os.PathLike[str]
@@ -39,61 +42,79 @@ def find_data_home(data_home: PathLike | None) -> Path:
 
 def find_raw_file(file: RawFile, home: Path) -> Path | None:
     """The file in the data folder under any of its names, or None."""
-    for name in (file.path, *file.others):
-        if (home / name).is_file():
-            return home / name
-    return None
+    paths = (home / name for name in (file.path, *file.others))
+    return next((path for path in paths if path.is_file()), None)
 
 
-def obtain_raw_file(file: RawFile, source: Source, home: Path, download: bool) -> Path:
-    """The file in the data folder, fetched first if it is not there and the user asked for that."""
-    path = find_raw_file(file, home)
-    if path is not None:
-        return path
-    if download:
-        return fetch_raw_file(file, source, home)
-    raise IcscmError(
-        f"{str(home / file.path)!r} is not there; expected a file of {source.name!r} "
-        f"({source.citation}), {_tell_how_to_get(file, source)}"
-    )
+@dataclass(frozen=True)
+class RawFiles:
+    """The files of one data set in the data folder; absent ones are fetched if the user asked."""
 
+    source: Source
+    home: Path
+    download: bool = False
 
-def fetch_raw_file(file: RawFile, source: Source, home: Path) -> Path:
-    """Download the file into the data folder; a copy that is there and whole is kept."""
-    target = home / file.path
-    if file.url is None:
-        raise IcscmError(
-            f"{source.name!r} has no address that a program could download it from; get it from "
-            f"{source.page} and save it as {str(target)!r}"
+    def obtain(self, file: RawFile) -> Path:
+        """Where the file is."""
+        path = find_raw_file(file, self.home)
+        if path is not None:
+            return path
+        if self.download:
+            return fetch_raw_file(file, self.source, self.home)
+        how = (
+            f"which is to be had from {self.source.page}"
+            if file.url is None
+            else f"which download=True fetches from {file.url}"
         )
-    pooch = _import_pooch()
-    try:
-        pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
-    except (OSError, ValueError) as error:
         raise IcscmError(
-            f"could not download {file.url}: {_explain(error)}; try again later, or save the file "
-            f"by hand as {str(target)!r}"
-        ) from error
-    return target
+            f"{str(self.home / file.path)!r} is not there; expected a file of "
+            f"{self.source.name!r} ({self.source.citation}), {how}"
+        )
+
+    @contextlib.contextmanager
+    def open(self, path: Path, suffix: str) -> Iterator[IO[bytes]]:
+        """The bytes of a file; every way in which reading them can fail becomes one error."""
+        try:
+            with _unpack(path, suffix) as stream:
+                yield stream
+        except IcscmError:
+            raise
+        except _DAMAGE as error:
+            raise IcscmError(
+                f"{str(path)!r} is damaged or cannot be read ({_describe(error)}); expected the "
+                f"file of {self.source.name!r} as published at {self.source.page}; get it anew"
+            ) from error
+
+    def read(
+        self,
+        columns: Iterable[str],
+        path: Path | None = None,
+        suffix: str = ".csv",
+        dtype: Mapping[str, Any] = MappingProxyType({}),
+        **options: Any,
+    ) -> pd.DataFrame:
+        """These columns of a CSV file, in this order and spelling, whatever capitals it uses.
+
+        By default of the only file. The first line's names are checked before all is read.
+        """
+        path = path or self.obtain(self.source.files[0])
+        spelling = match_columns(self.read_first_row(path, suffix), list(columns), path)
+        kinds = {spelling[name]: kind for name, kind in dtype.items()}
+        with self.open(path, suffix) as stream:
+            table = pd.read_csv(
+                stream, usecols=[*spelling.values()], dtype=kinds, encoding="utf-8-sig", **options
+            )
+        return table[[*spelling.values()]].set_axis([*spelling], axis=1)
+
+    def read_first_row(self, path: Path, suffix: str = ".csv") -> pd.DataFrame:
+        """The names of the columns and the first row, as text."""
+        with self.open(path, suffix) as stream:
+            return pd.read_csv(stream, nrows=1, dtype=str, encoding="utf-8-sig")
 
 
 @contextlib.contextmanager
-def blame(path: Path, source: Source) -> Iterator[None]:
-    """Turn every way in which a damaged file can fail into one error that names it."""
-    try:
-        yield
-    except IcscmError:
-        raise
-    except _DAMAGE as error:
-        raise IcscmError(
-            f"{str(path)!r} is damaged or cannot be read ({_describe(error)}); expected the file "
-            f"of {source.name!r} as published at {source.page}; get it anew"
-        ) from error
-
-
-@contextlib.contextmanager
-def open_raw_file(path: Path, suffix: str) -> Iterator[IO[bytes]]:
-    """The bytes of the file; of a zip, those of the first member whose name ends in `suffix`."""
+def _unpack(path: Path, suffix: str) -> Iterator[IO[bytes]]:
+    """The file as it is or decompressed; of a zip, the first member whose name ends in `suffix`."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if name.lower().endswith(suffix)]
@@ -107,53 +128,41 @@ def open_raw_file(path: Path, suffix: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def read_columns(
-    path: Path, source: Source, columns: Iterable[str], suffix: str = ".csv", **options: Any
-) -> pd.DataFrame:
-    """These columns of a CSV file, in this order and spelling, whatever capitals the file uses."""
-    wanted = list(columns)
-    spelling = match_columns(read_header(path, source, suffix), wanted, path)
-    if "dtype" in options:
-        options["dtype"] = {spelling[name]: kind for name, kind in options["dtype"].items()}
-    with blame(path, source), open_raw_file(path, suffix) as stream:
-        table = pd.read_csv(
-            stream, usecols=list(spelling.values()), encoding="utf-8-sig", **options
-        )
-    return table[[spelling[name] for name in wanted]].set_axis(wanted, axis=1)
-
-
-def read_header(path: Path, source: Source, suffix: str = ".csv") -> list[str]:
-    """The names of the columns of a CSV file."""
-    with blame(path, source), open_raw_file(path, suffix) as stream:
-        return list(pd.read_csv(stream, nrows=0, encoding="utf-8-sig").columns)
-
-
-def match_columns(present: Sequence[str], wanted: Sequence[str], path: Path) -> dict[str, str]:
-    """How the file spells each of the wanted columns; all must be there."""
-    by_lower = {name.strip().lower(): name for name in present}
-    gone = [name for name in wanted if name.lower() not in by_lower]
-    if gone:
-        shown = ", ".join(map(repr, gone[:5])) + (f" and {len(gone) - 5} more" * (len(gone) > 5))
+def fetch_raw_file(file: RawFile, source: Source, home: Path) -> Path:
+    """Download the file into the data folder; a copy that is there and whole is kept."""
+    target = home / file.path
+    if file.url is None:
         raise IcscmError(
-            f"{str(path)!r} lacks {len(gone)} of the {len(wanted)} columns that are expected in "
-            f"it: {shown}; it may be of another year or edition"
+            f"{source.name!r} has no address that a program could download it from; get it from "
+            f"{source.page} and save it as {str(target)!r}"
         )
-    return {name: by_lower[name.lower()] for name in wanted}
-
-
-def _import_pooch() -> Any:
     try:
-        return importlib.import_module("pooch")
+        pooch = importlib.import_module("pooch")
     except ImportError:
         raise IcscmError(
             "downloading data needs the package pooch; install it with pip install 'icscm[data]'"
         ) from None
+    try:
+        pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
+    except (OSError, ValueError) as error:
+        raise IcscmError(
+            f"could not download {file.url}: {_explain(error)}; try again later, or save the file "
+            f"by hand as {str(target)!r}"
+        ) from error
+    return target
 
 
-def _tell_how_to_get(file: RawFile, source: Source) -> str:
-    if file.url is None:
-        return f"which is to be had from {source.page}"
-    return f"which download=True fetches from {file.url}"
+def match_columns(table: pd.DataFrame, wanted: Sequence[str], path: Path) -> dict[str, str]:
+    """How the table spells each of the wanted columns; all must be there."""
+    by_lower = {str(name).strip().lower(): name for name in table}
+    gone = [name for name in wanted if name.lower() not in by_lower]
+    if gone:
+        raise IcscmError(
+            f"{str(path)!r} lacks {len(gone)} of the {len(wanted)} columns that are expected in "
+            f"it: {shorten_list([repr(name) for name in gone])}; it may be of another year or "
+            "edition"
+        )
+    return {name: by_lower[name.lower()] for name in wanted}
 
 
 def _explain(error: Exception) -> str:

@@ -9,22 +9,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icscm.datasets._features import HEART_DISEASE, MEPS, MEPS_UTILISATION, SHIFTED_CARNEGIE_CLASSES
-from icscm.datasets._files import blame, match_columns, obtain_raw_file, open_raw_file
-from icscm.datasets._sources import Source, make_scorecard_file
+from icscm.datasets._files import RawFiles, match_columns
+from icscm.datasets._sources import RawFile, make_scorecard_file
 from icscm.exceptions import IcscmError
 
 
-def find_scorecard(source: Source, home: Path, year: str, download: bool) -> Path:
+def find_scorecard(files: RawFiles, year: str) -> Path:
     """The file of the year; where only other years are there, the error names them."""
     file = make_scorecard_file(year)
     try:
-        return obtain_raw_file(file, source, home, download)
+        return files.obtain(file)
     except IcscmError as error:
-        others = sorted(path.name for path in (home / "college_scorecard").glob("MERGED*"))
+        others = sorted(path.name for path in (files.home / "college_scorecard").glob("MERGED*"))
         if not others:
             raise
         raise IcscmError(
-            f"{str(home / file.path)!r} is not there; of other years there are "
+            f"{str(files.home / file.path)!r} is not there; of other years there are "
             f"{', '.join(others)}, which year={others[0][6:13]!r} and the like select"
         ) from error
 
@@ -37,14 +37,14 @@ def find_shifted_colleges(table: pd.DataFrame) -> NDArray[np.int64]:
     return shifted
 
 
-def read_meps(path: Path, source: Source) -> pd.DataFrame:
+def read_meps(files: RawFiles) -> pd.DataFrame:
     """Features and utilisation from the publisher's Stata file, as codes."""
-    with blame(path, source), open_raw_file(path, ".dta") as stream:
+    path = files.obtain(files.source.files[0])
+    with files.open(path, ".dta") as stream:
         table = pd.read_stata(stream, convert_categoricals=False)
     _check_meps_year(path, [str(name) for name in table.columns])
-    wanted = [*MEPS.features, *MEPS_UTILISATION]
-    spelling = match_columns(list(table.columns), wanted, path)
-    return table[[spelling[name] for name in wanted]].set_axis(wanted, axis=1)
+    spelling = match_columns(table, [*MEPS.features, *MEPS_UTILISATION], path)
+    return table[[*spelling.values()]].set_axis([*spelling], axis=1)
 
 
 def label_numbers(numbers: pd.Series) -> pd.Series:
@@ -57,11 +57,12 @@ def label_numbers(numbers: pd.Series) -> pd.Series:
     return category.cat.rename_categories([f"{value:.12g}" for value in category.cat.categories])
 
 
-def read_hospital(path: Path, source: Source, hospital: str) -> pd.DataFrame:
+def read_hospital(files: RawFiles, file: RawFile, hospital: str) -> pd.DataFrame:
     """One hospital's rows; UCI's files have no line of names, copies may have one."""
     names = [name for name in HEART_DISEASE.features if name != "hospital"] + ["num"]
-    with blame(path, source):
-        table = pd.read_csv(path, header=None, na_values="?", skipinitialspace=True, dtype=str)
+    path = files.obtain(file)
+    with files.open(path, ".data") as stream:
+        table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True, dtype=str)
         if table.shape[1] != len(names):
             raise IcscmError(
                 f"{str(path)!r} has {table.shape[1]} columns; expected the {len(names)} of UCI's "

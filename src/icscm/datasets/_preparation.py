@@ -8,7 +8,7 @@ features can be named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ def prepare_one_hot(table: pd.DataFrame, rare_below: float = 0.0) -> Prepared:
     1      0      1            0   70
     2      0      0            1   60
     """
-    return _prepare(table, lambda category: _make_indicators(category, rare_below), _as_it_is)
+    return _prepare(table, lambda each: _make_indicators(each, rare_below), pd.Series.to_numpy)
 
 
 def prepare_ordinal(table: pd.DataFrame, n_bins: int) -> Prepared:
@@ -71,7 +71,9 @@ def prepare_ordinal(table: pd.DataFrame, n_bins: int) -> Prepared:
     1     0   -1
     2    -1    1
     """
-    return _prepare(table, _rank_categories, lambda numbers: _bin_numbers(numbers, n_bins))
+    return _prepare(
+        table, lambda each: {each.name: _rank(each)}, lambda each: _bin_numbers(each, n_bins)
+    )
 
 
 def fill_missing_numbers(table: pd.DataFrame) -> pd.DataFrame:
@@ -88,12 +90,10 @@ def fill_missing_numbers(table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = {}
     for name, values in table.items():
-        missing = values.isna()
-        if _is_category(values) or not missing.any():
-            columns[name] = values
-            continue
-        columns[name] = values.fillna(values.median())
-        columns[f"{name}_{MISSING}"] = missing.astype(np.uint8)
+        columns[name] = values
+        if values.hasnans and not _is_category(values):
+            columns[name] = values.fillna(values.median())
+            columns[f"{name}_{MISSING}"] = values.isna().astype(np.uint8)
     return pd.DataFrame(columns)
 
 
@@ -103,76 +103,78 @@ def code_quantiles(prepared: Prepared) -> Prepared:
     return Prepared(columns, prepared.origins)
 
 
-def label_codes(codes: pd.Series, label: Callable[[int], str], missing: str | None) -> pd.Series:
+def relabel(
+    table: pd.DataFrame, names: Iterable[str], turn: Callable[[pd.Series], pd.Series]
+) -> pd.DataFrame:
+    """The table with those of the named columns that it has turned into others."""
+    return table.assign(**{name: turn(table[name]) for name in names if name in table})
+
+
+def label_codes(
+    codes: pd.Series, label: Callable[[int], str] = str, missing: str | None = None
+) -> pd.Series:
     """A category from a column of whole-number codes, several of which may share a label.
 
-    >>> label_codes(pd.Series([2.0, 1.0, None]), label=str, missing=None).tolist()
+    >>> label_codes(pd.Series([2.0, 1.0, None])).tolist()
     ['2', '1', nan]
     >>> label_codes(pd.Series([2.0, 1.0, None]), label="{:02d}".format, missing="00").tolist()
     ['02', '01', '00']
     """
     positions, values = pd.factorize(codes, sort=True)
-    labels = [label(int(value)) for value in values]
-    if missing is not None:
-        labels.append(missing)  # position -1, where pandas puts missing values
-    names = list(dict.fromkeys(labels))
-    name_of = np.array([names.index(each) for each in labels] or [-1], dtype=np.int64)
-    found = name_of[positions]
-    if missing is None:
-        found = np.where(positions < 0, -1, found)
-    category = pd.Categorical.from_codes(found, categories=names)
-    return pd.Series(category, index=codes.index).cat.reorder_categories(sorted(names))
+    # the last is at position -1, where pandas puts missing values
+    labels = [*(label(int(value)) for value in values), missing]
+    names = sorted({each for each in labels if each is not None})
+    name_of = np.array([-1 if each is None else names.index(each) for each in labels])
+    return pd.Series(pd.Categorical.from_codes(name_of[positions], names), index=codes.index)
 
 
 def _prepare(
     table: pd.DataFrame,
-    from_category: Callable[[pd.Series], Iterator[tuple[str, Column]]],
-    from_number: Callable[[pd.Series], Iterator[tuple[str, Column]]],
+    from_category: Callable[[pd.Series], dict[str, Column]],
+    from_numbers: Callable[[pd.Series], Column],
 ) -> Prepared:
-    columns, origins = {}, {}
-    for feature, values in table.items():
-        turn = from_category if _is_category(values) else from_number
-        for name, column in turn(values):
-            columns[name] = column
-            origins[name] = str(feature)
+    columns: dict[str, Column] = {}
+    origins: dict[str, str] = {}
+    for name, values in table.items():
+        made = from_category(values) if _is_category(values) else {name: from_numbers(values)}
+        columns |= made
+        origins |= dict.fromkeys(made, name)
     return Prepared(columns, origins)
 
 
-def _make_indicators(category: pd.Series, rare_below: float) -> Iterator[tuple[str, Column]]:
+def _make_indicators(category: pd.Series, rare_below: float) -> dict[str, Column]:
     codes = category.cat.codes.to_numpy().astype(np.int64)
     labels = [str(label) for label in category.cat.categories]
     codes[codes < 0] = len(labels)
     labels.append(MISSING)
     counts = np.bincount(codes, minlength=len(labels))
     pooled = (counts > 0) & (counts < rare_below * len(codes))
-    for i in np.flatnonzero((counts > 0) & ~pooled):
-        yield f"{category.name}_{labels[i]}", (codes == i).view(np.uint8)
+    own = np.flatnonzero((counts > 0) & ~pooled)
+    columns = {f"{category.name}_{labels[i]}": (codes == i).view(np.uint8) for i in own}
     if pooled.any():
-        yield f"{category.name}_{RARE}", pooled[codes].view(np.uint8)
+        columns[f"{category.name}_{RARE}"] = pooled[codes].view(np.uint8)
+    return columns
 
 
-def _as_it_is(numbers: pd.Series) -> Iterator[tuple[str, Column]]:
-    yield str(numbers.name), numbers.to_numpy()
-
-
-def _rank_categories(category: pd.Series) -> Iterator[tuple[str, Column]]:
+def _rank(category: pd.Series) -> Column:
     """Ranks among the values: codes in the order of their numbers, texts in that of letters."""
     values = category.cat.categories
     numbers = pd.to_numeric(values, errors="coerce")
     order = np.argsort(numbers if not numbers.isna().any() else values.astype(str), kind="stable")
     rank = np.full(len(values) + 1, -1, dtype=np.int16)  # the last is for code -1, missing
     rank[order] = np.arange(len(values))
-    yield str(category.name), rank[category.cat.codes.to_numpy()]
+    ranks: Column = rank[category.cat.codes.to_numpy()]
+    return ranks
 
 
-def _bin_numbers(numbers: pd.Series, n_bins: int) -> Iterator[tuple[str, Column]]:
+def _bin_numbers(numbers: pd.Series, n_bins: int) -> Column:
     values = numbers.to_numpy(dtype=np.float64)
     missing = np.isnan(values)
     bins = np.full(len(values), -1, dtype=np.int16)
     if not missing.all():
         edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, n_bins + 1)))
         bins[~missing] = np.searchsorted(edges[1:-1], values[~missing], side="right")
-    yield str(numbers.name), bins
+    return bins
 
 
 def _code_quantiles(values: Column) -> Column:

@@ -61,17 +61,11 @@ _PERSON_CHECKSUMS = {
 }
 
 
-def make_person_file(state: str) -> RawFile:
-    """The 2018 American Community Survey's file of the persons of a state."""
-    name = f"csv_p{state.lower()}.zip"
-    checksum = _PERSON_CHECKSUMS.get(state)
+def make_census_file(kind: str, state: str) -> RawFile:
+    """The 2018 American Community Survey's file of a state's persons ("p") or households ("h")."""
+    name = f"csv_{kind}{state.lower()}.zip"
+    checksum = _PERSON_CHECKSUMS.get(state) if kind == "p" else None
     return RawFile(f"acs2018/{name}", f"{_CENSUS}/{name}", checksum, state=state)
-
-
-def make_household_file(state: str) -> RawFile:
-    """The 2018 American Community Survey's file of the households of a state."""
-    name = f"csv_h{state.lower()}.zip"
-    return RawFile(f"acs2018/{name}", f"{_CENSUS}/{name}", state=state)
 
 
 def make_scorecard_file(year: str) -> RawFile:
@@ -81,10 +75,12 @@ def make_scorecard_file(year: str) -> RawFile:
     return RawFile(path, others=others)
 
 
-_ACS_CITATION = (
-    "US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata Sample"
-)
-_ACS_PAGE = "https://www.census.gov/programs-surveys/acs/microdata.html"
+_ACS = {
+    "citation": "US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata "
+    "Sample",
+    "page": "https://www.census.gov/programs-surveys/acs/microdata.html",
+    "licence": _PUBLIC_DOMAIN,
+}
 _ASSISTMENTS = "2012-2013-data-with-predictions-4-final"
 
 SOURCES = {
@@ -110,23 +106,15 @@ SOURCES = {
             name="acs_income",
             title="Income above 56,000 dollars, working adults in the US",
             n_samples=1_664_500,
-            citation=_ACS_CITATION,
-            page=_ACS_PAGE,
-            licence=_PUBLIC_DOMAIN,
-            files=tuple(make_person_file(state) for state in STATES),
+            files=tuple(make_census_file("p", state) for state in STATES),
+            **_ACS,
         ),
         Source(
             name="acs_foodstamps",
             title="Food stamps in low-income US households",
             n_samples=840_582,
-            citation=_ACS_CITATION,
-            page=_ACS_PAGE,
-            licence=_PUBLIC_DOMAIN,
-            files=tuple(
-                make_file(state)
-                for state in STATES
-                for make_file in (make_person_file, make_household_file)
-            ),
+            files=tuple(make_census_file(kind, state) for state in STATES for kind in "ph"),
+            **_ACS,
         ),
         Source(
             name="college_scorecard",

@@ -6,19 +6,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from icscm.datasets import loaders as real
+from icscm.datasets import loaders
 from icscm.datasets._census import check_states, find_present_states
 from icscm.datasets._files import PathLike, fetch_raw_file, find_data_home, find_raw_file
 from icscm.datasets._sources import PAPER_STATES, SOURCES, RawFile, Source
 from icscm.exceptions import IcscmError
+from icscm.parameters import check_value, one_of
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
     """What is known of a data set without loading it.
 
-    `n_samples` is that of the complete data; `files` lie in the data folder (`??` is a state);
-    `present` says whether `loader` finds there what it needs, be it for some states only.
+    Attributes
+    ----------
+    name, title, source, licence : str
+        What it is called, what it is about, who published it where, and on what terms.
+    n_samples : int
+        Rows of the complete data.
+    files : tuple of str
+        What has to lie in the data folder (`??` is a state).
+    present : bool
+        Whether `loader` finds there what it needs, be it for some states only.
+    loader : callable
+        The function that loads it.
     """
 
     name: str
@@ -28,12 +39,24 @@ class DatasetInfo:
     licence: str
     files: tuple[str, ...]
     present: bool
-    loader: Callable[..., real.RealData]
+    loader: Callable[..., loaders.RealData]
 
 
 def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     """All real data sets, present or not.
 
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of the raw files, by default that of the environment variable ICSCM_DATA.
+
+    Returns
+    -------
+    list of DatasetInfo
+        One for each data set, those of the paper first.
+
+    Examples
+    --------
     >>> [info.name for info in list_datasets("no such folder") if info.present]
     []
     """
@@ -50,17 +73,29 @@ def fetch(
     """Download the raw files of a data set into the data folder, and say where they are.
 
     Files that are there already are kept if their checksum is right or not known. Needs the
-    package pooch and a network. Some publishers have no address for programs; the error then
-    says where to get the files.
+    package pooch and a network.
 
     Parameters
     ----------
-    name : one of the names that `list_datasets` gives.
-    data_home : the folder, by default that of the environment variable ICSCM_DATA.
-    states : of the American Community Survey, only these states; by default all of the paper's.
+    name : str
+        One of the names that `list_datasets` gives.
+    data_home : path, optional
+        The folder, by default that of the environment variable ICSCM_DATA.
+    states : sequence of str, optional
+        Of the American Community Survey, only these states; by default all of the paper's.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    IcscmError
+        Where a download fails, or the publisher has no address for programs; the error then says
+        where to get the files.
     """
-    if name not in SOURCES:
-        raise IcscmError(f"name must be one of {', '.join(map(repr, SOURCES))}; got {name!r}")
+    check_value("name", name, one_of(*SOURCES))
     home = find_data_home(data_home)
     source = SOURCES[name]
     wanted = {None, *(PAPER_STATES if states is None else check_states(states))}
@@ -76,7 +111,7 @@ def _describe(source: Source, home: Path | None) -> DatasetInfo:
         licence=source.licence,
         files=tuple(dict.fromkeys(_show(file) for file in source.files)),
         present=home is not None and _is_present(source, home),
-        loader=getattr(real, f"load_{source.name}"),
+        loader=getattr(loaders, f"load_{source.name}"),
     )
 
 

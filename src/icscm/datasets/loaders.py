@@ -8,49 +8,34 @@ The files lie in a folder that the caller names; `catalogue` says which and wher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icscm.datasets import _census
-from icscm.datasets._features import (
-    ACS_FOODSTAMPS,
-    ACS_INCOME,
-    ASSISTMENTS,
-    COLLEGE_SCORECARD,
-    DIABETES,
-    HEART_DISEASE,
-    HEART_DISEASE_HOSPITALS,
-    MEPS,
-    MEPS_UTILISATION,
-    SACHS_PARENTS,
-    Task,
-)
-from icscm.datasets._files import PathLike, find_data_home, obtain_raw_file, read_columns
-from icscm.datasets._formats import (
-    find_scorecard,
-    find_shifted_colleges,
-    label_numbers,
-    read_hospital,
-    read_meps,
-)
-from icscm.datasets._preparation import (
-    Prepared,
-    code_quantiles,
-    fill_missing_numbers,
-    label_codes,
-    prepare_one_hot,
-    prepare_ordinal,
-)
-from icscm.datasets._sources import SOURCES, Source
-from icscm.exceptions import IcscmError
+from icscm.datasets import _census, _features, _formats, _preparation
+from icscm.datasets._features import MEPS, SACHS_PARENTS, Task
+from icscm.datasets._files import PathLike, RawFiles, find_data_home
+from icscm.datasets._preparation import Prepared, code_quantiles, prepare_one_hot, relabel
+from icscm.datasets._sources import SOURCES
+from icscm.parameters import check_value, one_of
 
 
 class RealData(NamedTuple):
-    """A real data set: features, label 0 or 1, environment of each row, causal columns of X."""
+    """A real data set.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        The features.
+    y : ndarray of shape (n_samples,)
+        The label, 0 or 1.
+    environments : ndarray of shape (n_samples,)
+        The environment of each row.
+    causal : list of str
+        The columns of X that are, or come from, features known to be causes of the label.
+    """
 
     X: pd.DataFrame
     y: NDArray[np.int64]
@@ -68,39 +53,39 @@ def load_diabetes_readmission(
 
     Parameters
     ----------
-    data_home : the folder that holds the raw files, by default that of the environment variable
+    data_home : path, optional
+        The folder that holds the raw files, by default that of the environment variable
         ICSCM_DATA. `icscm.datasets.list_datasets` names the files.
-    prepared : as in the paper: a column `<feature>_<value>` for each value of a category (those
-        that fewer than 1 % of the rows have share `<feature>_rare`), columns with 50 or more
-        distinct values as 50 quantile codes, without the column that the environments come
-        from. False: the raw table, with that column, categories as pandas categories, and
-        missing values as NaN; for other preparations and other environments.
-    download : fetch files that are not there; nothing is ever downloaded without this.
+    prepared : bool, default=True
+        As in the paper: a column `<feature>_<value>` for each value of a category (those that
+        fewer than 1 % of the rows have share `<feature>_rare`), columns with 50 or more distinct
+        values as 50 quantile codes, without the column that the environments come from. False:
+        the raw table, with that column, categories as pandas categories, and missing values as
+        NaN; for other preparations and other environments.
+    download : bool, default=False
+        Fetch files that are not there; nothing is ever downloaded without this.
 
     Returns
     -------
-    RealData : `X`, a frame; `y`, 0 or 1; `environments`, one label a row; `causal`, the names of
-        the columns of X that are, or come from, features known to be causes of the label.
+    RealData
+        Features, label, environments, and the causal columns.
+
+    Raises
+    ------
+    IcscmError
+        Where a file is absent, damaged or of another edition; so for all loaders.
     """
-    source, home = _find("diabetes_readmission", data_home)
-    path = obtain_raw_file(source.files[0], source, home, download)
-    table = read_columns(
-        path,
-        source,
-        [*DIABETES.features, "readmitted"],
+    task = _features.DIABETES
+    table = _open("diabetes_readmission", data_home, download).read(
+        [*task.features, "readmitted"],
         suffix="diabetic_data.csv",
-        dtype=dict.fromkeys((*DIABETES.categories, "readmitted"), "category"),
+        dtype=dict.fromkeys((*task.categories, "readmitted"), "category"),
         keep_default_na=False,  # "None" says that no test was made, which is not missing
         na_values="?",
     )
     table = _keep(table, table["race"].notna())
-    return _finish(
-        DIABETES,
-        table,
-        label=table["readmitted"] != "NO",
-        environments=_find_shifted(DIABETES, table),
-        prepare=_prepare_with_rare_values_pooled if prepared else None,
-    )
+    prepare = _prepare_with_rare_values_pooled if prepared else None
+    return _finish(task, table, table["readmitted"] != "NO", prepare)
 
 
 def load_acs_income(
@@ -117,20 +102,25 @@ def load_acs_income(
 
     Parameters
     ----------
-    data_home, prepared, download : as in `load_diabetes_readmission`, except that no value is
-        rare. Prepared places of birth are states and parts of the world, occupations are the
-        Census Bureau's groups, and what was not asked is code 00.
-    states : two-letter codes; by default all states whose files are in the folder (with
-        `download`, all 50 and Puerto Rico, as in the paper).
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        Likewise, except that no value is rare. Prepared places of birth are states and parts of
+        the world, occupations are the Census Bureau's groups, and what was not asked is code 00.
+    states : sequence of str, optional
+        Two-letter codes; by default all states whose files are in the folder (with `download`,
+        all 50 and Puerto Rico, as in the paper).
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("acs_income", data_home)
-    columns = [name for name in ACS_INCOME.features if name != "ACS_YEAR"]
-    table = _census.read_persons(
-        source, home, states, download, columns=[*columns, "PINCP", "PWGTP"]
-    )
+    task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
+    columns = [name for name in task.features if name != "ACS_YEAR"]
+    table = _census.read_persons(files, states, [*columns, "PINCP", "PWGTP"])
     adult = (table["AGEP"] > 16) & (table["PINCP"] > 100)
     table = _keep(table, adult & (table["WKHP"] > 0) & (table["PWGTP"] >= 1))
-    return _finish_acs(ACS_INCOME, table, table["PINCP"] > 56_000, prepared)
+    return _finish_acs(task, table, table["PINCP"] > 56_000, prepared)
 
 
 def load_acs_foodstamps(
@@ -148,22 +138,20 @@ def load_acs_foodstamps(
 
     Parameters
     ----------
-    data_home, prepared, download, states : as in `load_acs_income`.
+    data_home, prepared, download, states : path, bool, bool, sequence of str
+        As in `load_acs_income`.
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("acs_foodstamps", data_home)
+    task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
     of_households = ["FS", "HUPAC", "WIF"]
-    columns = [name for name in ACS_FOODSTAMPS.features if name not in ("ACS_YEAR", *of_households)]
-    table = _census.read_persons(
-        source,
-        home,
-        states,
-        download,
-        columns=[*columns, "PINCP"],
-        household_columns=of_households,
-    )
+    columns = [name for name in task.features if name not in ("ACS_YEAR", *of_households)]
+    table = _census.read_persons(files, states, [*columns, "PINCP"], of_households)
     of_age = (table["AGEP"] >= 18) & (table["AGEP"] < 62)
     table = _keep(table, of_age & (table["PINCP"] <= 30_000) & (table["HUPAC"] >= 1))
-    return _finish_acs(ACS_FOODSTAMPS, table, table["FS"] == 1, prepared)
+    return _finish_acs(task, table, table["FS"] == 1, prepared)
 
 
 def load_college_scorecard(
@@ -180,29 +168,30 @@ def load_college_scorecard(
 
     Parameters
     ----------
-    data_home, download : as in `load_diabetes_readmission`.
-    prepared : as in the paper: categories as the ranks of their values, numbers in 100 quantile
-        bins, missing values -1, and of columns with 50 or more distinct values 50 quantile
-        codes. False: the raw table, as in `load_diabetes_readmission`.
-    year : the academic year of the file. The paper has all from 1996 to 2013 in one table.
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        As in the paper: categories as the ranks of their values, numbers in 100 quantile bins,
+        missing values -1, and of columns with 50 or more distinct values 50 quantile codes.
+        False: the raw table, as in `load_diabetes_readmission`.
+    year : str, default="2018_19"
+        The academic year of the file. The paper has all from 1996 to 2013 in one table.
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("college_scorecard", data_home)
-    path = find_scorecard(source, home, year, download)
-    table = read_columns(
-        path,
-        source,
-        [*COLLEGE_SCORECARD.features, "C150_4"],
-        dtype=dict.fromkeys(COLLEGE_SCORECARD.categories, "category"),
+    task, files = _features.COLLEGE_SCORECARD, _open("college_scorecard", data_home, download)
+    table = files.read(
+        [*task.features, "C150_4"],
+        _formats.find_scorecard(files, year),
+        dtype=dict.fromkeys(task.categories, "category"),
         na_values=["NULL", "PrivacySuppressed", "PS"],
         low_memory=False,
     )
-    return _finish(
-        COLLEGE_SCORECARD,
-        table,
-        label=table["C150_4"] > 0.5,
-        environments=find_shifted_colleges(table),
-        prepare=_prepare_ordinal if prepared else None,
-    )
+    environments = _formats.find_shifted_colleges(table)
+    prepare = _prepare_ordinal if prepared else None
+    return _finish(task, table, table["C150_4"] > 0.5, prepare, environments)
 
 
 def load_assistments(
@@ -215,28 +204,23 @@ def load_assistments(
 
     Parameters
     ----------
-    data_home, download : as in `load_diabetes_readmission`.
-    prepared : likewise, except that no value is rare, and that rows in which a number is missing
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        Likewise, except that no value is rare, and that rows in which a number is missing
         (mostly the skill) are left out, as in the paper.
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("assistments", data_home)
-    path = obtain_raw_file(source.files[0], source, home, download)
-    table = read_columns(
-        path,
-        source,
-        [*ASSISTMENTS.features, "correct"],
-        dtype=dict.fromkeys(ASSISTMENTS.categories, "category"),
-    )
+    task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
+    categories = dict.fromkeys(task.categories, "category")
+    table = files.read([*task.features, "correct"], dtype=categories)
     table = _keep(table, table["correct"].isin([0, 1]))
     if prepared:
-        table = _keep_complete(table, ASSISTMENTS)
-    return _finish(
-        ASSISTMENTS,
-        table,
-        label=table["correct"] == 1,
-        environments=_find_shifted(ASSISTMENTS, table),
-        prepare=_prepare if prepared else None,
-    )
+        table = _keep(table, table[list(task.numbers)].notna().all(axis=1))
+    return _finish(task, table, table["correct"] == 1, _prepare if prepared else None)
 
 
 def load_meps(
@@ -249,23 +233,25 @@ def load_meps(
 
     Parameters
     ----------
-    data_home, download : as in `load_diabetes_readmission`.
-    prepared : likewise, except that no value is rare. The publisher's negative codes (-1
-        inapplicable, -7 refused, -8 not known) are values like others. In the raw table, negative
-        numbers are missing instead.
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        Likewise, except that no value is rare. The publisher's negative codes (-1 inapplicable,
+        -7 refused, -8 not known) are values like others. In the raw table, negative numbers are
+        missing instead.
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("meps", data_home)
-    path = obtain_raw_file(source.files[0], source, home, download)
-    table = read_meps(path, source)
+    table = _formats.read_meps(_open("meps", data_home, download))
     table = _keep(table, table[MEPS.environment].isin([1, 2]))
-    used = table[list(MEPS_UTILISATION)].sum(axis=1) > 3
+    used = table[list(_features.MEPS_UTILISATION)].sum(axis=1) > 3
     environments = _find_shifted(MEPS, table)
-    names = [name for name in MEPS.features if name in MEPS.categories]
-    table = table.assign(**{name: label_numbers(table[name]) for name in names})
+    table = relabel(table, MEPS.categories, _formats.label_numbers)
     if not prepared:
-        numbers = list(MEPS.numbers)
-        table[numbers] = table[numbers].where(table[numbers] >= 0)
-    return _finish(MEPS, table, used, environments, _prepare if prepared else None)
+        table = relabel(table, MEPS.numbers, lambda numbers: numbers.where(numbers >= 0))
+    return _finish(MEPS, table, used, _prepare if prepared else None, environments)
 
 
 def load_heart_disease(
@@ -279,30 +265,26 @@ def load_heart_disease(
 
     Parameters
     ----------
-    data_home, download : as in `load_diabetes_readmission`.
-    prepared : a column for each value of a category; for missing numbers the median of all
-        hospitals, with a column `<feature>_missing`; numbers in their own units, so that rules
-        can be read. False: the raw table, with the hospital as a column.
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        A column for each value of a category; for missing numbers the median of all hospitals,
+        with a column `<feature>_missing`; numbers in their own units, so that rules can be read.
+        False: the raw table, with the hospital as a column.
+
+    Returns
+    -------
+    RealData
     """
-    source, home = _find("heart_disease", data_home)
-    table = pd.concat(
-        [
-            read_hospital(obtain_raw_file(file, source, home, download), source, hospital)
-            for hospital, file in zip(HEART_DISEASE_HOSPITALS, source.files, strict=True)
-        ],
-        ignore_index=True,
-    )
-    names = ["cp", "restecg", "slope", "thal"]
-    table = table.assign(**{name: label_codes(table[name], str, missing=None) for name in names})
-    environments = table[HEART_DISEASE.environment].to_numpy(dtype=str)
-    table[HEART_DISEASE.environment] = table[HEART_DISEASE.environment].astype("category")
-    return _finish(
-        HEART_DISEASE,
-        table,
-        label=table["num"] > 0,
-        environments=environments,
-        prepare=(lambda raw: prepare_one_hot(fill_missing_numbers(raw))) if prepared else None,
-    )
+    files = _open("heart_disease", data_home, download)
+    hospitals = zip(files.source.files, _features.HEART_DISEASE_HOSPITALS, strict=True)
+    tables = [_formats.read_hospital(files, file, hospital) for file, hospital in hospitals]
+    table = pd.concat(tables, ignore_index=True)
+    table = relabel(table, ["cp", "restecg", "slope", "thal"], _preparation.label_codes)
+    environments = table["hospital"].to_numpy(dtype=str)
+    table["hospital"] = table["hospital"].astype("category")
+    prepare = _prepare_with_medians if prepared else None
+    return _finish(_features.HEART_DISEASE, table, table["num"] > 0, prepare, environments)
 
 
 def load_sachs(
@@ -321,42 +303,36 @@ def load_sachs(
 
     Parameters
     ----------
-    data_home, download : as in `load_diabetes_readmission`.
-    prepared : the other ten proteins, as in the file. False: with the number of the experiment.
-    target : the protein whose level is the label.
+    data_home, download : path, bool
+        As in `load_diabetes_readmission`.
+    prepared : bool, default=True
+        The other ten proteins, as in the file. False: with the number of the experiment.
+    target : str, default="Erk"
+        The protein whose level is the label.
+
+    Returns
+    -------
+    RealData
     """
-    if target not in SACHS_PARENTS:
-        raise IcscmError(
-            f"target must be one of {', '.join(map(repr, SACHS_PARENTS))}; got {target!r}"
-        )
-    source, home = _find("sachs", data_home)
-    path = obtain_raw_file(source.files[0], source, home, download)
-    table = read_columns(path, source, [*SACHS_PARENTS, "experiment"])
+    check_value("target", target, one_of(*SACHS_PARENTS))
+    table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])
     task = Task(
         features=(*(name for name in SACHS_PARENTS if name != target), "experiment"),
         categories=frozenset(),
         environment="experiment",
         causal=SACHS_PARENTS[target],
     )
-    return _finish(
-        task,
-        table,
-        label=table[target] > table[target].median(),
-        environments=table["experiment"].to_numpy(dtype=np.int64),
-        prepare=prepare_one_hot if prepared else None,
-    )
+    label = table[target] > table[target].median()
+    environments = table["experiment"].to_numpy(dtype=np.int64)
+    return _finish(task, table, label, prepare_one_hot if prepared else None, environments)
 
 
-def _find(name: str, data_home: PathLike | None) -> tuple[Source, Path]:
-    return SOURCES[name], find_data_home(data_home)
+def _open(name: str, data_home: PathLike | None, download: bool) -> RawFiles:
+    return RawFiles(SOURCES[name], find_data_home(data_home), download)
 
 
 def _keep(table: pd.DataFrame, rows: pd.Series) -> pd.DataFrame:
     return table[rows].reset_index(drop=True)
-
-
-def _keep_complete(table: pd.DataFrame, task: Task) -> pd.DataFrame:
-    return _keep(table, table[list(task.numbers)].notna().all(axis=1))
 
 
 def _find_shifted(task: Task, table: pd.DataFrame) -> NDArray[np.int64]:
@@ -369,10 +345,13 @@ def _finish(
     task: Task,
     table: pd.DataFrame,
     label: pd.Series,
-    environments: NDArray[Any],
     prepare: Callable[[pd.DataFrame], Prepared] | None,
+    environments: NDArray[Any] | None = None,
 ) -> RealData:
+    """The data as prepared, or raw; environments, unless given, from the task's own column."""
     y = label.to_numpy(dtype=np.int64)
+    if environments is None:
+        environments = _find_shifted(task, table)
     if prepare is None:
         return RealData(table[list(task.features)], y, environments, list(task.causal))
     ready = prepare(table[[name for name in task.features if name != task.environment]])
@@ -383,7 +362,7 @@ def _finish_acs(task: Task, table: pd.DataFrame, label: pd.Series, prepared: boo
     environments = _find_shifted(task, table)
     table = (_census.label_coarse if prepared else _census.label_raw)(table, task)
     table = table.assign(ACS_YEAR=_census.YEAR)
-    return _finish(task, table, label, environments, _prepare if prepared else None)
+    return _finish(task, table, label, _prepare if prepared else None, environments)
 
 
 def _prepare(table: pd.DataFrame) -> Prepared:
@@ -395,4 +374,8 @@ def _prepare_with_rare_values_pooled(table: pd.DataFrame) -> Prepared:
 
 
 def _prepare_ordinal(table: pd.DataFrame) -> Prepared:
-    return code_quantiles(prepare_ordinal(table, n_bins=100))
+    return code_quantiles(_preparation.prepare_ordinal(table, n_bins=100))
+
+
+def _prepare_with_medians(table: pd.DataFrame) -> Prepared:
+    return prepare_one_hot(_preparation.fill_missing_numbers(table))

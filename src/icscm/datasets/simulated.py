@@ -8,13 +8,13 @@ Y, E --> C            children: mostly a copy of Y, sometimes the environment's 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
+from icscm.parameters import Allowed, check_value, one_of, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -23,10 +23,26 @@ Bits = NDArray[np.bool_]
 
 # How often a parent is 1 in the first and in the last environment; later parents take turns.
 _PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
+_RATE: Allowed = (
+    "a number between 0 and 1",
+    lambda value: isinstance(value, int | float | np.floating) and bool(0 <= value <= 1),
+)
 
 
 class Simulation(NamedTuple):
-    """Simulated samples and what they were made from."""
+    """Simulated samples and what they were made from.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        Columns A1, A2, .. (parents), B1, .. (distractors), C1, .. (children).
+    y : ndarray of shape (n_samples,)
+        The label, 0 or 1.
+    environments : ndarray of shape (n_samples,)
+        The environment of each row: 0, 1, ..
+    parents : list of str
+        The names of the true parents.
+    """
 
     X: pandas.DataFrame
     y: NDArray[np.int64]
@@ -53,45 +69,58 @@ def make_conjunction(
 
     Parameters
     ----------
-    n_samples : samples in each environment.
-    n_distractors, n_parents, n_children, n_environments : how many of each. With two parents
-        and two environments the rates are the paper's (A1: 0.1 and 0.5, A2: 0.5 and 0.3). More
-        environments spread evenly between these; more parents take these rates in turn, raised
-        so that the conjunction stays as frequent.
-    model_type : `"conjunction"`, or `"disjunction"` for its mirror image (all bits inverted), or
-        `"tree"`, a full decision tree whose nodes are the parents (1, 3, 7, .. of them), which
-        breaks the paper's assumption on the functional form.
-    noise : what befalls the label with probability `label_noise`: `"coin"` replaces it by a fair
-        coin (the published code), `"flip"` inverts it (the paper's text, the sign mended).
-    child : a child copies the label but, with probability `child_noise`, shows the
-        environment E instead: `"text"` E itself, `"code"` 1 - E, as the published code does.
-        With more than two environments the mark is 1 with probability e / (K - 1).
-    continuous : real features in [0, 1] that exceed 0.5 where the binary one would be 1.
-    random_state : seed or NumPy generator.
+    n_samples : int, default=10_000
+        Samples in each environment.
+    n_distractors, n_parents, n_children, n_environments : int
+        How many of each. With two parents and two environments the rates are the paper's (A1: 0.1
+        and 0.5, A2: 0.5 and 0.3). More environments spread evenly between these; more parents
+        take these rates in turn, raised so that the conjunction stays as frequent.
+    model_type : {"conjunction", "disjunction", "tree"}, default="conjunction"
+        `"disjunction"` is the mirror image (all bits inverted); `"tree"` a full decision tree
+        whose nodes are the parents (1, 3, 7, .. of them), which breaks the paper's assumption on
+        the functional form.
+    noise : {"coin", "flip"}, default="coin"
+        What befalls the label with probability `label_noise`: `"coin"` replaces it by a fair coin
+        (the published code), `"flip"` inverts it (the paper's text, the sign mended).
+    child : {"code", "text"}, default="code"
+        A child copies the label but, with probability `child_noise`, shows the environment E
+        instead: `"text"` E itself, `"code"` 1 - E, as the published code does. With more than
+        two environments the mark is 1 with probability e / (K - 1).
+    label_noise, child_noise : float, default=0.05
+        Probabilities, see `noise` and `child`.
+    continuous : bool, default=False
+        Real features in [0, 1] that exceed 0.5 where the binary one would be 1.
+    random_state : int or numpy.random.Generator, optional
+        Seed or generator.
 
     Returns
     -------
-    Simulation : `X`, a frame with columns A1, A2, .., B1, .., C1, ..; `y`; `environments`;
-        `parents`, the names of the true parents.
+    Simulation
+        Features, label, environments, and the names of the true parents.
 
+    Raises
+    ------
+    IcscmError
+        Where a number or a word is not allowed.
+
+    Examples
+    --------
     >>> data = make_conjunction(4, n_distractors=1, random_state=0)
     >>> list(data.X.columns), len(data.y), data.parents
     (['A1', 'A2', 'B1', 'C1'], 8, ['A1', 'A2'])
     """
     import pandas
 
-    _check_counts(
-        n_samples=(n_samples, 1),
-        n_distractors=(n_distractors, 0),
-        n_parents=(n_parents, 1),
-        n_children=(n_children, 0),
-        n_environments=(n_environments, 1),
-    )
-    _check_choice("model_type", model_type, "conjunction", "disjunction", "tree")
-    _check_choice("noise", noise, "coin", "flip")
-    _check_choice("child", child, "code", "text")
-    _check_rate("label_noise", label_noise)
-    _check_rate("child_noise", child_noise)
+    check_value("n_samples", n_samples, whole_number(1))
+    check_value("n_distractors", n_distractors, whole_number(0))
+    check_value("n_parents", n_parents, whole_number(1))
+    check_value("n_children", n_children, whole_number(0))
+    check_value("n_environments", n_environments, whole_number(1))
+    check_value("model_type", model_type, one_of("conjunction", "disjunction", "tree"))
+    check_value("noise", noise, one_of("coin", "flip"))
+    check_value("child", child, one_of("code", "text"))
+    check_value("label_noise", label_noise, _RATE)
+    check_value("child_noise", child_noise, _RATE)
 
     rng = np.random.default_rng(random_state)
     # in random order: cross-validation without shuffling must not lose an environment
@@ -104,11 +133,8 @@ def make_conjunction(
     distractors = rng.integers(2, size=(n_distractors, len(environments)), dtype=np.uint8) == 1
     children = _make_children(label, environments, n_children, child, child_noise, rng)
     bits = np.concatenate((parents, distractors, children))
-    names = [
-        *(f"A{i + 1}" for i in range(n_parents)),
-        *(f"B{i + 1}" for i in range(n_distractors)),
-        *(f"C{i + 1}" for i in range(n_children)),
-    ]
+    sizes = {"A": n_parents, "B": n_distractors, "C": n_children}
+    names = [f"{kind}{i + 1}" for kind, size in sizes.items() for i in range(size)]
     values: NDArray[Any] = (
         (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
     )
@@ -162,19 +188,3 @@ def _make_children(
     if child == "code":
         mark = ~mark
     return np.where(rng.random(shape) < rate, mark, label)
-
-
-def _check_counts(**counts: tuple[Any, int]) -> None:
-    for name, (value, least) in counts.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            raise IcscmError(f"{name} must be a whole number of at least {least}; got {value!r}")
-
-
-def _check_choice(name: str, value: Any, *choices: str) -> None:
-    if value not in choices:
-        raise IcscmError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
-
-
-def _check_rate(name: str, value: Any) -> None:
-    if not isinstance(value, int | float | np.floating) or not 0 <= value <= 1:
-        raise IcscmError(f"{name} must be a number between 0 and 1; got {value!r}")

@@ -41,6 +41,7 @@ from icscm.tables.intake import read_rows, refuse_missing_values
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from icscm.io.formats import TextFormat
     from icscm.report.render import Report
 
 
@@ -123,6 +124,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         positive: Any = None,
         max_memory: int | str = "2GiB",
         temp_dir: str | Path | None = None,
+        text: TextFormat | None = None,
     ) -> Self:
         """Learn from files that need not fit in memory; the result is that of `fit`.
 
@@ -143,6 +145,8 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Bound on the memory of the whole process, in bytes or as `"2GiB"`.
         temp_dir : str or Path, optional
             Where a byte for each cell is written for the time of the fit.
+        text : TextFormat, optional
+            How text files are to be read: `icscm.io.formats.TextFormat`.
 
         Returns
         -------
@@ -164,6 +168,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             positive=positive,
             max_memory=max_memory,
             temp_dir=temp_dir,
+            text=text,
             preparation=self.prepare(),
         )
         return self.fit_counts(countable)
@@ -206,9 +211,10 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         IcscmError
-            If a parameter has a value that is not allowed.
+            If a parameter has a value that is not allowed, or two do not go together.
         """
         check_parameters(self, self._allowed)
+        self._check_together()
         return Preparation(self.max_thresholds, self.missing, self.keep_columns, self.n_jobs)
 
     def make_settings(self, countable: Countable[Any]) -> Settings:
@@ -229,8 +235,8 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         IcscmError
             If a parameter has a value that is not allowed, or two do not go together.
         """
-        check_parameters(self, self._allowed)
-        return Settings(
+        self.prepare()
+        plain = Settings(
             p=self.p,
             model_type=self.model_type,
             max_rules=self.max_rules,
@@ -239,6 +245,14 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
             missing=self.missing,
         )
+        return self._add_tests(plain, countable)
+
+    def _check_together(self) -> None:
+        """Raise for parameters that do not go together."""
+
+    def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:  # noqa: ARG002
+        """The settings of a search that tests what it chooses."""
+        return plain
 
     def _keep_table(self, countable: Countable[Any]) -> None:
         """Keep what is known of the table."""

@@ -20,7 +20,7 @@ from icscm.parameters import (
 )
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.settings import Settings
-from icscm.sources.countable import Countable, Preparation
+from icscm.sources.countable import Countable
 from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdict
@@ -271,44 +271,21 @@ class ICSCMClassifier(CoverClassifier):
         self.missing = missing
         self.keep_columns = keep_columns
 
-    def prepare(self) -> Preparation:
-        """How a table is to be read and binned for this learner.
-
-        Returns
-        -------
-        Preparation
-            For the functions that open a source.
-
-        Raises
-        ------
-        IcscmError
-            If a parameter has a value that is not allowed, or two do not go together.
-        """
-        preparation = super().prepare()
+    def _check_together(self) -> None:
         make_test(self.test)
-        self._check_criterion()
-        return preparation
+        if self.correction is not None and self.criterion == "equivalence":
+            raise IcscmError(
+                "correction adjusts p-values, which criterion='equivalence' does not use; "
+                "leave correction=None"
+            )
+        is_ratio = self.margin_on == "odds_ratio"
+        if is_ratio != (self.margin > 1):
+            wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
+            raise IcscmError(
+                f"with margin_on={self.margin_on!r} margin must be {wanted}; got {self.margin!r}"
+            )
 
-    def make_settings(self, countable: Countable[Any]) -> Settings:
-        """What the search is told besides the counts; without environments nothing is tested.
-
-        Parameters
-        ----------
-        countable : Countable
-            The samples to be learned from.
-
-        Returns
-        -------
-        Settings
-            This learner's parameters, made ready for `icscm.search.finding.find_model`.
-
-        Raises
-        ------
-        IcscmError
-            If a parameter has a value that is not allowed, or two do not go together.
-        """
-        self._check_criterion()
-        plain = super().make_settings(countable)
+    def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:
         plain = replace(plain, min_samples_leaf=self.min_samples_leaf)
         if not countable.has_environments:
             return plain
@@ -379,20 +356,6 @@ class ICSCMClassifier(CoverClassifier):
             each.rule.feature: max(t.p_value for t in sets if each.rule.feature not in t.features)
             for each in self.trace_.screening
         }
-
-    def _check_criterion(self) -> None:
-        """Raise for parameters that do not go together."""
-        if self.correction is not None and self.criterion == "equivalence":
-            raise IcscmError(
-                "correction adjusts p-values, which criterion='equivalence' does not use; "
-                "leave correction=None"
-            )
-        is_ratio = self.margin_on == "odds_ratio"
-        if is_ratio != (self.margin > 1):
-            wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
-            raise IcscmError(
-                f"with margin_on={self.margin_on!r} margin must be {wanted}; got {self.margin!r}"
-            )
 
     def _warn_of_little_data(self) -> None:
         """Name the rules of which even a large difference between environments would be missed."""

@@ -21,7 +21,13 @@ NAMES = (
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of that name."""
+    """The experiment of that name, from its module's own description, plan and summary."""
     module = import_module(f"icscm.experiments.{name.replace('-', '_')}")
-    experiment: Experiment = module.EXPERIMENT
-    return experiment
+    return Experiment(
+        name,
+        module.TITLE,
+        module.DESCRIPTION,
+        module.make_plan,
+        module.summarise,
+        is_serial=getattr(module, "IS_SERIAL", False),
+    )

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from icscm.experiments.base import Options, Summary, Table
+from icscm.experiments.methods import find_features, simulate
+from icscm.experiments.runner import Plan, Row, Rows, Task
+from icscm.experiments.shares import compare_with_published, find_mean, format_means, group_rows
 
-from icscm.datasets import make_conjunction
-from icscm.experiments.base import (
-    Experiment,
-    Options,
-    Summary,
-    Table,
-    compare_with_published,
-    compute_share,
-    format_share,
-    group_rows,
-    list_values,
-)
-from icscm.experiments.methods import find_features, take_training_part
-from icscm.experiments.runner import Plan, Row, Task
+TITLE = "Identification of the causal parents (Table 1)"
+DESCRIPTION = "Share of runs in which each method relies on exactly the parents A1 and A2."
 
 METHODS = ("SCM", "DT", "ICP", "ICP, nominal dof", "ICSCM")
-N_SAMPLES = 10_000
 
 # Table 1 of the paper. Its ICP counts 2**|S| degrees of freedom: our "nominal dof".
 PUBLISHED = {
@@ -33,62 +23,37 @@ PUBLISHED = {
 
 def make_plan(options: Options) -> Plan:
     """One task per data set; all methods see the same one."""
-    distractors = (1, 3) if options.quick else range(1, 8)
-    tasks = [
-        {
-            "seed": options.seed,
-            "n_samples": 1_000 if options.quick else N_SAMPLES,
-            "n_distractors": n,
-            "run": run,
-        }
-        for n in distractors
-        for run in range(options.choose_runs(100))
-    ]
-    return Plan("identification", tasks, run_task, METHODS)
+    sizes = (1, 3) if options.quick else range(1, 8)
+    return Plan(options.vary_distractors(sizes), run_task, METHODS)
 
 
 def run_task(task: Task, seed: int) -> Row:
     """1 for each method that uses exactly the parents."""
-    data = make_conjunction(task["n_samples"], task["n_distractors"], random_state=seed)
-    train = take_training_part(data, seed)
-    return {method: int(find_features(method, train) == set(data.parents)) for method in METHODS}
+    train = simulate(task, seed)
+    return {method: int(find_features(method, train) == train.parents) for method in METHODS}
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Our shares beside the paper's."""
-    sizes = list_values(rows, "n_distractors")
     cells = group_rows(rows, "n_distractors")
-    table_rows, findings = [], []
+    sizes = list(cells)
+    lines, findings = [], []
     for method in METHODS:
-        found = [compute_share(cells[(size,)], method) for size in sizes]
-        table_rows.append([method, "here", *(format_share(*each) for each in found)])
+        lines.append([method, "here", *format_means(cells, method)])
         if method in PUBLISHED:
             paper = [PUBLISHED[method][int(size) - 1] for size in sizes]
-            table_rows.append([method, "paper", *(f"{share:.2f}" for share in paper)])
-            names = [f"{size} distractors" for size in sizes]
-            findings.append(
-                compare_with_published(method, names, found, paper, len(cells[(sizes[0],)]))
-            )
-    table = Table(
-        "identification",
+            lines.append([method, "paper", *(f"{share:.2f}" for share in paper)])
+            found = {f"{n} distractors": find_mean(cell, method) for n, cell in cells.items()}
+            findings.append(compare_with_published(method, found, paper, len(cells[sizes[0]])))
+    caption = (
         "Share of runs that use exactly the causal parents, by number of distractors "
-        "(± binomial standard error).",
-        ["method", "", *sizes],
-        table_rows,
+        "(± binomial standard error)."
     )
-    adjusted, nominal = (compute_share(cells[(sizes[-1],)], name)[0] for name in METHODS[2:4])
+    adjusted, nominal = (find_mean(cells[sizes[-1]], name) for name in METHODS[2:4])
     findings.append(
         f"ICP at {sizes[-1]} distractors: {adjusted:.2f} when only strata that can carry "
         f"information count towards the degrees of freedom, {nominal:.2f} when all 2^|S| do, as "
         "in the paper."
     )
+    table = Table("identification", caption, ["method", "", *sizes], lines)
     return Summary([table], findings=findings)
-
-
-EXPERIMENT = Experiment(
-    "identification",
-    "Identification of the causal parents (Table 1)",
-    "Share of runs in which each method relies on exactly the parents A1 and A2.",
-    make_plan,
-    summarise,
-)

@@ -1,16 +1,17 @@
-"""The paper's methods with the grids of its Appendix A."""
+"""The paper's methods with the grids of its Appendix A, and the samples they learn from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.datasets import Simulation
+from icscm.datasets import make_conjunction
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.icp import InvariantCausalPrediction
+from icscm.experiments.runner import Task
 
 P_GRID = (0.1, 0.5, 0.75, 1.0, 2.5, 5, 10)
 TREE_GRID: dict[str, list[Any]] = {
@@ -19,6 +20,8 @@ TREE_GRID: dict[str, list[Any]] = {
 }
 N_FOLDS = 5
 TRAIN_SHARE = 0.8
+# Where a task does not say.
+N_DISTRACTORS = 5
 
 
 class Training(NamedTuple):
@@ -28,6 +31,7 @@ class Training(NamedTuple):
     y: NDArray[np.int64]
     environments: NDArray[Any]
     names: list[str]
+    parents: set[str]
     seed: int
 
     def name(self, columns: Iterable[Any]) -> set[str]:
@@ -35,24 +39,38 @@ class Training(NamedTuple):
         return {self.names[column] for column in columns}
 
 
-def take_training_part(data: Simulation, seed: int, share: float = TRAIN_SHARE) -> Training:
-    """A random part of the samples."""
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(data.y))[: round(len(data.y) * share)]
-    X = data.X.to_numpy()[rows]
-    return Training(X, data.y[rows], data.environments[rows], list(data.X.columns), seed)
+def simulate(task: Task, seed: int, share: float = TRAIN_SHARE, **knobs: Any) -> Training:
+    """A random part of the samples that a task describes."""
+    sizes = {"n_distractors": N_DISTRACTORS} | {
+        name: task[name]
+        for name in ("n_distractors", "n_parents", "n_environments")
+        if name in task
+    }
+    is_continuous = task.get("features") == "continuous"
+    data = make_conjunction(
+        task["n_samples"], **sizes, continuous=is_continuous, random_state=seed, **knobs
+    )
+    rows = np.random.default_rng(seed).permutation(len(data.y))[: round(len(data.y) * share)]
+    X, y, environments = data.X.to_numpy()[rows], data.y[rows], data.environments[rows]
+    return Training(X, y, environments, list(data.X.columns), set(data.parents), seed)
 
 
 def find_features(method: str, train: Training) -> set[str] | None:
     """The features that a method's model relies on; None where ICP rejects every set."""
-    finders: dict[str, Callable[[Training], set[str] | None]] = {
-        "SCM": lambda train: _find_with_cover(SCMClassifier(n_jobs=1), train),
-        "DT": _find_with_tree,
-        "ICP": lambda train: _find_with_icp("adjusted", train),
-        "ICP, nominal dof": lambda train: _find_with_icp("nominal", train),
-        "ICSCM": lambda train: _find_with_cover(ICSCMClassifier(n_jobs=1), train),
-    }
-    return finders[method](train)
+    from sklearn.tree import DecisionTreeClassifier
+
+    if method == "DT":
+        plain = train._replace(X=train.X.astype(np.float32))
+        tree = _tune(DecisionTreeClassifier(random_state=0), TREE_GRID, plain)
+        return train.name(column for column in tree.tree_.feature if column >= 0)
+    if method in ("SCM", "ICSCM"):
+        learner = {"SCM": SCMClassifier, "ICSCM": ICSCMClassifier}[method](n_jobs=1)
+        tuned = _tune(learner, {"p": list(P_GRID)}, train, environments=train.environments)
+        return train.name(tuned.features_used_)
+    dof = {"ICP": "adjusted", "ICP, nominal dof": "nominal"}[method]
+    icp = InvariantCausalPrediction(dof=dof, all_sets=False)
+    icp.fit(train.X, train.y, environments=train.environments)
+    return None if icp.parents_ is None else train.name(icp.parents_)
 
 
 def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
@@ -61,29 +79,9 @@ def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
     return train.name(learner.features_used_)
 
 
-def _find_with_cover(learner: SCMClassifier | ICSCMClassifier, train: Training) -> set[str]:
-    """With p by 5-fold cross-validation on accuracy."""
-    search = _make_search(learner, {"p": list(P_GRID)}, train.seed)
-    search.fit(train.X, train.y, environments=train.environments)
-    return train.name(search.best_estimator_.features_used_)
-
-
-def _find_with_tree(train: Training) -> set[str]:
-    from sklearn.tree import DecisionTreeClassifier
-
-    search = _make_search(DecisionTreeClassifier(random_state=0), TREE_GRID, train.seed)
-    search.fit(train.X.astype(np.float32), train.y)
-    return train.name(column for column in search.best_estimator_.tree_.feature if column >= 0)
-
-
-def _find_with_icp(dof: str, train: Training) -> set[str] | None:
-    icp = InvariantCausalPrediction(dof=dof, all_sets=False)
-    icp.fit(train.X, train.y, environments=train.environments)
-    return None if icp.parents_ is None else train.name(icp.parents_)
-
-
-def _make_search(estimator: Any, grid: dict[str, list[Any]], seed: int) -> Any:
+def _tune(learner: Any, grid: dict[str, list[Any]], train: Training, **known: Any) -> Any:
+    """The learner of the grid that is best by 5-fold cross-validation on accuracy."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed % 2**32)
-    return GridSearchCV(estimator, grid, cv=folds)
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=train.seed % 2**32)
+    return GridSearchCV(learner, grid, cv=folds).fit(train.X, train.y, **known).best_estimator_

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from icscm.experiments.base import Experiment, Figure, Summary, Table
+from icscm.experiments.base import Experiment, Summary, Table
 from icscm.writing import write_text, write_whole
 
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-}
+_LATEX_SPECIAL = str.maketrans(
+    {each: rf"\{each}" for each in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$"}
+)
 
 
-@dataclass(frozen=True)
-class Section:
-    """One experiment with what it showed, for the page."""
-
-    experiment: Experiment
-    summary: Summary
-    n_rows: int
+# An experiment, what it showed, and in how many rows.
+Section = tuple[Experiment, Summary, int]
 
 
 def write_summary(summary: Summary, folder: Path) -> None:
@@ -39,24 +26,21 @@ def write_summary(summary: Summary, folder: Path) -> None:
         write_text(folder / f"{table.name}.md", to_markdown(table))
         write_text(folder / f"{table.name}.tex", to_latex(table))
     for figure in summary.figures:
-        _save_figure(figure, folder)
+        save = figure.draw().savefig
+        # no date inside, so that the same rows give the same file
+        write_whole(folder / f"{figure.name}.svg", partial(save, metadata={"Date": None}))
+        write_whole(folder / f"{figure.name}.png", partial(save, dpi=150))
 
 
 def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_quick: bool) -> Path:
     """One page with all tables and figures beside the published numbers."""
     from jinja2 import Environment, PackageLoader
 
-    environment = Environment(
-        loader=PackageLoader("icscm.experiments"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template("index.html").render(
-        sections=sections, command=command, is_quick=is_quick
-    )
+    loader = PackageLoader("icscm.experiments")
+    page = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = page.get_template("index.html")
     path = folder / "index.html"
-    write_text(path, text)
+    write_text(path, template.render(sections=sections, command=command, is_quick=is_quick))
     return path
 
 
@@ -67,14 +51,13 @@ def to_markdown(table: Table) -> str:
         "",
         _join_markdown(table.header),
         "|" + "---|" * len(table.header),
-        *(_join_markdown(row) for row in table.rows),
+        *map(_join_markdown, table.rows),
     ]
     return "\n".join(lines) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """A LaTeX table in booktabs style."""
-    body = [_join_latex(row) for row in table.rows]
     lines = [
         r"\begin{table}",
         r"\centering",
@@ -84,7 +67,7 @@ def to_latex(table: Table) -> str:
         r"\toprule",
         _join_latex(table.header),
         r"\midrule",
-        *body,
+        *map(_join_latex, table.rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -98,16 +81,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of x_1 ± 2")
     '50 \\% of x\\_1 $\\pm$ 2'
     """
-    return "".join(_LATEX_SPECIAL.get(character, character) for character in text)
-
-
-def _save_figure(figure: Figure, folder: Path) -> None:
-    drawn = figure.draw()
-    # no date inside, so that the same rows give the same file
-    write_whole(
-        folder / f"{figure.name}.svg", lambda path: drawn.savefig(path, metadata={"Date": None})
-    )
-    write_whole(folder / f"{figure.name}.png", lambda path: drawn.savefig(path, dpi=150))
+    return text.translate(_LATEX_SPECIAL)
 
 
 def _join_markdown(cells: Sequence[str]) -> str:

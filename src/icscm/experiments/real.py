@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from icscm.datasets import RealData, list_datasets
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
-from icscm.experiments.base import Experiment, Figure, Options, Summary, Table, group_rows
-from icscm.experiments.runner import Plan, Row, Task
+from icscm.experiments.base import Figure, Options, Summary, Table, cross
+from icscm.experiments.runner import Plan, Row, Rows, Task
+from icscm.experiments.shares import Cells, find_mean, format_mean, group_rows, read_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MatplotlibFigure
 
-METHODS = ("SCM", "ICSCM")
+TITLE = "Real data (Tables 2 to 4, Figures 4 and 5)"
+DESCRIPTION = "Causal features among those used, and prediction error, over random halves."
+
 MAX_RULES = 10
+# As the published code does for real data: p = 1, no stop at independence, no pruning.
+LEARNERS = {
+    "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
+    "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
+}
+SIZES = ("samples", "variables", "causal")
 
 # Table 2: samples, variables, causal ones. Table 4: train and test error of SCM and ICSCM.
 PUBLISHED_SIZES = {
@@ -52,27 +62,17 @@ def make_plan(options: Options) -> Plan:
         )
     if options.quick:
         present = [min(present, key=lambda name: name != "heart_disease")]
-    tasks = [
-        {
-            "seed": options.seed,
-            "dataset": name,
-            "split": split,
-        }
-        for name in present
-        for split in range(options.choose_runs(20))
-    ]
-    sizes = ("samples", "variables", "causal")
-    measures = [f"{m}: {what}" for m in METHODS for what in ("curve", "train error", "test error")]
+    tasks = options.repeat(cross(dataset=present), full=20, what="split")
+    measures = [f"{m}: {what}" for m in LEARNERS for what in ("curve", "train error", "test error")]
     run = partial(run_task, data_home=options.data_home)
-    return Plan("real", tasks, run, (*sizes, *measures))
+    return Plan(tasks, run, (*SIZES, *measures))
 
 
 @lru_cache(maxsize=1)
 def _load(name: str, data_home: Path | None) -> RealData:
     """Splits of one data set follow each other, so one is kept."""
     (info,) = (info for info in list_datasets(data_home) if info.name == name)
-    data: RealData = info.loader(data_home)
-    return data
+    return info.loader(data_home)
 
 
 def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
@@ -83,123 +83,93 @@ def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
     X = data.X.to_numpy()
     row: Row = {"samples": len(data.y), "variables": X.shape[1], "causal": len(data.causal)}
     is_causal = data.X.columns.isin(data.causal)
-    for method, learner in _make_learners().items():
-        learner.fit(X[train], data.y[train], environments=data.environments[train])
+    for method, unfitted in LEARNERS.items():
+        learner = clone(unfitted).fit(
+            X[train], data.y[train], environments=data.environments[train]
+        )
         row[f"{method}: curve"] = " ".join(map(str, _count_causal(learner, is_causal)))
         row[f"{method}: train error"] = 1.0 - learner.score(X[train], data.y[train])
         row[f"{method}: test error"] = 1.0 - learner.score(X[test], data.y[test])
     return row
 
 
-def _make_learners() -> dict[str, SCMClassifier | ICSCMClassifier]:
-    """As the published code does for real data: p = 1, no stop at independence, no pruning."""
-    return {
-        "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
-        "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
-    }
-
-
 def _count_causal(
     learner: SCMClassifier | ICSCMClassifier, is_causal: NDArray[np.bool_]
 ) -> list[int]:
     """Distinct causal features among the first 1, 2, .. rules; a model that ends early stays."""
-    seen: set[Any] = set()
-    curve = []
-    for step in learner.trace_.steps:
-        column = int(step.chosen.rule.feature)
-        seen |= {column} if is_causal[column] else set()
-        curve.append(len(seen))
-    curve += [curve[-1] if curve else 0] * (MAX_RULES - len(curve))
-    return curve
+    columns = [int(step.chosen.rule.feature) for step in learner.trace_.steps]
+    return [
+        len({column for column in columns[:length] if is_causal[column]})
+        for length in range(1, MAX_RULES + 1)
+    ]
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """Sizes, errors and curves beside the paper's."""
-    cells = {key[0]: cell for key, cell in group_rows(rows, "dataset").groups.items()}
-    figures = [
-        Figure(
-            "real",
-            "Causal features among those used as the model grows, mean and standard "
-            "error over the splits; dashed: expected by chance.",
-            lambda: _draw(cells, single=False),
-        ),
-        Figure(
-            "real-splits", "The same for every single split.", lambda: _draw(cells, single=True)
-        ),
-    ]
-    tables = [_make_size_table(cells), _make_count_table(cells), _make_error_table(cells)]
-    return Summary(tables, figures, _list_findings(cells))
-
-
-def _make_size_table(cells: dict[str, list[Row]]) -> Table:
-    rows = []
-    for name, cell in cells.items():
-        here = [int(cell[0][column]) for column in ("samples", "variables", "causal")]
-        paper = PUBLISHED_SIZES.get(name)
-        rows.append(
-            [name, f"{here[0]:,}", f"{here[1]:,} ({here[2]})"]
-            + (["-", "-"] if paper is None else [f"{paper[0]:,}", f"{paper[1]:,} ({paper[2]})"])
-        )
-    header = [
-        "data set",
-        "samples",
-        "variables (causal)",
-        "paper: samples",
-        "paper: variables (causal)",
-    ]
-    return Table("real-sizes", "The data sets.", header, rows)
-
-
-def _make_count_table(cells: dict[str, list[Row]]) -> Table:
-    rows = []
-    for name, cell in cells.items():
-        counts = {m: _read_curves(cell, m)[:, -1] for m in METHODS}
-        rows.append(
-            [name]
-            + [f"{c.mean():.2f} ± {c.std() / np.sqrt(len(c)):.2f}" for c in counts.values()]
-            + [f"{compute_expected(cell[0])[-1]:.2f}"]
-        )
-    caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
-    return Table("real-causal", caption, ["data set", *METHODS, "by chance"], rows)
-
-
-def _make_error_table(cells: dict[str, list[Row]]) -> Table:
-    rows = []
-    for name, cell in cells.items():
-        paper = PUBLISHED_ERRORS.get(name)
-        for at, part in enumerate(("train", "test")):
-            found = [_read_errors(cell, method, part) for method in METHODS]
-            rows.append(
-                [
-                    name,
-                    part,
-                    *(f"{errors.mean():.3f} ({errors.std():.4f})" for errors in found),
-                    *("-" if paper is None else f"{paper[method][at]:.2f}" for method in METHODS),
-                ]
-            )
-    header = ["data set", "", *METHODS, *(f"paper: {method}" for method in METHODS)]
-    return Table(
-        "real-errors", "Prediction error (standard deviation over the splits).", header, rows
+    cells = group_rows(rows, "dataset")
+    mean = (
+        "Causal features among those used as the model grows, mean and standard "
+        "error over the splits; dashed: expected by chance."
     )
+    single = "The same for every single split."
+    figures = [
+        Figure("real", mean, lambda: _draw(cells, single=False)),
+        Figure("real-splits", single, lambda: _draw(cells, single=True)),
+    ]
+    findings = [finding for name, cell in cells.items() for finding in _find(name, cell)]
+    return Summary(_make_tables(cells), figures, findings)
 
 
-def _list_findings(cells: dict[str, list[Row]]) -> list[str]:
-    findings = []
+def _make_tables(cells: Cells) -> list[Table]:
+    sizes, counts, errors = [], [], []
     for name, cell in cells.items():
-        scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in METHODS)
-        chance = compute_expected(cell[0])[-1]
-        findings.append(
-            f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, "
-            f"{chance:.1f} by chance."
-        )
-        if name in PUBLISHED_ERRORS:
-            texts = [
-                f"{method} {_read_errors(cell, method, 'test').mean():.3f} "
-                f"(paper {PUBLISHED_ERRORS[name][method][1]:.2f})"
-                for method in METHODS
-            ]
-            findings.append(f"{name}: test error {', '.join(texts)}.")
-    return findings
+        here = tuple(int(cell[0][column]) for column in SIZES)
+        sizes.append([name, *_format_sizes(here), *_format_sizes(PUBLISHED_SIZES.get(name))])
+        found = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
+        counts.append([name, *found, f"{compute_expected(cell[0])[-1]:.2f}"])
+        for at, part in enumerate(("train", "test")):
+            values = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
+            spread = [f"{each.mean():.3f} ({each.std():.4f})" for each in values]
+            paper = [_format_error(name, method, at) for method in LEARNERS]
+            errors.append([name, part, *spread, *paper])
+    caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
+    spreads = "Prediction error (standard deviation over the splits)."
+    return [
+        Table(
+            "real-sizes", "The data sets.", _beside_paper("samples", "variables (causal)"), sizes
+        ),
+        Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], counts),
+        Table("real-errors", spreads, _beside_paper("", *LEARNERS), errors),
+    ]
+
+
+def _beside_paper(*columns: str) -> list[str]:
+    return ["data set", *columns, *(f"paper: {column}" for column in columns if column)]
+
+
+def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
+    if sizes is None:
+        return ["-", "-"]
+    n_samples, n_variables, n_causal = sizes
+    return [f"{n_samples:,}", f"{n_variables:,} ({n_causal})"]
+
+
+def _format_error(name: str, method: str, at: int) -> str:
+    return f"{PUBLISHED_ERRORS[name][method][at]:.2f}" if name in PUBLISHED_ERRORS else "-"
+
+
+def _find(name: str, cell: Rows) -> Iterator[str]:
+    scm, icscm = (_read_curves(cell, method)[:, -1].mean() for method in LEARNERS)
+    chance = compute_expected(cell[0])[-1]
+    yield (
+        f"{name}: {icscm:.1f} causal features for ICSCM, {scm:.1f} for SCM, {chance:.1f} by chance."
+    )
+    if name in PUBLISHED_ERRORS:
+        texts = [
+            f"{method} {find_mean(cell, f'{method}: test error'):.3f} (paper {paper:.2f})"
+            for method, (_, paper) in PUBLISHED_ERRORS[name].items()
+        ]
+        yield f"{name}: test error {', '.join(texts)}."
 
 
 def compute_expected(row: Row) -> NDArray[np.float64]:
@@ -209,15 +179,11 @@ def compute_expected(row: Row) -> NDArray[np.float64]:
     return drawn * n_causal / n_variables
 
 
-def _read_curves(cell: Sequence[Row], method: str) -> NDArray[np.float64]:
+def _read_curves(cell: Rows, method: str) -> NDArray[np.float64]:
     return np.array([list(map(float, row[f"{method}: curve"].split())) for row in cell])
 
 
-def _read_errors(cell: Sequence[Row], method: str, part: str) -> NDArray[np.float64]:
-    return np.array([float(row[f"{method}: {part} error"]) for row in cell])
-
-
-def _draw(cells: dict[str, list[Row]], *, single: bool) -> MatplotlibFigure:
+def _draw(cells: Cells, *, single: bool) -> MatplotlibFigure:
     from matplotlib.figure import Figure as NewFigure
 
     n_columns = min(3, len(cells))
@@ -233,29 +199,18 @@ def _draw(cells: dict[str, list[Row]], *, single: bool) -> MatplotlibFigure:
     return figure
 
 
-def _draw_curves(axes: Axes, cell: Sequence[Row], *, single: bool) -> None:
+def _draw_curves(axes: Axes, cell: Rows, *, single: bool) -> None:
     lengths = np.arange(1, MAX_RULES + 1)
-    for method, color in zip(METHODS, ("tab:blue", "tab:orange"), strict=True):
+    for method, color in zip(LEARNERS, ("tab:blue", "tab:orange"), strict=True):
         curves = _read_curves(cell, method)
         if single:
             # a little apart, or equal curves would hide each other
             shifts = np.linspace(-0.15, 0.15, len(curves))
-            for number, (curve, shift) in enumerate(zip(curves, shifts, strict=True)):
-                label = method if number == 0 else None
-                axes.plot(
-                    lengths, curve + shift, color=color, alpha=0.4, linewidth=0.8, label=label
-                )
+            apart = (curves + shifts[:, None]).T
+            labels = [method, *[None] * (len(curves) - 1)]
+            axes.plot(lengths, apart, color=color, alpha=0.4, linewidth=0.8, label=labels)
             continue
         mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(len(curves))
         axes.plot(lengths, mean, color=color, label=method)
         axes.fill_between(lengths, mean - error, mean + error, color=color, alpha=0.25)
     axes.plot(lengths, compute_expected(cell[0]), "--", color="gray", label="by chance")
-
-
-EXPERIMENT = Experiment(
-    "real",
-    "Real data (Tables 2 to 4, Figures 4 and 5)",
-    "Causal features among those used, and prediction error, over random halves.",
-    make_plan,
-    summarise,
-)

@@ -13,7 +13,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Experiment, Options
-from icscm.experiments.output import Section, write_page, write_summary
+from icscm.experiments.output import write_page, write_summary
 from icscm.experiments.runner import Plan, Row, run_plan
 from icscm.parameters import check_matplotlib
 
@@ -39,7 +39,7 @@ def reproduce_experiments(
         rows = _run_with_progress(experiment, plan, out, count_threads(jobs))
         summary = experiment.summarise(rows)
         write_summary(summary, out)
-        sections.append(Section(experiment, summary, len(rows)))
+        sections.append((experiment, summary, len(rows)))
     command = " ".join(["icscm reproduce", *names, *_describe_options(options)])
     return write_page(sections, out, command, is_quick=quick)
 
@@ -70,12 +70,8 @@ def _make_plans(
 
 
 def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> list[Row]:
-    columns = (
-        TextColumn("{task.description:16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
+    remaining = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description:16}"), BarColumn(), MofNCompleteColumn(), remaining)
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(experiment.name, total=len(plan.tasks))

@@ -15,7 +15,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
@@ -26,6 +26,7 @@ from icscm.exceptions import IcscmError, IcscmWarning
 
 Task = dict[str, Any]
 Row = dict[str, Any]
+Rows = Sequence[Row]
 # A task in, the columns of its row beside the task's own out.
 RunTask = Callable[[Task, int], Row]
 
@@ -37,7 +38,6 @@ _AHEAD = 4
 class Plan:
     """What to run: tasks, the function that runs one, and the columns it returns."""
 
-    name: str
     tasks: Sequence[Task]
     run: RunTask
     columns: Sequence[str]
@@ -72,27 +72,23 @@ def run_plan(
 
 def read_rows(path: Path) -> list[Row]:
     """All whole rows of a result file."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(io.StringIO(_keep_whole_lines(file.read()))))
+    return _parse(_read_whole_lines(path))
 
 
 def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
     """Make or mend the file; return how many of the first tasks it holds."""
     first_line = _format_line(header)
-    if not path.exists():
+    text = _read_whole_lines(path) if path.exists() else ""
+    if not text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(first_line, encoding="utf-8")
         return 0
-    with path.open(newline="", encoding="utf-8") as file:
-        whole = file.read()
-    text = _keep_whole_lines(whole)
-    lines = text.splitlines(keepends=True)
-    if lines and lines[0] != first_line:
+    if not text.startswith(first_line):
         raise IcscmError(
             f"{path} holds the results of another experiment or version; "
             "choose another --out or remove it"
         )
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = _parse(text)
     for row, task in zip(rows, plan.tasks, strict=False):
         if any(row[name] != str(value) for name, value in task.items()):
             raise IcscmError(
@@ -101,16 +97,19 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
             )
     if len(rows) > len(plan.tasks):
         raise IcscmError(f"{path} holds more runs than asked for; choose another --out")
-    if text != whole:  # half a row at the end: cut it off, touch nothing else
-        os.truncate(path, len(text.encode("utf-8")))
-    if not text:
-        path.write_text(first_line, encoding="utf-8")
+    # half a row at the end is cut off, nothing else is touched
+    os.truncate(path, len(text.encode("utf-8")))
     return len(rows)
 
 
-def _keep_whole_lines(text: str) -> str:
-    """A killed run may leave half a row at the end; it does not count."""
-    return text[: text.rfind("\n") + 1]
+def _read_whole_lines(path: Path) -> str:
+    """A killed run may leave half a row, or half a letter, at the end; it does not count."""
+    whole = path.read_bytes()
+    return whole[: whole.rfind(b"\n") + 1].decode("utf-8")
+
+
+def _parse(text: str) -> list[Row]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def _format_line(values: Sequence[Any]) -> str:
@@ -126,15 +125,12 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
         return
     # fresh processes: forking one that has threads is asking for trouble
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
-        waiting = iter(tasks)
-        running: list[tuple[Task, Future[Row]]] = []
+        submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
+        running = list(islice(submitted, _AHEAD * n_jobs))
         try:
-            while True:
-                for task in islice(waiting, _AHEAD * n_jobs - len(running)):
-                    running.append((task, pool.submit(run_task, plan.run, task)))  # noqa: PERF401
-                if not running:
-                    return
+            while running:
                 task, future = running.pop(0)
+                running += islice(submitted, 1)
                 yield task, future.result()
         finally:
             for _, future in running:
@@ -143,6 +139,5 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
 
 def run_task(run: RunTask, task: Task) -> Row:
     """One task with its own seed, quietly: what fits warn of is counted, not shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IcscmWarning)
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         return run(task, make_seed(0, *sorted(task.items())) % (2**63))

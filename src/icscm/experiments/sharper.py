@@ -2,151 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from icscm.datasets import make_conjunction
 from icscm.estimators.cover import ICSCMClassifier
 from icscm.experiments.alpha import READINGS
-from icscm.experiments.base import (
-    Experiment,
-    Options,
-    Summary,
-    Table,
-    compute_share,
-    format_share,
-    group_rows,
-    list_values,
+from icscm.experiments.base import Options, Summary, Table, cross
+from icscm.experiments.methods import Training, find_features, fit_invariant, simulate
+from icscm.experiments.runner import Plan, Row, Rows, Task
+from icscm.experiments.shares import find_mean, format_means, group_rows
+
+TITLE = "Sharper than the paper"
+DESCRIPTION = (
+    "Identification by samples per environment: the paper's greedy search, with cumulative "
+    "evidence (alpha auto), the exhaustive search (alpha auto), and ICP where it can run."
 )
-from icscm.experiments.methods import Training, find_features, fit_invariant, take_training_part
-from icscm.experiments.runner import Plan, Row, Task
 
 SIZES = (500, 1_000, 2_000, 5_000, 10_000)
 DISTRACTORS = (5, 50, 200)
 # One default for all cells; continuous features need finer thresholds, see docs/theory.md.
 MAX_THRESHOLDS = 250
-METHODS = ("greedy (paper)", "greedy, cumulative", "exhaustive", "ICP")
+LEARNERS = {
+    "greedy (paper)": {},
+    "greedy, cumulative": {"evidence": "cumulative", "alpha": "auto"},
+    "exhaustive": {"search": "exhaustive", "alpha": "auto"},
+}
+METHODS = (*LEARNERS, "ICP")
 SHARES = tuple(f"{method}: {what}" for method in METHODS for what in ("exact", "non-parent"))
 # Beyond this many features ICP cannot test all sets.
 MOST_FOR_ICP = 10
 
-# (parents, environments, features): the paper's, then one thing changed at a time.
-VARIATIONS = (
-    (2, 2, "binary"),
-    (4, 2, "binary"),
-    (2, 5, "binary"),
-    (2, 2, "continuous"),
-)
+PAPER = {"n_parents": 2, "n_environments": 2, "features": "binary"}
+# One thing changed at a time.
+VARIATIONS: tuple[Task, ...] = ({"n_parents": 4}, {"n_environments": 5}, {"features": "continuous"})
+KEYS = ("reading", "n_parents", "n_environments", "features", "n_distractors")
 
 
 def make_plan(options: Options) -> Plan:
     """The paper's structure under every reading and number of distractors, then variations."""
-    sizes = (500, 1_000) if options.quick else SIZES
-    cells = [(reading, *VARIATIONS[0], n) for reading in READINGS for n in DISTRACTORS]
-    cells += [("coin/code", *variation, 50) for variation in VARIATIONS[1:]]
+    cells = [
+        {"reading": reading, **PAPER, "n_distractors": n}
+        for reading in READINGS
+        for n in DISTRACTORS
+    ]
+    cells += [
+        {"reading": "coin/code", **PAPER, **change, "n_distractors": 50} for change in VARIATIONS
+    ]
     if options.quick:
         cells = [cells[0], cells[-1]]
-    tasks = [
-        {
-            "seed": options.seed,
-            "reading": reading,
-            "n_parents": n_parents,
-            "n_environments": n_environments,
-            "features": features,
-            "n_distractors": n_distractors,
-            "n_samples": n_samples,
-            "run": run,
-        }
-        for reading, n_parents, n_environments, features, n_distractors in cells
-        for n_samples in sizes
-        for run in range(options.choose_runs(100))
-    ]
-    return Plan("sharper", tasks, run_task, SHARES)
+    sizes = cross(n_samples=SIZES[:2] if options.quick else SIZES)
+    tasks = options.repeat(cell | size for cell in cells for size in sizes)
+    return Plan(tasks, run_task, SHARES)
 
 
 def run_task(task: Task, seed: int) -> Row:
     """For each method: exactly the parents? any non-parent? Empty where it is not asked."""
-    noise, child = READINGS[task["reading"]]
-    data = make_conjunction(
-        task["n_samples"],
-        task["n_distractors"],
-        n_parents=task["n_parents"],
-        n_environments=task["n_environments"],
-        continuous=task["features"] == "continuous",
-        noise=noise,
-        child=child,
-        random_state=seed,
-    )
-    train = take_training_part(data, seed, share=1.0)
-    parents = set(data.parents)
+    train = simulate(task, seed, share=1.0, **READINGS[task["reading"]])
+    is_for_icp = task["n_distractors"] <= MOST_FOR_ICP and task["features"] == "binary"
     row: Row = dict.fromkeys(SHARES, "")
-    for method in METHODS:
-        if method == "ICP" and (
-            task["n_distractors"] > MOST_FOR_ICP or task["features"] != "binary"
-        ):
-            continue
+    for method in METHODS if is_for_icp else LEARNERS:
         found = _find(method, train)
-        row[f"{method}: exact"] = int(found == parents)
-        row[f"{method}: non-parent"] = int(bool(found - parents))
+        row[f"{method}: exact"] = int(found == train.parents)
+        row[f"{method}: non-parent"] = int(bool(found - train.parents))
     return row
 
 
 def _find(method: str, train: Training) -> set[str]:
-    learners = {
-        "greedy (paper)": ICSCMClassifier(),
-        "greedy, cumulative": ICSCMClassifier(evidence="cumulative", alpha="auto"),
-        "exhaustive": ICSCMClassifier(search="exhaustive", alpha="auto"),
-    }
     if method == "ICP":
         return find_features("ICP", train) or set()
-    learner = learners[method].set_params(max_thresholds=MAX_THRESHOLDS, n_jobs=1)
-    return fit_invariant(learner, train)
+    learner = ICSCMClassifier(max_thresholds=MAX_THRESHOLDS, n_jobs=1)
+    return fit_invariant(learner.set_params(**LEARNERS[method]), train)
 
 
-def summarise(rows: Sequence[Row]) -> Summary:
+def summarise(rows: Rows) -> Summary:
     """One table per structure: methods and distractors down, samples across."""
-    keys = ("reading", "n_parents", "n_environments", "features", "n_distractors")
-    sizes = list_values(rows, "n_samples")
-    tables, findings = [], []
-    for what, caption in (
-        ("exact", "Share of runs that find exactly the parents, by samples per environment."),
-        ("non-parent", "Share of runs that report any non-parent."),
-    ):
-        lines = []
-        for key, cell in group_rows(rows, *keys).groups.items():
-            by_size = group_rows(cell, "n_samples")
-            for method in METHODS:
-                column = f"{method}: {what}"
-                if cell[0][column] == "":
-                    continue
-                shares = [format_share(*compute_share(by_size[(n,)], column)) for n in sizes]
-                lines.append([*key, method, *shares])
-        header = ["reading", "parents", "environments", "features", "distractors", "method", *sizes]
-        tables.append(Table(f"sharper-{what}", caption, header, lines))
-    findings.append(_compare_with_greedy(rows, keys))
-    wrong = compute_share(rows, "exhaustive: non-parent")[0]
-    findings.append(f"The exhaustive search reported a non-parent in {wrong:.1%} of all runs.")
+    captions = {
+        "exact": "Share of runs that find exactly the parents, by samples per environment.",
+        "non-parent": "Share of runs that report any non-parent.",
+    }
+    wrong = find_mean(rows, "exhaustive: non-parent")
+    findings = [
+        _compare_with_greedy(rows),
+        f"The exhaustive search reported a non-parent in {wrong:.1%} of all runs.",
+    ]
+    tables = [_make_table(rows, what, caption) for what, caption in captions.items()]
     return Summary(tables, findings=findings)
 
 
-def _compare_with_greedy(rows: Sequence[Row], keys: Sequence[str]) -> str:
-    worst, where = 0.0, ""
-    for key, cell in group_rows(rows, *keys, "n_samples").groups.items():
-        lead = (
-            compute_share(cell, "exhaustive: exact")[0]
-            - compute_share(cell, "greedy (paper): exact")[0]
-        )
-        if lead < worst:
-            worst, where = lead, ", ".join(key)
-    if not where:
+def _make_table(rows: Rows, what: str, caption: str) -> Table:
+    lines = [
+        [*key, method, *format_means(group_rows(cell, "n_samples"), f"{method}: {what}")]
+        for key, cell in group_rows(rows, *KEYS).items()
+        for method in METHODS
+        if cell[0][f"{method}: {what}"] != ""
+    ]
+    header = [*(key.removeprefix("n_") for key in KEYS), "method", *group_rows(rows, "n_samples")]
+    return Table(f"sharper-{what}", caption, header, lines)
+
+
+def _compare_with_greedy(rows: Rows) -> str:
+    leads = {
+        ", ".join(key): find_mean(cell, "exhaustive: exact")
+        - find_mean(cell, "greedy (paper): exact")
+        for key, cell in group_rows(rows, *KEYS, "n_samples").items()
+    }
+    where = min(leads, key=lambda key: leads[key])
+    if leads[where] >= 0.0:
         return "The exhaustive search is nowhere below the greedy one."
-    return f"The exhaustive search is furthest below the greedy one, by {-worst:.2f}, at {where}."
-
-
-EXPERIMENT = Experiment(
-    "sharper",
-    "Sharper than the paper",
-    "Identification by samples per environment: the paper's greedy search, with cumulative "
-    "evidence (alpha auto), the exhaustive search (alpha auto), and ICP where it can run.",
-    make_plan,
-    summarise,
-)
+    return (
+        f"The exhaustive search is furthest below the greedy one, by {-leads[where]:.2f}, "
+        f"at {where}."
+    )

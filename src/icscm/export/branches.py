@@ -8,7 +8,7 @@ from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.io.reading import TextFormat, find_numbers
+from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
 from icscm.model.saved import (

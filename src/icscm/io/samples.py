@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.reading import check_columns, suggest
+from icscm.io.naming import check_columns, is_index, suggest
 from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from icscm.io.streams import TableReader
 
 # Values of the target that are negative because others are positive are named up to here.
 N_NAMED = 3
 
 
-@dataclass(frozen=True)
-class Samples:
-    """A table taken apart.
+@dataclass(frozen=True, kw_only=True)
+class Labelling:
+    """What the labels of a table mean.
 
     Parameters
     ----------
-    X : the features.
-    y : label of each row. With `positive` values chosen, whether the row's is one of them.
-    environments : of each row; None if no column was named.
-    target, environment : names of the columns they come from.
+    target, environment : names of the columns of labels and environments.
+    label : that of the positive class.
     positive : values of the target that count as positive; empty where the target has two values
         and stayed as it is.
     negative : the other values of the target, where positive ones were chosen.
     n_dropped : rows left out because target or environment was missing.
-    asked_for : columns that the user named to be used, however they look.
     """
 
-    X: pyarrow.Table
-    y: Array
-    environments: Array | None
     target: str
     environment: str | None
+    label: Any = None
     positive: tuple[Any, ...] = ()
     negative: tuple[Any, ...] = ()
     n_dropped: int = 0
-    asked_for: tuple[str, ...] = ()
 
     @property
     def positive_text(self) -> str:
         """What the positive class is: `readmitted is <30 or >30`."""
-        values = self.positive or (sorted(set(self.y.tolist()))[-1],)
+        values = self.positive or (self.label,)
         return f"{self.target} is {' or '.join(map(format_level, values))}"
 
     @property
@@ -62,6 +58,47 @@ class Samples:
         is_short = len(self.negative) <= N_NAMED
         negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
         return negative, " or ".join(map(format_level, self.positive))
+
+    @property
+    def roles(self) -> list[str]:
+        """The columns that are no features."""
+        return [name for name in (self.target, self.environment) if name is not None]
+
+    def apply(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> pyarrow.Table:
+        """The rows that are kept; with positive values, whether the target is one of them."""
+        import pyarrow
+        from pyarrow import compute
+
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        roles = [name for name in self.roles if name in columns]
+        is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
+        columns |= {name: _simplify(columns[name]) for name in roles}
+        if self.positive and self.target in columns:
+            labels = columns[self.target]
+            is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
+            columns[self.target] = compute.if_else(is_missing[self.target], None, is_one)
+        table = pyarrow.table(columns)
+        if self.n_dropped:
+            table = table.filter(compute.invert(reduce(compute.or_, is_missing.values())))
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Labelling):
+    """A table taken apart.
+
+    Parameters
+    ----------
+    X : the features.
+    y : label of each row. With `positive` values chosen, whether the row's is one of them.
+    environments : of each row; None if no column was named.
+    asked_for : columns that the user named to be used, however they look.
+    """
+
+    X: pyarrow.Table
+    y: Array
+    environments: Array | None
+    asked_for: tuple[str, ...] = ()
 
 
 def read_samples(
@@ -86,30 +123,40 @@ def read_samples(
     drop_missing : leave out rows without a label or an environment instead of raising.
     where : what to call the table in errors.
     """
-    names = table.column_names
-    check_columns([target], names, where)
-    if environment is not None:
-        check_columns([environment], names, where)
-    if target == environment:
-        raise IcscmError(f"target and environment are both {target!r}; name two columns")
-    chosen = _choose_features(table, target, environment, drop, only, where)
-    table, n_dropped = _drop_rows(table, target, environment, drop_missing)
-    y, found, others = _read_labels(table.column(target), target, positive)
+    chosen = choose_features(table.column_names, target, environment, drop, only, where)
+    labelling = find_labelling([table], target, environment, positive, drop_missing=drop_missing)
+    table = labelling.apply(table)
     environments = None
     if environment is not None:
-        environments = _read_values(table.column(environment))
+        environments = np.empty(len(table), dtype=object)
+        environments[:] = table.column(environment).to_pylist()
         _check_few(environments, environment)
     return Samples(
         X=table.select(chosen),
-        y=y,
+        y=np.array(table.column(target).to_pylist()),
         environments=environments,
-        target=target,
-        environment=environment,
-        positive=found,
-        negative=others,
-        n_dropped=n_dropped,
         asked_for=tuple(chosen) if only else (),
+        **vars(labelling),
     )
+
+
+class SampleReader:
+    """A table read in batches, its labels as they were found to be."""
+
+    def __init__(self, reader: TableReader, labelling: Labelling) -> None:
+        self._reader, self._labelling = reader, labelling
+        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        return self._labelling.apply(self._reader.schema.empty_table()).schema
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """The rows in order, some columns of them, in batches of about so many rows."""
+        more = self._labelling.roles if self._labelling.n_dropped else ()
+        for batch in self._reader.read([*dict.fromkeys((*columns, *more))], batch_rows):
+            yield from self._labelling.apply(batch).select([*columns]).to_batches()
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -135,15 +182,19 @@ def split_commas(texts: Sequence[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
 
-def _choose_features(
-    table: pyarrow.Table,
+def choose_features(
+    names: Sequence[str],
     target: str,
     environment: str | None,
     drop: Sequence[str],
     only: Sequence[str],
     where: str,
 ) -> list[str]:
-    names = table.column_names
+    """The columns to learn from: all but target and environment, as the user chose."""
+    for name in (target, environment):
+        check_columns([name] if name is not None else [], names, where)
+    if target == environment:
+        raise IcscmError(f"target and environment are both {target!r}; name two columns")
     dropped, wanted = split_names(drop, names, where), split_names(only, names, where)
     for name, role in ((target, "target"), (environment, "environment")):
         if name in wanted:
@@ -152,36 +203,70 @@ def _choose_features(
     if both:
         raise IcscmError(f"{both[0]!r} is to be used and to be left out; choose one")
     away = {target, environment, *dropped}
-    chosen = wanted or [name for name in names if name not in away]
+    chosen = wanted or [name for name in names if name not in away and not is_index(name)]
     if not chosen:
         raise IcscmError(f"{where} has no column left to learn from")
     return chosen
 
 
-def _drop_rows(
-    table: pyarrow.Table, target: str, environment: str | None, drop_missing: bool
-) -> tuple[pyarrow.Table, int]:
-    """Rows that have a label and an environment; raise for others unless they may go."""
+def find_labelling(
+    batches: Iterable[Any],
+    target: str,
+    environment: str | None,
+    positive: Sequence[str],
+    *,
+    drop_missing: bool,
+) -> Labelling:
+    """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
     from pyarrow import compute
 
-    keep = np.ones(table.num_rows, dtype=np.bool_)
-    for name, role in ((target, "target"), (environment, "environment")):
-        if name is None:
-            continue
-        missing = compute.is_null(table.column(name), nan_is_null=True).to_numpy()
-        if missing.all():
+    roles = {target: "target"} | ({} if environment is None else {environment: "environment"})
+    missing, n_rows, n_dropped = dict.fromkeys(roles, 0), 0, 0
+    found: set[Any] = set()
+    for batch in batches:
+        is_missing = {name: batch.column(name).is_null(nan_is_null=True) for name in roles}
+        is_dropped = reduce(compute.or_, is_missing.values())
+        kept = _simplify(batch.column(target)).filter(compute.invert(is_dropped))
+        found.update(kept.unique().to_pylist())
+        missing = {name: missing[name] + _count(is_missing[name]) for name in roles}
+        n_rows, n_dropped = n_rows + len(batch), n_dropped + _count(is_dropped)
+    for name, role in roles.items():
+        if missing[name] == n_rows:
             raise IcscmError(f"the {role} {name!r} is missing in every row")
-        if missing.any() and not drop_missing:
+        if missing[name] and not drop_missing:
             raise IcscmError(
-                f"the {role} {name!r} is missing in {missing.sum():,} of {len(missing):,} rows; "
-                "fill it in, or leave these rows out with --drop-missing (drop_missing=True)"
+                f"the {role} {name!r} is missing in {missing[name]:,} of {n_rows:,} rows; fill it "
+                "in, or leave these rows out with --drop-missing (drop_missing=True)"
             )
-        keep &= ~missing
-    if keep.all():
-        return table, 0
-    if not keep.any():
+    if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {target!r} and {environment!r}")
-    return table.filter(keep), int((~keep).sum())
+    levels = sorted(found, key=lambda value: (type(value).__name__, value))
+    if not positive:
+        _check_two(levels, target)
+    chosen = tuple(_find_positive(levels, target, positive)) if positive else ()
+    return Labelling(
+        target=target,
+        environment=environment,
+        label=bool(chosen) or levels[-1],
+        positive=chosen,
+        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
+        n_dropped=n_dropped,
+    )
+
+
+def _count(mask: Any) -> int:
+    return int(mask.to_numpy(zero_copy_only=False).sum())
+
+
+def _simplify(column: Any) -> Any:
+    """No categories, and dates as text, which files and messages can hold."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        return column.cast(kind.value_type)
+    return column.cast(pyarrow.string()) if types.is_temporal(kind) else column
 
 
 def _check_few(environments: Array, name: str) -> None:
@@ -192,43 +277,6 @@ def _check_few(environments: Array, name: str) -> None:
             f"the environment {name!r} has {n_distinct:,} values in {n_rows:,} rows; name a "
             "column that many rows share, such as hospital or year"
         )
-
-
-def _read_values(column: Any) -> Array:
-    """Plain values, none missing. Dates become text, which files and messages can hold."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-    elif types.is_temporal(kind):
-        column = column.cast(pyarrow.string())
-    values: Array = np.empty(len(column), dtype=object)
-    values[:] = column.to_pylist()
-    return values
-
-
-def _read_labels(
-    column: Any, target: str, positive: Sequence[str]
-) -> tuple[Array, tuple[Any, ...], tuple[Any, ...]]:
-    """Labels, and which values are positive and negative if that had to be said."""
-    values = _read_values(column)
-    levels = sorted(set(values.tolist()), key=lambda value: (type(value).__name__, value))
-    if positive:
-        chosen = _find_positive(levels, target, positive)
-        others = tuple(level for level in levels if level not in chosen)
-        return np.array([value in chosen for value in values.tolist()]), tuple(chosen), others
-    if len(levels) != 2:
-        listed = shorten_list([format_level(level) for level in levels])
-        what = "one value only" if len(levels) == 1 else f"{len(levels):,} values"
-        advice = (
-            "learning needs two"
-            if len(levels) == 1
-            else "name those that count as positive with --positive, the rest being negative"
-        )
-        raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
-    return np.array(values.tolist()), (), ()
 
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
@@ -247,6 +295,17 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
     return list(dict.fromkeys(chosen))
+
+
+def _check_two(levels: Sequence[Any], target: str) -> None:
+    if len(levels) == 2:
+        return
+    listed = shorten_list([format_level(level) for level in levels])
+    what, advice = "one value only", "learning needs two"
+    if len(levels) > 1:
+        what = f"{len(levels):,} values"
+        advice = "name those that count as positive with --positive, the rest being negative"
+    raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
 
 
 def _as_text(level: Any) -> str:

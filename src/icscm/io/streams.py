@@ -1,36 +1,34 @@
 """Tables in files: opened, checked, and read a batch of rows at a time.
 
-Parquet and CSV files are read by their own streaming readers, which hold a page of each column;
-the scanner of `pyarrow.dataset`, which holds whole row groups, is left to datasets that the
-caller made.
+Parquet files are read by their own streaming reader, which holds a page of each column, and text
+by ours, which types its columns by all rows of all files in a pass of its own. The scanner of
+`pyarrow.dataset`, which holds whole row groups, is left to what else there is.
 """
 
 from __future__ import annotations
 
-import re
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow
-import pyarrow.csv
 import pyarrow.dataset
-import pyarrow.parquet
-from pyarrow import types
+import pyarrow.feather
+from pyarrow.parquet import ParquetFile
 
 from icscm.exceptions import IcscmError
-from icscm.text import shorten_list
+from icscm.io import cells
+from icscm.io.formats import TextFormat
+from icscm.io.headers import read_header
+from icscm.io.lines import MIN_BLOCK, Lines
+from icscm.io.locating import Source, find_sources, translate_errors
+from icscm.io.naming import check_names, check_same_names
 
-PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
-TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
-# What stands for a missing value in a text file, as pandas has it.
-NULL_VALUES = [
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-]
-# Bytes of a text file whose values tell the types of its columns.
-_TEXT_BLOCK = 2**22
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
 _SMALLEST_BUFFER = 2**12
@@ -41,149 +39,197 @@ _PAGE_BYTES = 2**20
 class TableReader(Protocol):
     """A table that can be read again and again, each time in the same order of rows."""
 
-    schema: pyarrow.Schema
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, known before anything else is read."""
+        ...
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """Names and types of the columns."""
+        ...
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         """The rows in order, some columns of them, in batches of about so many rows."""
         ...
 
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        """All rows at once, read a single time."""
+        ...
+
     def estimate_bytes(self) -> int:
-        """Memory that reading takes besides the batches."""
+        """Memory that `read` takes besides the batches."""
         ...
 
 
-def open_table(data: Any) -> TableReader:
-    """A file, a folder of files of one kind, or a `pyarrow.dataset.Dataset`."""
+def open_table(
+    data: Any,
+    form: TextFormat | None = None,
+    *,
+    member: str | None = None,
+    types: Mapping[str, str] | None = None,
+) -> TableReader:
+    """A file, a folder of files of one kind, a `pyarrow.dataset.Dataset`, or what is open."""
+    form = form or TextFormat()
+    if hasattr(data, "estimate_bytes"):
+        opened: TableReader = data
+        return opened
     if isinstance(data, pyarrow.dataset.Dataset):
-        reader: TableReader = DatasetReader(data)
+        reader: TableReader = DatasetReader(data, "the dataset")
     elif isinstance(data, str | Path) and "://" in str(data):
-        with _one_clear_error(str(data)):
-            reader = DatasetReader(pyarrow.dataset.dataset(str(data), partitioning="hive"))
+        reader = _open_dataset(str(data), data, partitioning="hive")
     elif isinstance(data, str | Path):
-        reader = _open_path(Path(data))
+        sources = find_sources(Path(data), member)
+        if sources[0].kind == "text":
+            return TextFiles(sources, form, types or {})
+        reader = _open_binary(sources, Path(data))
     else:
         raise IcscmError(
             "data must be the path of a file or folder, or a pyarrow Dataset; got "
             f"{type(data).__name__}"
         )
-    _check_names(reader.schema.names)
-    return reader
+    check_names(reader.names, data)
+    return _WithoutMissing(reader, form) if form.na else reader
 
 
-def _open_path(path: Path) -> TableReader:
-    if not path.exists():
-        raise IcscmError(f"there is no file or folder {path}")
-    if path.is_file():
-        is_text = path.name.lower().endswith(TEXT_ENDINGS)
-        return TextFiles([path]) if is_text else ParquetFiles([path])
-    parquet, text = _list_files(path, PARQUET_ENDINGS), _list_files(path, TEXT_ENDINGS)
-    if parquet and text:
-        raise IcscmError(f"{path} holds Parquet and text files; name a folder of one kind")
-    if not parquet and not text:
-        endings = ", ".join(PARQUET_ENDINGS + TEXT_ENDINGS)
-        raise IcscmError(f"{path} holds no data: no file in it ends in {endings}")
-    if parquet and any("=" in part for part in parquet[0].relative_to(path).parts[:-1]):
-        with _one_clear_error(str(path)):  # folders such as country=fr hold a column
-            files = [str(each) for each in parquet]
-            dataset = pyarrow.dataset.dataset(
-                files, format="parquet", partitioning="hive", partition_base_dir=str(path)
-            )
-        return DatasetReader(dataset)
-    return ParquetFiles(parquet) if parquet else TextFiles(text)
+def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
+    first = sources[0]
+    if first.member is not None:
+        with translate_errors(first), first.open() as stream:
+            content = io.BytesIO(stream.read())
+        if first.kind == "parquet":
+            return ParquetFiles({str(first): content})
+        return _open_dataset(pyarrow.feather.read_table(content), first)
+    files = {str(source): source.path for source in sources}
+    is_partitioned = path.is_dir() and "=" in str(first.path.relative_to(path).parent)
+    if first.kind == "parquet" and not is_partitioned:
+        return ParquetFiles(files)
+    # folders such as country=fr hold a column
+    layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
+    kind = "feather" if first.kind == "arrow" else first.kind
+    return _open_dataset([*files], path, kind=first.kind, format=kind, **layout)
 
 
-def _list_files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
-    """Files of a kind, in a fixed order, without hidden ones and the marks that writers leave."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.name.lower().endswith(endings)
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
+def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
+    with translate_errors(where, kind=kind):
+        return DatasetReader(pyarrow.dataset.dataset(files, **options), where, kind)
 
 
 class ParquetFiles:
     """Parquet files with the same columns, one after the other."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
+    def __init__(self, files: Mapping[str, Any]) -> None:
+        self._files = files
         schemas = {}
-        for path in paths:
-            with _one_clear_error(str(path)):
-                schemas[path] = pyarrow.parquet.read_schema(path).remove_metadata()
+        for name in files:
+            with self._open(name) as opened:
+                schemas[name] = opened.schema_arrow.remove_metadata()
         self.schema = _join_schemas(schemas)
+        self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        wanted = pyarrow.schema([self.schema.field(name) for name in columns])
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
-        for path in self._paths:
-            with (
-                _one_clear_error(str(path)),
-                pyarrow.parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=False) as file,
-            ):
+        for name in self._files:
+            with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
-                    yield _conform(batch, wanted)
+                    yield self._conform(batch, columns)
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        tables = []
+        for name in self._files:
+            with self._open(name) as file:
+                tables.append(self._conform(file.read(list(columns)), columns))
+        return pyarrow.concat_tables(tables)
+
+    @contextmanager
+    def _open(self, name: str, **options: Any) -> Iterator[ParquetFile]:
+        # no dataset: partition folders in the path must not become columns
+        with (
+            translate_errors(name, kind="parquet"),
+            ParquetFile(self._files[name], **options) as file,
+        ):
+            yield file
+
+    def _conform(self, rows: Any, columns: Sequence[str]) -> Any:
+        """Columns in the order asked for; one that holds nothing in this file gets its type."""
+        return rows.select(list(columns)).cast(_select(self.schema, columns))
 
     def estimate_bytes(self) -> int:
-        with _one_clear_error(str(self._paths[0])):
-            about = pyarrow.parquet.read_metadata(self._paths[0])
-            if about.num_row_groups == 0:
-                return 0
-            group = about.row_group(0)
-            chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
+        with self._open(next(iter(self._files))) as file:
+            about = file.metadata
+        if about.num_row_groups == 0:
+            return 0
+        group = about.row_group(0)
+        chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
         # a page as it is in the file and unpacked, and what was read ahead
         return sum(min(3 * _PAGE_BYTES, 3 * size) for size in chunks)
 
 
 class TextFiles:
-    """Text files - values separated by commas or tabs, names in the first line - in a row."""
+    """Text files in a row. A column's type is told by all its cells in all files."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._schemas = {}
-        for path in paths:
-            with _one_clear_error(str(path)), self._open(path, None, None) as reader:
-                self._schemas[path] = reader.schema
-        self.schema = _join_schemas(self._schemas, numbers_may_mix=True)
+    def __init__(
+        self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
+    ) -> None:
+        self._form, self._types = form, types
+        self.files = [Lines(source, form, read_header(source, form)) for source in sources]
+        first = self.files[0]
+        self.names = first.header.names
+        for other in self.files[1:]:
+            check_same_names(self.names, other.header.names, first.source, other.source)
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        kinds = [file.find_kinds(self.names) for file in self.files]
+        pyarrow.default_memory_pool().release_unused()
+        return self.make_schema(self.names, kinds)
+
+    def make_schema(self, names: Sequence[str], kinds: Sequence[cells.Kinds]) -> pyarrow.Schema:
+        """The types of columns by what they can be in each piece."""
+        fields = {}
+        for name, joined in zip(names, np.bitwise_and.reduce(kinds).tolist(), strict=True):
+            fields[name] = cells.choose_type(joined, self._types.get(name))
+            if fields[name] is None:
+                self._refuse_kind(name)
+        schema, first = pyarrow.schema(list(fields.items())), self.files[0]
+        if self._form.decimal == "." and first.header.has_commas:
+            for table in islice(first.read(schema), 1):  # the first rows tell enough
+                cells.warn_of_commas(table, first.source)
+        return schema
+
+    def _refuse_kind(self, name: str) -> None:
+        for file in self.files:
+            for table in file.stream([name]):
+                texts, wanted = table.column(0), self._types[name]
+                cells.refuse_kind(texts, name, wanted, self._form, file.source)
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        column_types = {name: self.schema.field(name).type for name in columns}
-        for path, own_schema in self._schemas.items():
-            with (
-                _one_clear_error(str(path), own_schema.names),
-                self._open(path, columns, column_types) as reader,
-            ):
-                yield from _cut(reader, batch_rows)
+        for file in self.files:
+            for table in file.read(_select(self.schema, columns)):
+                yield from _cut(table.to_batches(), batch_rows)
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        tables = [table for file in self.files for table in file.stream(columns)]
+        if not tables:
+            raise IcscmError(f"{self.files[0].source} has a header but no rows")
+        texts = pyarrow.concat_tables(tables)
+        schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
+        return cells.convert(texts, schema.types, self._form)
 
     def estimate_bytes(self) -> int:
-        return 16 * _TEXT_BLOCK
-
-    def _open(
-        self, path: Path, columns: Sequence[str] | None, column_types: Mapping[str, Any] | None
-    ) -> pyarrow.csv.CSVStreamingReader:
-        is_tabbed = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
-        return pyarrow.csv.open_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(block_size=_TEXT_BLOCK),
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if is_tabbed else ","),
-            convert_options=pyarrow.csv.ConvertOptions(
-                null_values=NULL_VALUES,
-                strings_can_be_null=True,
-                include_columns=columns,
-                column_types=column_types,
-            ),
-        )
+        return 32 * MIN_BLOCK
 
 
 class DatasetReader:
     """A `pyarrow.dataset.Dataset`, read by its own scanner."""
 
-    def __init__(self, dataset: pyarrow.dataset.Dataset) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: pyarrow.dataset.Dataset, where: object, kind: str = "") -> None:
+        self._dataset, self._where, self._kind = dataset, where, kind
         self.schema = dataset.schema.remove_metadata()
+        self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        with _one_clear_error("the dataset"):
+        with translate_errors(self._where, kind=self._kind):
             batches = self._dataset.to_batches(
                 columns=list(columns),
                 batch_size=batch_rows,
@@ -192,8 +238,29 @@ class DatasetReader:
             )
             yield from _cut(batches, batch_rows)
 
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        with translate_errors(self._where, kind=self._kind):
+            return self._dataset.to_table(columns=list(columns))
+
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not tell
+
+
+class _WithoutMissing:
+    """A table that has types, null where it holds what the user says means missing."""
+
+    def __init__(self, reader: TableReader, form: TextFormat) -> None:
+        self._reader, self._form = reader, form
+        self.schema = cells.drop_missing(reader.schema.empty_table(), form).schema
+        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+
+    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        for batch in self._reader.read(columns, batch_rows):
+            table = cells.drop_missing(pyarrow.Table.from_batches([batch]), self._form)
+            yield from table.combine_chunks().to_batches()
+
+    def load(self, columns: Sequence[str]) -> pyarrow.Table:
+        return cells.drop_missing(self._reader.load(columns), self._form)
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
@@ -203,80 +270,25 @@ def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[py
             yield batch.slice(start, batch_rows)
 
 
-def _conform(batch: pyarrow.RecordBatch, wanted: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """Columns in the order asked for; one that holds nothing in this file gets its type."""
-    arrays = []
-    for field in wanted:
-        array = batch.column(field.name)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
-    return pyarrow.RecordBatch.from_arrays(arrays, schema=wanted)
+def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:
+    return pyarrow.schema([schema.field(name) for name in columns])
 
 
-def _join_schemas(
-    schemas: Mapping[Path, pyarrow.Schema], *, numbers_may_mix: bool = False
-) -> pyarrow.Schema:
+def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
-    first, *others = schemas
-    joined = {field.name: field.type for field in schemas[first]}
-    _check_names(schemas[first].names)
-    for path in others:
-        _check_same_names(schemas[first].names, schemas[path].names, first, path)
-        for field in schemas[path]:
+    (first, start), *others = schemas.items()
+    joined = {field.name: field.type for field in start}
+    check_names(start.names, first)
+    for path, schema in others:
+        check_names(schema.names, path)
+        check_same_names(start.names, schema.names, first, path)
+        for field in schema:
             known = joined[field.name]
-            joined[field.name] = _join_types(known, field.type, numbers_may_mix)
-            if joined[field.name] is None:
+            if pyarrow.types.is_null(known):
+                joined[field.name] = field.type
+            elif known != field.type and not pyarrow.types.is_null(field.type):
                 raise IcscmError(
                     f"column {field.name!r} is {field.type} in {path} and {known} in the files "
                     "before it; write it as one type in all of them, or leave it out"
                 )
     return pyarrow.schema(list(joined.items()))
-
-
-def _join_types(a: Any, b: Any, numbers_may_mix: bool) -> Any:
-    """The type that both can be read as; None if there is none."""
-    if a == b or types.is_null(b):
-        return a
-    if types.is_null(a):
-        return b
-    if numbers_may_mix and {str(a), str(b)} == {"int64", "double"}:
-        return pyarrow.float64()
-    return None
-
-
-def _check_same_names(a: Sequence[str], b: Sequence[str], first: Path, other: Path) -> None:
-    different = sorted({*a} ^ {*b}) or [name for name in b if list(b).count(name) > 1]
-    if different:
-        raise IcscmError(
-            f"{other} has not the same columns as {first}: they differ in "
-            f"{shorten_list([repr(name) for name in different])}; all files must have the same"
-        )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
-    if repeated:
-        raise IcscmError(
-            "the table has more than one column of the same name "
-            f"({shorten_list([repr(name) for name in repeated])}); names must differ, since rules "
-            "go by them"
-        )
-
-
-@contextmanager
-def _one_clear_error(what: str, names: Sequence[str] = ()) -> Iterator[None]:
-    """Whatever pyarrow raises, as one line that names the file, and the column if it can.
-
-    `names` are those of a text file's columns, which pyarrow knows by number.
-    """
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).strip().split("\n")[0]
-        conflict = re.search(r"CSV column #(\d+):.*conversion error to (\S+): (.*)", reason)
-        if conflict and names:
-            raise IcscmError(
-                f"column {names[int(conflict[1])]!r} of {what} looked like {conflict[2]} at first, "
-                f"but holds an {conflict[3]}. Make it one kind, leave it out, or give a pyarrow "
-                "dataset whose schema says its type"
-            ) from None
-        raise IcscmError(f"{what} cannot be read: {reason}") from error

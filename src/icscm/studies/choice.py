@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from icscm._types import Array
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.memory import open_memory
+from icscm.tables.columns import take_rows
 
 # As in the paper.
 N_FOLDS = 5
@@ -22,7 +23,15 @@ N_FOLDS = 5
 
 @dataclass(frozen=True)
 class PChoice:
-    """Errors of cross-validation for each `p` that was tried, and the best."""
+    """What cross-validation found; see `choose_p`.
+
+    Attributes
+    ----------
+    p_values, errors : tuple of float
+        Each `p` that was tried, and its share of wrong predictions on rows held out.
+    best : float
+        The `p` of smallest error.
+    """
 
     p_values: tuple[float, ...]
     errors: tuple[float, ...]
@@ -43,36 +52,50 @@ def choose_p(
     """Find the `p` of smallest error by cross-validation; of equally good ones that nearest 1.
 
     Folds hold equal shares of each label in each environment, as far as the numbers allow. The
-    thresholds of each fold are found without it. `on_fold`, if given, is called after each.
+    thresholds of each fold are found without it.
+
+    Parameters
+    ----------
+    learner : SCMClassifier or ICSCMClassifier
+        Its other parameters are kept; it is not changed.
+    X, y, environments : as for `fit`
+        The samples; labels and environments as arrays, environments may be None.
+    p_values : sequence of float
+        The `p` to try.
+    n_folds : int, default=5
+        As in the paper.
+    seed : int, default=0
+        Of the folds.
+    on_fold : callable, optional
+        Called after each fold.
+
+    Returns
+    -------
+    PChoice
+        The error of each `p`, and the best.
+
+    Raises
+    ------
+    IcscmError
+        Where a class has fewer rows than there are folds.
     """
     folds = _make_folds(y, environments, n_folds, seed)
     wrong = np.zeros(len(p_values), dtype=np.int64)
     for fold in range(n_folds):
         rows, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        seen = _take(X, rows), y[rows], None if environments is None else environments[rows]
-        unseen = _take(X, held_out)
+        seen = take_rows(X, rows), y[rows], None if environments is None else environments[rows]
+        unseen = take_rows(X, held_out)
         # that a fold has few samples or gives no rule is what its error tells
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-            for i, each in enumerate(_learn_each(learner, *seen, p_values)):
-                wrong[i] += (each.predict(unseen) != y[held_out]).sum()
+            samples = open_memory(*seen, preparation=learner.prepare())
+            for i, p in enumerate(p_values):
+                again = replace(samples, source=samples.source.start_again())
+                fitted = clone(learner).set_params(p=p).fit_counts(again)
+                wrong[i] += (fitted.predict(unseen) != y[held_out]).sum()
         if on_fold is not None:
             on_fold()
     best = min(range(len(p_values)), key=lambda i: (wrong[i], abs(np.log(p_values[i]))))
     return PChoice(tuple(p_values), tuple((wrong / len(y)).tolist()), p_values[best])
-
-
-def _learn_each(
-    learner: CoverClassifier,
-    X: Any,
-    y: Array,
-    environments: Array | None,
-    p_values: Sequence[float],
-) -> Iterator[CoverClassifier]:
-    """The learner fitted with each p, on a table that is binned once."""
-    samples = open_memory(X, y, environments, preparation=learner.prepare())
-    for p in p_values:
-        again = replace(samples, source=samples.source.start_again())
-        yield clone(learner).set_params(p=p).fit_counts(again)
 
 
 def _make_folds(y: Array, environments: Array | None, n_folds: int, seed: int) -> NDArray[np.intp]:
@@ -90,16 +113,11 @@ def _make_folds(y: Array, environments: Array | None, n_folds: int, seed: int) -
     return folds
 
 
-def _list_cells(y: Array, environments: Array | None) -> Iterator[NDArray[np.intp]]:
+def _list_cells(y: Array, environments: Array | None) -> list[NDArray[np.intp]]:
     """The rows of each label in each environment."""
     import pandas
 
     label = pandas.factorize(y, sort=True)[0]
-    environment = 0 if environments is None else pandas.factorize(environments)[0]
-    cell = label * (int(np.max(environment)) + 1) + environment
-    for number in np.unique(cell):
-        yield np.flatnonzero(cell == number)
-
-
-def _take(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.take(rows) if hasattr(X, "column_names") else X[rows]
+    environment = label * 0 if environments is None else pandas.factorize(environments)[0]
+    rows = pandas.Series(label).groupby([label, environment]).indices
+    return [rows[cell] for cell in sorted(rows)]

@@ -34,10 +34,18 @@ Feature = str | int
 class StabilitySelection:
     """How often features and rules were chosen; see `stability_selection`.
 
-    `feature_frequencies` has all features, in the order of the columns; `rule_frequencies` the
-    rules chosen at least once, the most frequent first. `stable_features` are those chosen in
-    at least `threshold` of the resamples, the most frequent first. `mean_features` is the average
-    number q of features chosen in a resample.
+    Attributes
+    ----------
+    feature_frequencies, rule_frequencies : dict
+        Share of resamples in which each feature was chosen, in the order of the columns, and each
+        rule that was chosen at all, the most frequent first.
+    stable_features : list
+        Features chosen in at least `threshold` of the resamples, the most frequent first.
+    n_resamples, threshold : int, float
+        As asked for.
+    mean_features, error_bound : float
+        Average number q of features chosen in a resample, and a bound on the expected number of
+        features that are stable but should not be.
     """
 
     feature_frequencies: dict[Feature, float]
@@ -77,15 +85,36 @@ def stability_selection(
     drawn without replacement. One that lacks a class is counted as choosing nothing. Thresholds
     are those of the whole table: a rule has to mean the same in every resample to be counted.
 
-    `error_bound` is the bound of Meinshausen and Buehlmann (2010) on the expected number of
-    features that are stable but should not be: q^2 / ((2 threshold - 1) p) for p features. It
-    assumes that all unrelated features are equally likely to be chosen, and that the learner
-    does no worse than guessing; a child of the label is not unrelated, so for a learner
+    `error_bound` is that of Meinshausen and Buehlmann (2010): q^2 / ((2 threshold - 1) p) for p
+    features. It assumes that all unrelated features are equally likely to be chosen, and that the
+    learner does no worse than guessing; a child of the label is not unrelated, so for a learner
     that is drawn to children it says nothing about them.
 
-    `estimator` is an `SCMClassifier` or `ICSCMClassifier` and is not changed. `environments` may
-    be None for the former.
+    Parameters
+    ----------
+    estimator : SCMClassifier or ICSCMClassifier
+        What to learn with; it is not changed.
+    X, y, environments : as for `fit`
+        The samples; environments may be None for an `SCMClassifier`.
+    n_resamples : int, default=100
+        How many halves are drawn.
+    threshold : float, default=0.6
+        Share of resamples from which on a feature is stable, above 0.5.
+    random_state : int or numpy.random.Generator, optional
+        Seed or generator.
 
+    Returns
+    -------
+    StabilitySelection
+        How often each feature and rule was chosen.
+
+    Raises
+    ------
+    IcscmError
+        Where a number is not allowed, or an `ICSCMClassifier` is given no environments.
+
+    Examples
+    --------
     >>> from icscm import ICSCMClassifier, stability_selection
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)

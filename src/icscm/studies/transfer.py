@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from icscm._types import Array
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError
 from icscm.model.learner import check_learner
 from icscm.parameters import check_matplotlib
-from icscm.tables.columns import count_rows, is_frame, open_frame
+from icscm.tables.columns import count_rows, take_rows
 from icscm.tables.environments import encode_environments
 from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
@@ -27,8 +29,15 @@ if TYPE_CHECKING:
 class HeldOutEnvironment:
     """What was learned without one environment, and how it does there.
 
-    `majority_accuracy` is that of always saying the class more frequent in the other
-    environments: what a model has to beat.
+    Attributes
+    ----------
+    environment, n_samples : label, int
+        The environment held out, and its rows.
+    accuracy, error, majority_accuracy : float
+        There: of the model, 1 less that, and of always saying the class that is more frequent in
+        the other environments, which a model has to beat.
+    training_accuracy, model : float, str
+        Accuracy where the model was learned, and the model.
     """
 
     environment: Any
@@ -42,7 +51,13 @@ class HeldOutEnvironment:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One entry for each environment, in their order; see `leave_one_environment_out`."""
+    """What holds elsewhere; see `leave_one_environment_out`.
+
+    Attributes
+    ----------
+    held_out : tuple of HeldOutEnvironment
+        One for each environment, in their order.
+    """
 
     held_out: tuple[HeldOutEnvironment, ...]
 
@@ -71,7 +86,10 @@ class Transfer:
         figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
         axes = figure.subplots()
         axes.barh(places, [e.accuracy for e in self.held_out], color="#9db7d8", height=0.6)
-        for name, marker, size, label in _MARKS:
+        for name, marker, size, label in (
+            ("training_accuracy", "|", 16, "where it was learned"),
+            ("majority_accuracy", ".", 9, "always the more frequent class"),
+        ):
             values = [getattr(each, name) for each in self.held_out]
             axes.plot(values, places, marker, color="black", markersize=size, label=label)
         names = [f"{each.environment} (n = {each.n_samples:,})" for each in self.held_out]
@@ -83,12 +101,6 @@ class Transfer:
         return figure
 
 
-_MARKS = (
-    ("training_accuracy", "|", 16, "where it was learned"),
-    ("majority_accuracy", ".", 9, "always the more frequent class"),
-)
-
-
 def leave_one_environment_out(
     estimator: CoverClassifier, X: Any, y: Any, environments: Any
 ) -> Transfer:
@@ -96,8 +108,27 @@ def leave_one_environment_out(
 
     `SCMClassifier` needs two environments, `ICSCMClassifier` three: of two, one would remain and
     its invariance could not be tested. All that is learned, thresholds included, comes from
-    the other environments. `estimator` is not changed.
+    the other environments.
 
+    Parameters
+    ----------
+    estimator : SCMClassifier or ICSCMClassifier
+        What to learn with; it is not changed.
+    X, y, environments : as for `fit`
+        The samples.
+
+    Returns
+    -------
+    Transfer
+        Accuracies and models; `to_frame()` and `plot()` show them.
+
+    Raises
+    ------
+    IcscmError
+        Where there are too few environments, or a class is absent without one of them.
+
+    Examples
+    --------
     >>> from icscm import ICSCMClassifier, leave_one_environment_out
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(n_environments=3, random_state=1)
@@ -112,27 +143,8 @@ def leave_one_environment_out(
     codes, classes = check_labels(y, n_rows)
     numbers, labels = encode_environments(environments, n_rows)
     _check_enough(estimator, labels)
-    samples = _Samples(rows, classes[codes], numbers)
-    return Transfer(
-        tuple(_hold_out(clone(estimator), samples, labels, number) for number in range(len(labels)))
-    )
-
-
-class _Samples(NamedTuple):
-    """Rows of a frame or an array, with what is known of each."""
-
-    X: Any
-    y: NDArray[Any]
-    environments: NDArray[np.int64]
-
-    def select(self, rows: NDArray[np.intp]) -> _Samples:
-        X = _select_rows(self.X, rows) if is_frame(self.X) else self.X[rows]
-        return _Samples(X, self.y[rows], self.environments[rows])
-
-
-def _select_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
-    """Rows of a frame of any kind, which keeps its names and types."""
-    return open_frame(frame)[rows].to_native()
+    samples = (rows, classes[codes], numbers, labels)
+    return Transfer(tuple(_hold_out(clone(estimator), *samples, k) for k in range(len(labels))))
 
 
 def _check_enough(estimator: CoverClassifier, labels: tuple[Any, ...]) -> None:
@@ -151,24 +163,29 @@ def _check_enough(estimator: CoverClassifier, labels: tuple[Any, ...]) -> None:
 
 
 def _hold_out(
-    learner: CoverClassifier, samples: _Samples, labels: tuple[Any, ...], number: int
+    learner: CoverClassifier,
+    X: Any,
+    y: Array,
+    numbers: NDArray[np.int64],
+    labels: Sequence[Any],
+    out: int,
 ) -> HeldOutEnvironment:
-    """Learn without environment `number` and score on it."""
-    is_out = samples.environments == number
-    inside, outside = (samples.select(np.flatnonzero(rows)) for rows in (~is_out, is_out))
+    """Learn without environment number `out` and score on it."""
+    inside, outside = np.flatnonzero(numbers != out), np.flatnonzero(numbers == out)
+    X_inside, y_inside = take_rows(X, inside), y[inside]
     try:
-        learner.fit(inside.X, inside.y, environments=[labels[k] for k in inside.environments])
+        learner.fit(X_inside, y_inside, environments=[labels[k] for k in numbers[inside]])
     except IcscmError as error:
-        raise IcscmError(f"cannot learn without environment {labels[number]!r}: {error}") from None
-    accuracy = learner.score(outside.X, outside.y)
-    is_positive = inside.y == learner.classes_[1]
+        raise IcscmError(f"cannot learn without environment {labels[out]!r}: {error}") from None
+    accuracy = float(learner.score(take_rows(X, outside), y[outside]))
+    is_positive = y_inside == learner.classes_[1]
     majority = learner.classes_[int(2 * is_positive.sum() > len(is_positive))]
     return HeldOutEnvironment(
-        environment=labels[number],
-        n_samples=len(outside.y),
-        accuracy=float(accuracy),
-        error=1.0 - float(accuracy),
-        majority_accuracy=float(np.mean(outside.y == majority)),
-        training_accuracy=float(learner.score(inside.X, inside.y)),
+        environment=labels[out],
+        n_samples=len(outside),
+        accuracy=accuracy,
+        error=1.0 - accuracy,
+        majority_accuracy=float(np.mean(y[outside] == majority)),
+        training_accuracy=float(learner.score(X_inside, y_inside)),
         model=str(learner.model_),
     )

@@ -28,8 +28,10 @@ from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
+from icscm.io.formats import TextFormat
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.dask.client import check_cluster
+from icscm.sources.dask.folders import read_folder
 from icscm.sources.dask.partitions import Partitions, align_partitions
 from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource, Tasks, compute
@@ -167,6 +169,7 @@ def open_dask_files(
     target: str,
     environments: str | None = None,
     *,
+    text: TextFormat | None = None,
     preparation: Preparation | None = None,
 ) -> Countable[DaskSource]:
     """A Parquet or CSV file, or a folder of them, read and made countable by the workers.
@@ -179,6 +182,8 @@ def open_dask_files(
         The column of labels.
     environments : str, optional
         The column of environments.
+    text : TextFormat, optional
+        How text files are to be read.
     preparation : Preparation, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -192,7 +197,7 @@ def open_dask_files(
     IcscmError
         If the files cannot be read, or lack a column.
     """
-    frame = read_folder(path)
+    frame = read_folder(path, text)
     wanted = [target] if environments is None else [target, environments]
     absent = [repr(name) for name in wanted if name not in frame.columns]
     if absent:
@@ -202,17 +207,3 @@ def open_dask_files(
         )
     places = None if environments is None else frame[environments]
     return open_dask(frame.drop(columns=wanted), frame[target], places, preparation=preparation)
-
-
-def read_folder(path: str | Path) -> Any:
-    """A Dask DataFrame over a Parquet or CSV file, or a folder of either."""
-    import dask.dataframe
-
-    text = str(path)
-    is_csv = text.endswith((".csv", ".csv.gz")) or any(Path(text).glob("*.csv"))
-    try:
-        if not is_csv:
-            return dask.dataframe.read_parquet(text)
-        return dask.dataframe.read_csv(f"{text}/*.csv" if Path(text).is_dir() else text)
-    except (OSError, ValueError) as error:
-        raise IcscmError(f"cannot read {text} as Parquet or CSV: {error}") from error

@@ -1,5 +1,6 @@
 """Learning from files larger than memory: the table is read two or three times, never held.
 
+    of text        a pass before all others finds what its columns are
     pass one       types, levels, distinct values; labels, environments and row hashes
     sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
     pass two       one byte for each cell, in a temporary file, sorted by label and environment
@@ -11,7 +12,6 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,6 +33,8 @@ from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled
 from icscm.engine.survey import Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.exceptions import IcscmError
+from icscm.io.formats import TextFormat
+from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.files.budget import Budget
@@ -50,9 +52,6 @@ _log = logging.getLogger(__name__)
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
 
-# How pandas names the numbers of rows that it writes as a column.
-_INDEX = re.compile(r"__index_level_\d+__$")
-
 
 def open_files(
     data: Any,
@@ -63,13 +62,14 @@ def open_files(
     positive: Any = None,
     max_memory: int | str = "2GiB",
     temp_dir: str | Path | None = None,
+    text: TextFormat | None = None,
     preparation: Preparation | None = None,
 ) -> Countable[MappedSource]:
     """Read files that need not fit in memory, and make their rows countable.
 
     Parameters
     ----------
-    data : str, Path or pyarrow.dataset.Dataset
+    data : str, Path, pyarrow.dataset.Dataset or TableReader
         A Parquet or CSV file, or a folder of such files.
     target : str
         The column of labels.
@@ -83,6 +83,8 @@ def open_files(
         Bound on the memory of the whole process, in bytes or as `"2GiB"`.
     temp_dir : str or Path, optional
         Where a byte for each cell is written; the file is gone when the result is closed.
+    text : TextFormat, optional
+        How text files are to be read.
     preparation : Preparation, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -98,7 +100,7 @@ def open_files(
     """
     asked = preparation or Preparation()
     _check_narrow(asked.max_thresholds)
-    reader = open_table(data)
+    reader = open_table(data, text)
     names = _choose_features(reader.schema.names, target, environments, columns)
     budget = Budget.make(max_memory, reader, len(names))
     table_file = TableFile(reader, names, budget, count_threads(asked.n_jobs))
@@ -160,7 +162,7 @@ def _choose_features(
         raise IcscmError(f"target and environments are both {target!r}; name two columns")
     special = {target, environments}
     if columns is None:
-        chosen = [name for name in found if name not in special and not _INDEX.match(name)]
+        chosen = [name for name in found if name not in special and not is_index(name)]
     else:
         chosen = list(columns)
         _check_chosen(chosen, found, special)

@@ -1,0 +1,140 @@
+"""Hold the public docstrings to the numpydoc form.
+
+    python docs/check_docstrings.py
+
+Prints one line for each docstring at fault and the number of those looked at; exits with 1 if any
+is at fault. What is inherited from other packages is not ours to check.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from numpydoc.docscrape import get_doc_object
+from numpydoc.validate import validate
+
+PACKAGE = "icscm"
+# The names of the package itself, and of the modules that are meant to be imported by name.
+PUBLIC_MODULES = ("icscm", "icscm.datasets", "icscm.testing")
+
+# Left out on purpose: where the quotes stand (GL01, GL02: ruff's matter), verbs in the summary
+# (SS05: nouns are fine), capitals and full stops within sections (PR08, PR09, RT04, RT05), and
+# sections that not every docstring needs (ES01, SA01).
+CHECKS = frozenset(
+    (
+        *("GL03", "GL05", "GL06", "GL07", "GL08", "GL10"),  # existence, known sections, layout
+        *("SS01", "SS02", "SS03", "SS04", "SS06"),  # a summary: one line, a capital, a full stop
+        *("PR01", "PR02", "PR03", "PR04", "PR05", "PR06", "PR07", "PR10"),  # parameters
+        *("RT01", "RT03", "YD01"),  # what comes back
+    )
+)
+
+
+def find_names() -> Iterator[str]:
+    """The dotted names to check: functions, classes, and the classes' own members."""
+    seen: set[int] = set()
+    for module_name in PUBLIC_MODULES:
+        module = import_module(module_name)
+        for name in list_public(module):
+            thing = getattr(module, name)
+            if isinstance(thing, ModuleType) or not callable(thing) or id(thing) in seen:
+                continue  # ruff asks for modules' docstrings, and constants have none
+            seen.add(id(thing))
+            full_name = f"{module_name}.{name}"
+            yield full_name
+            if inspect.isclass(thing):
+                yield from (f"{full_name}.{member}" for member in find_members(thing, seen))
+
+
+def list_public(module: ModuleType) -> list[str]:
+    """What a module says is public, or else the functions and classes that it defines."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isfunction(thing) or inspect.isclass(thing))
+        and thing.__module__ == module.__name__
+    ]
+
+
+def find_members(owner: type, seen: set[int]) -> Iterator[str]:
+    """Public methods and properties that the package itself defines, each once."""
+    for base in owner.__mro__:
+        if not is_ours(base):
+            continue
+        for name, member in vars(base).items():
+            function = find_function(member)
+            if name.startswith("_") or function is None or not is_ours(function):
+                continue
+            if find_function(inspect.getattr_static(owner, name)) is not function:
+                continue  # overridden further down
+            if id(function) not in seen:
+                seen.add(id(function))
+                yield name
+
+
+def find_function(member: Any) -> Any:
+    """The function behind a method or a property; None for anything else."""
+    if isinstance(member, property):
+        member = member.fget
+    elif isinstance(member, functools.cached_property):
+        member = member.func
+    elif isinstance(member, classmethod | staticmethod):
+        member = member.__func__
+    elif not inspect.isfunction(member):
+        member = getattr(member, "fn", None)  # scikit-learn's available_if
+    return inspect.unwrap(member) if inspect.isfunction(member) else None
+
+
+def is_ours(thing: Any) -> bool:
+    """Whether the package defines it."""
+    return str(thing.__module__).partition(".")[0] == PACKAGE
+
+
+def find_faults(name: str) -> list[str]:
+    """What is wrong with one docstring, code first; nothing if it is fine."""
+    # the names that everybody meets first come with an example
+    checks = CHECKS | {"EX01"} if name.count(".") == 1 else CHECKS
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpydoc warns of sections it cannot make out
+            errors = validate(name)["errors"]
+            silent = find_silent_raises(name)
+    except (ValueError, UserWarning) as error:
+        return [f"cannot be parsed: {' '.join(str(error).split())}"]
+    faults = [f"{code} {' '.join(text.split())}" for code, text in errors if code in checks]
+    return faults + [f"Raises: {each!r} has no description" for each in silent]
+
+
+def find_silent_raises(name: str) -> list[str]:
+    """The exceptions in the Raises section of which nothing is said."""
+    module = max((each for each in PUBLIC_MODULES if name.startswith(f"{each}.")), key=len)
+    path = name.removeprefix(f"{module}.").split(".")
+    thing = functools.reduce(getattr, path, import_module(module))
+    return [each.type or each.name for each in get_doc_object(thing)["Raises"] if not each.desc]
+
+
+def main() -> int:
+    """Check all, print what is wrong, and return the exit status."""
+    names = list(find_names())
+    assert names, "no names were found to check"
+    faulty = 0
+    for name in names:
+        if faults := find_faults(name):
+            faulty += 1
+            print(f"{name}: {'; '.join(faults)}")
+    print(f"{len(names)} docstrings checked, {faulty} at fault.")
+    return 1 if faulty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

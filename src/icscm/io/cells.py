@@ -1,0 +1,342 @@
+"""What text cells are: the one typing of columns, whatever route their rows come by.
+
+A text file says nothing of types, so a column's is read off all its cells: whole numbers, numbers,
+booleans or dates where every value is one, and text otherwise. What some rows of a column can
+still be is a set of bits, and that of all rows is the `&` of these: rows may come in batches, from
+several files, or from many workers, and the type is the same.
+
+    clean         cells trimmed, null where they mean missing
+    find_kinds    what they can be: & over batches and files
+    choose_type   once all rows were seen
+    convert       cells as that
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from pyarrow import compute, types
+
+from icscm.engine.threads import count_threads, run_tasks
+from icscm.exceptions import IcscmError, IcscmWarning, warn
+from icscm.io.formats import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    NUMBER_LOOK,
+    WHOLE_LOOK,
+    TextFormat,
+)
+from icscm.text import escape_controls, shorten_list
+
+Kinds = NDArray[np.uint8]
+Result = TypeVar("Result")
+
+# What all cells of a column can be. Whole numbers that start with 0 are codes: the 0 is part.
+_WHOLE, _UNPADDED, _NUMBER, _BOOLEAN, _DATE, _ZONED, _MISSING = (1 << i for i in range(7))
+ANYTHING = 2**7 - 1
+
+_DATES = {_DATE: pyarrow.timestamp("us"), _ZONED: pyarrow.timestamp("us", tz="UTC")}
+_DATE_LOOK = r"^\d{4}-\d\d-\d\d"
+# Digits that an int64 holds whatever they are.
+_SHORT_LOOK = r"^-?0*[0-9]{1,18}$"
+# Numbers with a decimal comma: what only such can be, and all that may stand in their columns.
+_COMMA_FRACTION = r"^-?([0-9]{1,3}(\.?[0-9]{3})*|[0-9]+),[0-9]+$"
+_COMMA_NUMBER = r"(?i)^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]*)(,[0-9]*)?(e[+-]?[0-9]+)?$"
+# Share of a column's values that look like numbers with decimal commas before a word is said.
+_NEARLY_ALL = 0.95
+# Columns up to so many rows are looked at together, up to so many cells: a short column alone
+# takes longer to hand over than to read.
+_SHORT, _RUN_CELLS = 2**8, 2**16
+
+
+def clean(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
+    """Texts without spaces around them, null where they then mean missing."""
+    texts = form.missing_texts
+
+    def clean_run(cells: Any, part: slice) -> list[Any]:
+        if _may_hold_spaces(cells):
+            cells = _drop_texts(compute.utf8_trim_whitespace(cells), texts)
+        return _cut(cells, part.stop - part.start)
+
+    return _map_columns(clean_run, table)
+
+
+def _may_hold_spaces(cells: Any) -> bool:
+    """Whether there is any byte that could be one: much quicker to tell than where."""
+    buffers = [chunk.buffers()[2] or b"" for chunk in getattr(cells, "chunks", [cells])]
+    return any((np.frombuffer(each, np.uint8) - np.uint8(33) > 94).any() for each in buffers)
+
+
+def find_kinds(table: pyarrow.Table, form: TextFormat) -> Kinds:
+    """What the cleaned cells of each column can be."""
+    found = _map_runs(lambda cells, part: _find_run(cells, part.stop - part.start, form), table)
+    return np.concatenate([np.empty(0, np.uint8), *found])
+
+
+def choose_type(kinds: int, wanted: str | None = None) -> Any:
+    """The Arrow type of a column that can be so much; None if it cannot be what is wanted."""
+    if wanted == CATEGORY or (wanted is None and kinds & _MISSING):
+        return pyarrow.string()
+    if wanted == BOOLEAN:
+        return pyarrow.bool_() if kinds & _BOOLEAN else None
+    if kinds & _WHOLE and kinds & _NUMBER and (kinds & _UNPADDED or wanted == NUMBER):
+        return pyarrow.int64()
+    if kinds & _NUMBER and not kinds & _WHOLE:
+        return pyarrow.float64()
+    if wanted == NUMBER:
+        return None
+    if kinds & _BOOLEAN:
+        return pyarrow.bool_()
+    return next((kind for bit, kind in _DATES.items() if kinds & bit), pyarrow.string())
+
+
+def convert(table: pyarrow.Table, kinds: Sequence[Any], form: TextFormat) -> pyarrow.Table:
+    """Cleaned cells as what their columns are."""
+    return _map_columns(lambda cells, part: _convert_run(cells, kinds[part], form), table)
+
+
+# --- columns together ---------------------------------------------------------
+
+
+def _map_columns(
+    function: Callable[[Any, slice], list[Any]], table: pyarrow.Table
+) -> pyarrow.Table:
+    arrays = [array for run in _map_runs(function, table) for array in run]
+    return pyarrow.table(arrays, names=table.column_names)
+
+
+def _map_runs(function: Callable[[Any, slice], Result], table: pyarrow.Table) -> list[Result]:
+    """`function` of the cells of neighbours, below each other, and where these stand."""
+    columns = table.columns  # makes a list of all
+    is_short = table.num_rows <= _SHORT
+    size = max(1, _RUN_CELLS // max(1, table.num_rows)) if is_short else 1
+
+    def run(start: int) -> Result:
+        part = slice(start, min(start + size, len(columns)))
+        chunks = [chunk for column in columns[part] for chunk in column.chunks]
+        # a long column is not joined: it may hold more text than one array can
+        return function(pyarrow.concat_arrays(chunks) if size > 1 else columns[start], part)
+
+    return run_tasks(run, range(0, len(columns), size), count_threads(None))
+
+
+def _cut(texts: Any, n_columns: int) -> list[Any]:
+    if n_columns == 1:
+        return [texts]
+    n_rows = len(texts) // n_columns
+    return [texts[i * n_rows : (i + 1) * n_rows] for i in range(n_columns)]
+
+
+def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
+    """The kinds of several columns that stand below each other, by how their cells look."""
+    if n_columns == 1 or len(texts) == 0:
+        return np.full(n_columns, _find_one(texts, form), dtype=np.uint8)
+
+    def holds(test: Any) -> NDArray[np.bool_]:
+        each = compute.fill_null(test, True).to_numpy(zero_copy_only=False)
+        in_all: NDArray[np.bool_] = each.reshape(n_columns, -1).all(axis=1)
+        return in_all
+
+    def look(pattern: str, cells: Any) -> NDArray[np.bool_]:
+        return holds(compute.match_substring_regex(cells, pattern))
+
+    plain = texts if form.decimal == "." else _replace_commas(texts)
+    is_number = look(NUMBER_LOOK, plain)
+    if form.decimal == ",":
+        is_number &= look(_COMMA_NUMBER, texts)
+    is_whole = is_number & look(WHOLE_LOOK, plain)
+    is_either = compute.is_in(compute.utf8_lower(texts), value_set=_list("true", "false"))
+    bits = {
+        _WHOLE: is_whole,
+        _UNPADDED: holds(compute.invert(_find_padded(texts))),
+        _NUMBER: is_number,
+        _BOOLEAN: holds(compute.or_kleene(is_either, compute.is_null(texts))),
+    }
+    kinds = np.zeros(n_columns, dtype=np.uint8)
+    for bit, found in bits.items():
+        kinds |= bit * found.astype(np.uint8)
+    is_doubtful = is_whole & ~look(_SHORT_LOOK, plain)  # may be too large
+    is_doubtful |= look(_DATE_LOOK, texts)  # or all are missing
+    parts = _cut(texts, n_columns)
+    for i in np.flatnonzero(is_doubtful):
+        kinds[i] = _find_one(parts[i], form)
+    return kinds
+
+
+def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any]:
+    """Columns that stand below each other as what they are; those of one type in one go."""
+    n_columns = len(kinds)
+    if all(kind == kinds[0] for kind in kinds):
+        return _cut(_convert(texts, kinds[0], form), n_columns)
+    found: list[Any] = [None] * n_columns
+    rows = np.arange(len(texts)).reshape(n_columns, -1)
+    for kind in dict.fromkeys(kinds):
+        places = [i for i, each in enumerate(kinds) if each == kind]
+        done = _convert(texts.take(rows[places].ravel()), kind, form)
+        for place, column in zip(places, _cut(done, len(places)), strict=True):
+            found[place] = column
+    return found
+
+
+# --- one column -----------------------------------------------------------------
+
+
+def _find_one(texts: Any, form: TextFormat) -> int:
+    """The kinds of one column, by what pyarrow makes of it: quicker than looks where it is long."""
+    if texts.null_count == len(texts):
+        return ANYTHING
+    kinds = _find_numbers(texts, form)
+    if kinds & _NUMBER:
+        return kinds
+    lower = compute.utf8_lower(texts)
+    if compute.all(compute.is_in(lower.drop_null(), value_set=_list("true", "false"))).as_py():
+        return kinds | _BOOLEAN
+    # a look at the shape first: timestamps are slow to parse, and few columns are dates
+    if compute.any(compute.match_substring_regex(texts.drop_null()[:1], _DATE_LOOK)).as_py():
+        kinds |= sum(bit for bit, kind in _DATES.items() if _can_cast(texts, kind))
+    return kinds
+
+
+def _find_numbers(texts: Any, form: TextFormat) -> int:
+    plain = texts
+    if form.decimal == ",":
+        plain = _replace_commas(texts)
+        if not compute.all(compute.match_substring_regex(texts, _COMMA_NUMBER)).as_py():
+            return 0
+    is_whole = _can_cast(plain, pyarrow.int64())
+    is_padded = is_whole and compute.any(_find_padded(texts)).as_py()
+    # what is whole is a number, too, but for 0x10
+    is_number = (is_whole and not is_padded) or _can_cast(plain, pyarrow.float64())
+    return (
+        _WHOLE * (is_whole and is_number) | _UNPADDED * (not is_padded) | _NUMBER * bool(is_number)
+    )
+
+
+def _find_padded(texts: Any) -> Any:
+    return compute.and_(
+        compute.starts_with(texts, "0"), compute.greater(compute.binary_length(texts), 1)
+    )
+
+
+def _convert(texts: Any, kind: Any, form: TextFormat) -> Any:
+    if types.is_string(kind):
+        return texts
+    if types.is_boolean(kind):
+        return compute.equal(compute.utf8_lower(texts), "true")
+    if types.is_temporal(kind):
+        return compute.cast(texts, kind)
+    numbers = compute.cast(texts if form.decimal == "." else _replace_commas(texts), kind)
+    return _drop_numbers(numbers, form.missing_numbers)
+
+
+def _can_cast(texts: Any, kind: Any) -> bool:
+    try:
+        compute.cast(texts[:64], kind)  # first a few: it fails slowly, cell by cell
+        compute.cast(texts, kind)
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
+
+
+def _replace_commas(texts: Any) -> Any:
+    """Numbers with decimal commas as with points."""
+    return compute.replace_substring(compute.replace_substring(texts, ".", ""), ",", ".")
+
+
+def _list(*values: str) -> Any:
+    return pyarrow.array(values)
+
+
+# --- what is said of them -------------------------------------------------------
+
+
+def warn_of_commas(table: pyarrow.Table, where: object) -> None:
+    """Say where numbers with decimal commas were taken for text."""
+    found = []
+    for name, array in zip(table.column_names, table.columns, strict=True):
+        n_present = len(array) - array.null_count
+        if types.is_string(array.type) and n_present:
+            n = compute.sum(compute.match_substring_regex(array, _COMMA_FRACTION)).as_py()
+            found += [repr(name)] * (n >= _NEARLY_ALL * n_present)
+    if found:
+        warn(
+            f"{where} seems to hold numbers with decimal commas, which are taken for text, in "
+            f"{shorten_list(found)}; read them as numbers with --decimal , (decimal=',')",
+            IcscmWarning,
+        )
+
+
+def refuse_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
+    """Raise if a column cannot be what a model asks for."""
+    for example in texts.drop_null().unique().to_pylist():
+        if choose_type(_find_one(_list(example), form), wanted) is not None:
+            continue
+        is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)
+        hint = (
+            "its decimals have commas (--decimal ,)"
+            if is_comma
+            else f"this means missing (--na {escape_controls(repr(example))})"
+        )
+        raise IcscmError(
+            f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now; "
+            f"mend it, or say that {hint}"
+        )
+
+
+# --- what a user says is missing ------------------------------------------------
+
+
+def drop_missing(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
+    """A table that has types, null where it holds what the user says means missing."""
+    arrays = [_drop_values(column, form) for column in table.columns]
+    fields = [each.with_type(array.type) for each, array in zip(table.schema, arrays, strict=True)]
+    return pyarrow.table(arrays, schema=pyarrow.schema(fields, table.schema.metadata))
+
+
+def _drop_values(column: Any, form: TextFormat) -> Any:
+    kind = column.type
+    if types.is_dictionary(kind):
+        chunks = [_drop_entries(chunk, form) for chunk in column.chunks]
+        return pyarrow.chunked_array(chunks, type=kind)
+    if types.is_string_view(kind):
+        column = column.cast(pyarrow.large_string())
+    if types.is_string_view(kind) or types.is_string(kind) or types.is_large_string(kind):
+        return _drop_texts(column, form.na)
+    return _drop_numbers(column, form.missing_numbers)
+
+
+def _drop_entries(chunk: Any, form: TextFormat) -> Any:
+    """The same categories; rows of those that mean missing have none."""
+    kept = _drop_values(pyarrow.chunked_array([chunk.dictionary]), form)
+    is_kept = compute.take(compute.is_valid(kept).combine_chunks(), chunk.indices)
+    codes = compute.if_else(is_kept, chunk.indices, pyarrow.scalar(None, chunk.indices.type))
+    return pyarrow.DictionaryArray.from_arrays(codes, chunk.dictionary, ordered=chunk.type.ordered)
+
+
+def _drop_texts(column: Any, texts: Sequence[str]) -> Any:
+    is_missing = compute.is_in(column, value_set=pyarrow.array(texts, type=column.type))
+    return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
+
+
+def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
+    """Null where a column of numbers holds one of these; others stay as they are."""
+    kind = column.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        return column
+    for number in numbers:
+        try:
+            is_decimal = types.is_decimal(kind)
+            value = pyarrow.scalar(Decimal(str(number)) if is_decimal else number)
+            value = value if is_decimal else value.cast(kind)
+        except pyarrow.ArrowInvalid:  # no column of this type can hold it
+            continue
+        is_missing = compute.fill_null(compute.equal(column, value), False)
+        column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
+    return column

@@ -1,0 +1,119 @@
+"""The lines of a text file, cut into cells: the one place where text is parsed.
+
+Lines.find_kinds   what the columns of this file can be          joined over files by `&`
+Lines.read         cells as what the columns of all files are
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+
+from icscm.exceptions import IcscmError
+from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
+from icscm.io.formats import TextFormat
+from icscm.io.headers import Header
+from icscm.io.locating import Source, translate_errors
+
+# What is read at a time: at least so many bytes, and many rows however wide they are.
+MIN_BLOCK = 2**21
+_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 8
+
+
+@dataclass
+class Lines:
+    """The lines of a text file below its header."""
+
+    source: Source
+    form: TextFormat
+    header: Header
+    bad_rows: list[Any] = field(default_factory=list)
+
+    def find_kinds(self, names: Sequence[str]) -> Kinds:
+        """What these columns can be, by all rows."""
+        kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
+        for table in self.stream(names):
+            kinds &= find_kinds(table, self.form)
+        return kinds
+
+    def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
+        """The columns of a schema as what it says they are, a block of rows at a time."""
+        for table in self.stream(schema.names):
+            yield convert(table, schema.types, self.form)
+
+    def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
+        """Cells as cleaned text, a block of rows at a time.
+
+        Blocks grow at a row too long for one: the first lines, which tell their size, may be short.
+        """
+        block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.header.longest), 0
+        with translate_errors(self.source, self.form.encoding):
+            while not self.header.is_alone:
+                try:
+                    for batch in self._parse(columns, block, n_given):
+                        n_given += len(batch)
+                        yield clean(pyarrow.Table.from_batches([batch]), self.form)
+                    return
+                except pyarrow.ArrowInvalid as error:
+                    if self.bad_rows:
+                        self._refuse_row(columns, block)
+                    if "straddling" not in str(error) or block >= _MAX_BLOCK:
+                        raise
+                    block = min(8 * block, _MAX_BLOCK)
+
+    def _parse(
+        self, columns: Sequence[str], block: int, n_skipped: int = 0, *, use_threads: bool = True
+    ) -> Iterator[pyarrow.RecordBatch]:
+        names = self.header.names
+        read = pyarrow.csv.ReadOptions(
+            column_names=names,
+            skip_rows_after_names=self.header.n_rows,
+            encoding=self.form.encoding,
+            use_threads=use_threads,
+            block_size=block,
+        )
+        parse = pyarrow.csv.ParseOptions(
+            delimiter=self.header.delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=self._note_row,
+            # in a single column an empty line is a missing value
+            ignore_empty_lines=len(names) > 1,
+        )
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pyarrow.string()),
+            include_columns=list(dict.fromkeys(columns)),
+            null_values=self.form.missing_texts,
+            strings_can_be_null=True,
+        )
+        with (
+            self.source.open() as stream,
+            pyarrow.csv.open_csv(stream, read, parse, convert) as reader,
+        ):
+            for batch in reader:
+                if n_skipped < len(batch):
+                    yield batch[n_skipped:]
+                n_skipped = max(0, n_skipped - len(batch))
+
+    def _note_row(self, row: Any) -> str:
+        self.bad_rows.append(row)
+        return "error"
+
+    def _refuse_row(self, columns: Sequence[str], block: int) -> NoReturn:
+        self.bad_rows.clear()
+        with suppress(pyarrow.ArrowException):
+            for _ in self._parse(columns, block, use_threads=False):
+                pass  # only one thread knows a row's number
+        row = self.bad_rows[0]
+        number = row.number and row.number - self.header.n_rows
+        where = f"row {number:,} below the header" if number else "a row"
+        raise IcscmError(
+            f"{where} of {self.source} has {row.actual_columns} fields where the header has "
+            f"{row.expected_columns} (delimiter {self.header.delimiter!r}); mend it, or quote "
+            "fields that hold the delimiter"
+        )

@@ -1,0 +1,200 @@
+"""Where the bytes of tables are: files, folders, members of archives, standard input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, Any
+
+from icscm.exceptions import IcscmError
+from icscm.io.naming import suggest
+from icscm.text import shorten_list
+
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".rtab", ".txt", ".data")
+PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+ARROW_ENDINGS = (".feather", ".arrow")
+TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
+# Compressed text; a Parquet file is compressed inside.
+PACKED_ENDINGS = (".gz", ".bz2", ".zst", ".zip")
+# Beside other tables in a folder these are notes.
+_VAGUE_ENDINGS = (".txt", ".data")
+
+# Instead of a file: the text that another program pipes in.
+STANDARD_INPUT = Path("-")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, a member of an archive, or what was read already; `name` tells its format.
+
+    `remote` is a file elsewhere, as fsspec opens it.
+    """
+
+    path: Path
+    name: str
+    kind: str
+    member: str | None = None
+    content: bytes | None = field(default=None, repr=False)
+    remote: Any = None
+
+    def __str__(self) -> str:
+        where = describe_path(self.path) if self.remote is None else self.remote.full_name
+        return where + (f" ({self.member})" if self.member else "")
+
+    def open(self) -> IO[bytes]:
+        """The bytes, unpacked."""
+        import pyarrow
+
+        if self.content is not None:
+            return io.BytesIO(self.content)
+        if self.member is not None:
+            with _open_archive(self.path) as archive:  # the member keeps it open
+                return archive.open(self.member)
+        if self.remote is not None:
+            return self.remote.open()  # type: ignore[no-any-return]
+        packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(self.path.suffix.lower())
+        stream: IO[bytes] = pyarrow.input_stream(str(self.path), compression=packing)
+        return stream
+
+
+def find_sources(path: Path, member: str | None = None) -> list[Source]:
+    """What is to be read: one file, or all tables of a folder, which are of one kind."""
+    if member is not None and path.suffix.lower() != ".zip":
+        raise IcscmError(f"{describe_path(path)} is no .zip archive, so it has no member {member}")
+    if path == STANDARD_INPUT:
+        content = sys.stdin.buffer.read()
+        if not content:
+            raise IcscmError("standard input is empty")
+        return [Source(path, "input.csv", "text", content=content)]
+    if path.is_dir():
+        return _list_folder(path)
+    _check_there(path)
+    if path.suffix.lower() == ".zip":
+        return [_find_member(path, member)]
+    return [Source(path, path.name, find_kind(str(path)))]
+
+
+def find_format(path: Path, member: str | None = None) -> str:
+    """`"text"`, `"parquet"` or `"arrow"`: what a file or folder that can be read holds."""
+    return "text" if path == STANDARD_INPUT else find_sources(path, member)[0].kind
+
+
+def find_kind(name: str) -> str:
+    """`"text"`, `"parquet"` or `"arrow"`, by the file's ending."""
+    last, inner = Path(name).suffix.lower(), find_ending(name)
+    if last in PACKED_ENDINGS and inner in (*PARQUET_ENDINGS, *ARROW_ENDINGS):
+        raise IcscmError(f"{name} is a packed {inner} file; unpack it, or write it unpacked")
+    if last in TEXT_ENDINGS or last in PACKED_ENDINGS:
+        return "text"
+    if inner in TABLE_ENDINGS:
+        return "parquet" if inner in PARQUET_ENDINGS else "arrow"
+    what = f"ending {last!r}" if last else "no ending"
+    known = ", ".join(TABLE_ENDINGS)
+    raise IcscmError(f"{name} has {what}, which tells no format; known are {known}")
+
+
+def find_ending(name: str) -> str:
+    """The ending that tells a format, whatever the file is packed in."""
+    path = Path(name.lower())
+    return Path(path.stem).suffix if path.suffix in PACKED_ENDINGS else path.suffix
+
+
+def describe_path(path: Path) -> str:
+    """What to call a file in messages."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def name_data(path: Path) -> str:
+    """What to call the data in a file."""
+    return describe_path(path) if path == STANDARD_INPUT else path.name
+
+
+def _list_folder(folder: Path) -> list[Source]:
+    """Tables in a fixed order, without hidden ones and the marks that writers leave."""
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if find_ending(path.name) in TABLE_ENDINGS
+        and path.suffix.lower() != ".zip"
+        and path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    sure = [path for path in paths if find_ending(path.name) not in _VAGUE_ENDINGS]
+    sources = [Source(path, path.name, find_kind(str(path))) for path in sure or paths]
+    kinds = sorted({source.kind.capitalize() for source in sources})
+    if not kinds:
+        known = ", ".join(TABLE_ENDINGS)
+        raise IcscmError(f"{folder} holds no data: no file in it ends in {known}")
+    if len(kinds) > 1:
+        what = " and ".join(kinds).replace("Text", "text")
+        raise IcscmError(f"{folder} holds {what} files; name a folder of one kind")
+    return sources
+
+
+def _find_member(path: Path, wanted: str | None) -> Source:
+    """The one table in an archive, or the one that is asked for."""
+    with _open_archive(path) as archive:
+        there = [each for each in archive.namelist() if not each.endswith("/")]
+        is_locked = any(each.flag_bits & 1 for each in archive.infolist())
+    if is_locked:
+        raise IcscmError(f"{path} is locked with a password; unpack it")
+    members = [each for each in there if not each.startswith("__MACOSX/")]
+    if wanted is not None:
+        if wanted not in members:
+            raise IcscmError(f"{path} has no member {wanted!r}{suggest(wanted, members)}")
+        return Source(path, wanted, find_kind(wanted), wanted)
+    tables = [each for each in members if each.lower().endswith(TABLE_ENDINGS)]
+    if len(tables) == 1:
+        return Source(path, tables[0], find_kind(tables[0]), tables[0])
+    if len(members) == 1:
+        return Source(path, members[0], "text", members[0])
+    raise IcscmError(
+        f"{path} holds {len(members)} files ({shorten_list(members)}); name the one to read with "
+        "--member (member=...)"
+    )
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise IcscmError(f"{path} is no zip archive, or a damaged one") from None
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        folder = path.parent
+        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+        near = get_close_matches(path.name, names, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        what = "file" if path.suffix else "file or folder"
+        raise IcscmError(f"there is no {what} {path}{hint}")
+    if path.is_file() and path.stat().st_size == 0:
+        raise IcscmError(f"{path} is empty")
+
+
+@contextmanager
+def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterator[None]:
+    """Turn what decoders and parsers raise into one clear sentence."""
+    import pyarrow
+
+    try:
+        yield
+    except (
+        *(UnicodeError, pyarrow.ArrowException, csv.Error, OSError, EOFError, zipfile.BadZipFile),
+    ) as error:
+        if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
+            raise IcscmError(
+                f"{what} is not {encoding} text; save it as UTF-8, or name its encoding "
+                "(--encoding cp1252 is that of older Windows programs)"
+            ) from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        manner = f" as {kind.capitalize()}" if kind else ""
+        raise IcscmError(f"{what} cannot be read{manner}: {reason}") from error

@@ -1,0 +1,46 @@
+"""Tables out to files: predictions and simulated data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from icscm.exceptions import IcscmError
+from icscm.io.locating import PARQUET_ENDINGS
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def check_output_kind(path: Path) -> None:
+    """Raise unless tables can be written to a file of this name."""
+    if path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
+        raise IcscmError(
+            f"{path} must end in .csv, .tsv or .parquet, which tells the format to write"
+        )
+
+
+def make_table_writer(table: pyarrow.Table, path: Path) -> Callable[[Path], None]:
+    """What fills a file with the table, in the format that `path` names."""
+    check_output_kind(path)
+
+    def write(partial: Path) -> None:
+        from pyarrow import parquet
+
+        if path.suffix.lower() in PARQUET_ENDINGS:
+            parquet.write_table(table, partial)
+        else:
+            with partial.open("w", encoding="utf-8", newline="") as stream:
+                write_text_table(table, stream, "\t" if path.suffix.lower() == ".tsv" else ",")
+
+    return write
+
+
+def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:
+    """The table as delimited text: quoted only where needed, which pyarrow's writer cannot do."""
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(table.column_names)
+    for batch in table.to_batches():
+        writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
