@@ -9,19 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm._constants import IDENTIFIER_ROWS
-from icscm.engine import binning as binning_module
-from icscm.engine import encoding, planning
+from icscm.engine import coding, planning, sampling
 from icscm.engine import survey as survey_module
-from icscm.engine.binning import choose_sample, hash_rows
-from icscm.engine.merging import merge_surveys
-from icscm.engine.piece_coding import PieceCoder, code_piece, hash_piece, read_numbers
-from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
-from icscm.engine.survey import Groups, survey_piece
+from icscm.engine.coding import PieceCoder
+from icscm.engine.planning import describe_survey, find_sampled, judge_survey, plan_from_survey
+from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
+from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coding import code_array, code_mixed
-from icscm.tables.columns import Dates, Levels, Numbers, read_arrow
-from icscm.tables.suspicion import find_suspicious as find_suspicious_in_memory
+from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
+from icscm.tables.suspicion import find_suspicious
 
 SAMPLE = 60
 
@@ -29,9 +27,8 @@ SAMPLE = 60
 @pytest.fixture(autouse=True, scope="module")
 def small_sample():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (binning_module, encoding, planning):
-            patch.setattr(module, "QUANTILE_SAMPLE", SAMPLE)
-        patch.setattr(encoding, "FIRST_LOOK_ROWS", 8)
+        patch.setattr(sampling, "QUANTILE_SAMPLE", SAMPLE)
+        patch.setattr(coding, "FIRST_LOOK_ROWS", 8)
         yield
 
 
@@ -112,8 +109,8 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     described = describe_survey(survey)
     large = {j: why for j, why in described.left_out.items() if isinstance(columns[j], Numbers)}
     in_memory = in_memory.leave_out(large)
-    left_out = find_suspicious(survey, described)
-    assert left_out == find_suspicious_in_memory(in_memory, labels, environments, whole)
+    left_out = judge_survey(survey, described)
+    assert left_out == find_suspicious(in_memory, labels, environments, whole)
     described, in_memory = described.leave_out(left_out), in_memory.leave_out(left_out)
     assert described.levels == in_memory.levels
     assert described.list_types() == in_memory.list_types()
@@ -125,7 +122,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
         return  # large whole numbers, exact in some pieces only: the sample is another one
     in_one_go = hash_rows(in_memory.values, in_memory.find_numbers(), 1)
     np.testing.assert_array_equal(hashes, in_one_go)
-    rows = choose_sample(hashes) if n_rows > SAMPLE else np.arange(n_rows)
+    rows = choose_sample(hashes)
     sample = {
         j: read_numbers(columns[j], survey.is_exact)[rows] for j in find_sampled(survey, described)
     }
@@ -143,10 +140,11 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     features = [j for j in range(len(arrays)) if j not in left_out]
     coder = PieceCoder(binned, features)
     codes = [coder.code(read([each.slice(a, b - a) for each in arrays])) for a, b in pieces]
-    np.testing.assert_array_equal(np.hstack(codes), code_piece(columns, binned, features))
+    np.testing.assert_array_equal(np.hstack(codes), PieceCoder(binned, features).code(columns))
     for k, j in enumerate(features):
         in_order = np.empty(n_rows, dtype=np.int64)
-        in_order[:] = source._find_codes(j)[source._position]
+        store = source.piece.find_store(j)
+        in_order[:] = 0 if store is None else store.find_codes(j)[source.position]
         np.testing.assert_array_equal(np.hstack(codes)[k], in_order)
 
 
@@ -188,7 +186,7 @@ def test_identifiers_are_told_from_some_values():
         pieces = [survey_one(Numbers(part), len(part)) for part in np.split(values, 5)]
         survey = reduce(merge_surveys, pieces)
         assert survey == reduce(merge_surveys, pieces[::-1])
-        found = find_suspicious(survey, describe_survey(survey))
+        found = judge_survey(survey, describe_survey(survey))
         assert found.keys() == expected.keys()
 
 
@@ -205,7 +203,7 @@ def test_levels_too_many_to_keep(monkeypatch):
         survey = reduce(merge_surveys, pieces)
         assert survey == reduce(merge_surveys, pieces[::-1])
         table = describe_survey(survey)
-        found = find_suspicious(survey, table)
+        found = judge_survey(survey, table)
         assert len(found) == (n_levels == 1000)
         if not found:
             with pytest.raises(IcscmError, match="more than 100 levels"):

@@ -26,10 +26,6 @@ EXPECTED_FAILURES = {
         "asks that predict be the likelier class of predict_proba; here predict is the rule set's "
         "verdict, and a leaf may hold more training samples of the other class"
     ),
-    "check_sample_weight_equivalence_on_sparse_data": (
-        "gives sparse matrices of fractions; here sparse ones hold zeros and ones, and the tag "
-        "cannot say so"
-    ),
 }
 
 

@@ -183,17 +183,46 @@ def test_resamples_and_transfer_take_sparse_matrices(genomes):
     pd.testing.assert_frame_equal(reports[0].to_frame(), reports[1].to_frame())
 
 
-def test_other_sparse_values_are_one_clear_error(genomes):
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
+def test_sparse_matrices_of_other_numbers_are_ordinary_tables(genomes, form, value):
+    """They were refused, with weights or without: only zeros and ones were learned from."""
+    X, y, e = genomes
+    dense = X.astype(float)
+    dense[np.flatnonzero(X[:, 0])[:40], 0] = value
+    weight = np.arange(N) % 3
+    for own in (None, weight):
+        sparse = ICSCMClassifier().fit(sp.csr_array(dense).asformat(form), y, e, own)
+        expected = ICSCMClassifier().fit(dense, y, e, own)
+        assert sparse.trace_ == expected.trace_
+        np.testing.assert_array_equal(sparse.predict(sp.csr_array(dense)), expected.predict(dense))
+
+
+def test_entries_that_add_up_are_other_numbers(genomes):
     X, y, _ = genomes
-    for value in (2, -1, 0.5, np.nan):
-        wrong = sp.csr_array(X.astype(float))
-        wrong.data[3] = value
-        for form in ("csr", "csc"):
-            with pytest.raises(IcscmError, match="sparse and holds other values"):
-                SCMClassifier().fit(wrong.asformat(form), y)
-    twice = sp.coo_array((np.ones(2), ([0, 0], [0, 0])), shape=X.shape)  # adds up to 2
-    with pytest.raises(IcscmError, match="sparse and holds other values"):
-        SCMClassifier().fit(twice, y)
+    rows, columns = np.nonzero(np.hstack((X, X[:, :1])))
+    twice = sp.coo_array((np.ones(len(rows)), (rows, columns % M)), shape=X.shape)
+    assert twice.toarray().max() == 2
+    assert SCMClassifier().fit(twice, y).trace_ == SCMClassifier().fit(twice.toarray(), y).trace_
+
+
+def test_missing_sparse_values_can_be_refused(genomes):
+    X, y, _ = genomes
+    wrong = sp.csr_array(X.astype(float))
+    wrong.data[3] = np.nan
+    with pytest.raises(IcscmError, match="missing values in column"):
+        SCMClassifier(missing="error").fit(wrong, y)
+    wrong.data[3] = np.inf
+    with pytest.raises(IcscmError, match="infinity in column"):
+        SCMClassifier().fit(wrong, y)
+
+
+def test_a_sparse_matrix_too_large_to_be_dense_is_one_clear_error(genomes, monkeypatch):
+    X, y, _ = genomes
+    monkeypatch.setattr("icscm.tables.arrays._count_free_bytes", lambda: 1000.0)
+    SCMClassifier().fit(sp.csr_array(X), y)
+    with pytest.raises(IcscmError, match=r"sparse and holds other values .* 0\.0 GB .* free"):
+        SCMClassifier().fit(2.0 * sp.csr_array(X), y)
 
 
 class TestPresenceRule:

@@ -1,5 +1,6 @@
 """Bugs that were found, each with what went wrong."""
 
+import json
 import re
 
 import numpy as np
@@ -7,12 +8,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, InvariantCausalPrediction, SCMClassifier
 from icscm.cli import main
 from icscm.datasets import make_conjunction
-from icscm.engine import encoding, stores
+from icscm.engine import coding, stores
+from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
 from icscm.stats.independence import ChiSquaredTest, exceeds
@@ -226,7 +229,7 @@ def test_the_command_line_prints_no_traceback(arguments):
 def test_the_first_look_changes_nothing(monkeypatch, seed):
     """Tables small enough for the literal learner never took the path of a first look at few rows,
     so nothing compared it with anything."""
-    monkeypatch.setattr(encoding, "FIRST_LOOK_ROWS", 2)
+    monkeypatch.setattr(coding, "FIRST_LOOK_ROWS", 2)
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, 60) ** 2 for n in (1, 2, 3, 9, 60)]).astype(float)
     X[rng.integers(60), rng.integers(5)] = 77
@@ -266,3 +269,41 @@ def test_thresholds_are_not_rounded_to_the_type_of_the_values():
     rule = ThresholdRule(0, None, 0.1, above=True)
     values = np.array([[0.1]], dtype=np.float32)
     assert rule.mask(values).tolist() == rule.mask(values.astype(np.float64)).tolist() == [True]
+
+
+def test_nothing_of_an_earlier_fit_stays(data, tmp_path):
+    """`alpha_` survived a refit without environments, and the saved model told of that level."""
+    learner = ICSCMClassifier(alpha="auto").fit(data.X, data.y, data.environments)
+    assert hasattr(learner, "alpha_")
+    fit_quietly(learner, data.X, data.y, None)
+    assert not hasattr(learner, "alpha_")
+    again = fit_quietly(ICSCMClassifier(alpha="auto"), data.X, data.y, None)
+    assert vars(again).keys() == vars(learner).keys()
+    for each, name in ((learner, "old.json"), (again, "new.json")):
+        each.save(tmp_path / name)
+    saved = [json.loads((tmp_path / name).read_text()) for name in ("old.json", "new.json")]
+    assert saved[0] == saved[1]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, bool, object, "U5"])
+def test_classes_keep_the_type_of_the_labels(data, dtype):
+    """Labels of int8 were predicted as int64, and text kept as objects as fixed-width text."""
+    y = data.y.astype(dtype)
+    fitted = SCMClassifier(max_rules=1).fit(data.X, y)
+    assert fitted.classes_.dtype == np.dtype(dtype) == fitted.predict(data.X).dtype
+    np.testing.assert_array_equal(fitted.classes_, np.unique(y))
+
+
+def count_threads_there(_):
+    return count_threads(None), count_threads(2), count_threads(-1)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_workers_of_joblib_use_one_thread_each(backend):
+    """Each fit of a parallel grid search started a thread for every core."""
+    every = count_threads(-1)
+    inside = Parallel(n_jobs=2, backend=backend)(delayed(count_threads_there)(i) for i in range(2))
+    assert inside == [(1, 2, every)] * 2
+    assert count_threads(None) == every
+    with parallel_config(n_jobs=3):
+        assert count_threads(None) == 3

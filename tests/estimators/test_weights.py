@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.engine import binning, encoding
+from icscm.engine import sampling
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 
 # that data are few, or that nothing was found, is not the matter here
@@ -68,8 +68,7 @@ def test_weights_are_repeated_rows(learner, n_rows, most, seed, as_floats):
 
 
 def test_quantiles_from_a_sample_count_weights_too(monkeypatch):
-    monkeypatch.setattr(binning, "QUANTILE_SAMPLE", 200)
-    monkeypatch.setattr(encoding, "QUANTILE_SAMPLE", 200)
+    monkeypatch.setattr(sampling, "QUANTILE_SAMPLE", 200)
     rng = np.random.default_rng(0)
     X, environments = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
     y = X[:, 0] > 0.3

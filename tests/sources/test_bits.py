@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.engine import copies, encoding, rows, stores
+from icscm.engine import coding, copies, rows, stores
 from icscm.engine.bits import PresenceMap
-from icscm.engine.counts import Cut
+from icscm.engine.counts import Cut, Terms
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import learn
 from icscm.search.settings import Settings
@@ -67,10 +67,11 @@ def make_plain(table):
     """The source as it is without collapsing, by the ways of any other table."""
     X, labels, environments, environment_labels, _ = table
     position, sorted_rows = rows.sort_rows(labels, environments, len(environment_labels))
-    _, made = encoding.encode(
+    _, made = coding.encode(
         code_array(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
     )
-    return MemorySource(PresenceMap(), made, sorted_rows, position, (0, 1), environment_labels)
+    terms = Terms(PresenceMap(), (0, 1), environment_labels)
+    return MemorySource(terms, made, sorted_rows, position)
 
 
 @pytest.fixture(scope="module", params=[1, 2**20], ids=["small blocks", "large blocks"])

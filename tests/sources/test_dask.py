@@ -20,16 +20,17 @@ from dask.sizeof import sizeof
 from distributed import Client, LocalCluster, wait
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
-from icscm.engine.counts import Cut
+from icscm.engine.counts import Cut, Terms
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import source as engine
 from icscm.sources.dask.client import open_client
 from icscm.sources.dask.opening import THINNED, open_dask, open_dask_files
 from icscm.sources.dask.picking import merge_hash_counts, tally_hashes
-from icscm.sources.dask.source import DaskSource, TaskNames, explain_failures, map_tasks
+from icscm.sources.dask.source import DaskSource, Tasks, explain_failures
 from icscm.sources.memory import make_memory_source
 from icscm.testing import LiteralSource, check_count_source
 
@@ -169,11 +170,9 @@ def test_so_does_a_cluster(client, drawn):
 @given(cut_tables())
 def test_so_do_thresholds_from_a_sample(drawn):
     """Rows of equal content among them, of which only some are in the sample."""
-    homes = ("engine.binning", "engine.encoding", "engine.planning", "sources.dask.picking")
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(ON_THIS_THREAD))
-        for home in homes:
-            stack.enter_context(mock.patch(f"icscm.{home}.QUANTILE_SAMPLE", 7))
+        stack.enter_context(mock.patch("icscm.engine.sampling.QUANTILE_SAMPLE", 7))
         compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
 
 
@@ -287,8 +286,8 @@ def make_sources(n=300, seed=0):
     blocks = plan_blocks(binning, np.arange(4), 3)
     bounds = [0, 0, 1, 90, 90, 200, n]
     parts = [slice(a, b) for a, b in pairwise(bounds)]
-    pieces = map_tasks(
-        TaskNames(),
+    tasks = Tasks()
+    pieces = tasks.map(
         "bin",
         make_piece,
         [[each[part] for each in codes] for part in parts],
@@ -300,7 +299,7 @@ def make_sources(n=300, seed=0):
     literal = LiteralSource(
         np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
     )
-    return DaskSource(pieces, blocks, binning, classes=(0, 1), environments="abc"), literal
+    return DaskSource(pieces, blocks, Terms(binning, (0, 1), "abc"), tasks), literal
 
 
 CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]
@@ -592,3 +591,20 @@ def test_no_scheduler_at_the_address(monkeypatch):
         open_client("tcp://127.0.0.1:9"),
     ):
         pass
+
+
+def test_an_unfitted_learner_says_so():
+    """`predict` of a Dask collection raised AttributeError: it asked for `classes_` first."""
+    X = da.zeros((4, 2), chunks=(2, 2))
+    for learner in (SCMClassifier(), ICSCMClassifier()):
+        for method in (learner.predict, learner.predict_proba):
+            with pytest.raises(NotFittedError):
+                method(X)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "Int8", "boolean", "float32"])
+def test_classes_keep_the_type_of_the_labels(dtype):
+    frame = make_patients(200)
+    frame["y"] = (frame["y"] == "ill").astype("int8").astype(dtype)
+    with quietly():
+        assert_same_fit(fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame))

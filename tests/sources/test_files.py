@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -22,13 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import ICSCMClassifier, SCMClassifier
-from icscm.engine import binning, encoding, planning
+from icscm.engine import coding, pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.sources.files import sampling
 from icscm.sources.files import source as mapped
 from icscm.sources.files.budget import parse_size
-from icscm.sources.files.sampling import Candidates, HashFile, choose_hashes, find_rows
+from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
+from icscm.sources.files.opening import _add_least
 from icscm.sources.files.scratch import ScratchFile
+from icscm.tables.columns import Numbers
 
 KINDS = ["few", "many", "heavy", "whole", "id", "text", "bool", "empty", "label", "date"]
 
@@ -130,10 +132,9 @@ def assert_same(in_memory, from_files):
 def small_sample():
     """Tables of some hundred rows are larger than the sample."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (binning, encoding, planning, sampling):
-            patch.setattr(module, "QUANTILE_SAMPLE", 60)
-        patch.setattr(encoding, "FIRST_LOOK_ROWS", 8)
-        patch.setattr(mapped, "_ROW_CHUNK", 50)
+        patch.setattr(sampling, "QUANTILE_SAMPLE", 60)
+        patch.setattr(coding, "FIRST_LOOK_ROWS", 8)
+        patch.setattr(pieces, "ROW_CHUNK", 50)
         yield
 
 
@@ -220,9 +221,8 @@ def test_all_kinds_of_files_give_the_same(table, path, tmp_path):
 
 
 def test_many_blocks_of_columns(path, table, monkeypatch):
-    monkeypatch.setattr("icscm.sources.files.opening._BUFFER_ROWS", 300)
     monkeypatch.setattr("icscm.sources.files.budget._MOST_BATCH_ROWS", 128)
-    monkeypatch.setattr("icscm.sources.files.source._ROW_CHUNK", 100)
+    monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(
         "icscm.sources.files.opening.make_mapped_source",
@@ -246,6 +246,19 @@ def test_columns_and_the_positive_label_can_be_chosen(path, table):
     assert {*chosen.predict(table).tolist()} == {0, 1}
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.float32(), pa.string(), pa.bool_()])
+def test_classes_keep_the_type_of_the_labels(path, table, kind, tmp_path):
+    labels = table["y"].cast(kind) if kind != pa.bool_() else pc.equal(table["y"], 1)
+    typed = table.set_column(table.schema.get_field_index("y"), "y", labels)
+    pq.write_table(typed, tmp_path / "typed.parquet")
+    found = SCMClassifier(max_rules=1).fit_dataset(
+        tmp_path / "typed.parquet", "y", columns=["cause"]
+    )
+    in_memory = SCMClassifier(max_rules=1).fit(table.select(["cause"]), typed["y"].to_pandas())
+    assert found.classes_.dtype == in_memory.classes_.dtype
+    assert found.classes_.tolist() == in_memory.classes_.tolist()
+
+
 def test_hashes_larger_than_memory_give_the_same_sample():
     rng = np.random.default_rng(0)
     for hashes in (
@@ -255,24 +268,21 @@ def test_hashes_larger_than_memory_give_the_same_sample():
             (np.full(30_000, 7, np.uint64), rng.integers(2**64, size=20_000, dtype=np.uint64))
         ),
     ):
-        wanted = np.sort(hashes[binning.choose_sample(hashes)])
-        candidates = Candidates()
+        wanted = np.sort(hashes[sampling.choose_sample(hashes)])
         for max_bytes in (2**30, 100_000):
             with ScratchFile() as scratch:
                 file = HashFile(scratch)
                 for part in np.array_split(hashes, 7):
                     file.append(part)
-                found = choose_hashes(file, max_bytes)
+                found = choose_rows(file, max_bytes)
                 rows = find_rows(file, found)
-            np.testing.assert_array_equal(found, wanted)
-            assert len({*rows.tolist()}) == len(rows)
-            np.testing.assert_array_equal(np.sort(hashes[rows]), wanted)
+            np.testing.assert_array_equal(np.repeat(found.hashes, found.n_copies), wanted)
+            np.testing.assert_array_equal(hashes[rows], found.hashes)
+        least = None
         for part in np.array_split(hashes, 7):
-            candidates.add({0: part.view(np.int64)}, part)
-        values = candidates.find_values(wanted)
-        assert (values is None) == (len({*hashes.tolist()}) < len(hashes))
-        if values is not None:
-            np.testing.assert_array_equal(np.sort(values[0].view(np.uint64)), wanted)
+            least = _add_least(least, [Numbers(part.view(np.int64))], part)
+        np.testing.assert_array_equal(least.hashes, np.unique(hashes)[: sampling.QUANTILE_SAMPLE])
+        np.testing.assert_array_equal(least.values[0].view(np.uint64), least.hashes)
 
 
 # --- errors -------------------------------------------------------------------

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.engine.counts import MISSINGNESS, Cut
+from icscm.engine import pieces
+from icscm.engine.counts import MISSINGNESS, Cut, Terms
 from icscm.engine.rows import sort_rows
-from icscm.sources.files import source as mapped
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, make_mapped_source
 from icscm.sources.memory import make_memory_source
@@ -20,7 +20,7 @@ from icscm.testing import check_count_source
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mapped, "_ROW_CHUNK", 40)
+        patch.setattr(pieces, "ROW_CHUNK", 40)
         yield
 
 
@@ -63,20 +63,21 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     stored = [j for j in numbers.tolist() if binned.count_bins(numbers)[j] > 1]
     stored.sort(key=lambda j: (binned.find_layout(j), j))
     first = [candidates.make_binned_rule(Cut(j, 0, False)).feature for j in stored]
-    codes = np.array([memory._find_codes(j)[memory._position] for j in first], dtype=np.uint8)
+    stores = [memory.piece.find_store(j) for j in first]
+    codes = np.array(
+        [store.find_codes(j)[memory.position] for store, j in zip(stores, first, strict=True)],
+        dtype=np.uint8,
+    )
     codes = codes.reshape(len(stored), len(labels))
     _, rows = sort_rows(labels, environments, len(environment_labels))
     with ScratchFile() as scratch:
         file = CodeFile(scratch, len(stored), rows)
         fill(file, codes, labels * len(environment_labels) + environments, rng)
         source = make_mapped_source(
-            binned,
+            Terms(binned, (0, 1), environment_labels),
             stored,
             file,
             rows,
-            classes=(0, 1),
-            environment_labels=environment_labels,
-            notes=[],
             n_threads=1,
             block_bytes=block_bytes,
         )

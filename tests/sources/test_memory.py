@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from countables import countable, draw_cuts, make_literal
 from icscm import _constants
-from icscm.engine import binning as binning_module
-from icscm.engine import encoding, stores
+from icscm.engine import coding, sampling, stores
 from icscm.engine.binning import choose_edges
 from icscm.engine.counts import Cut
 from icscm.sources.memory import make_memory_source
@@ -57,7 +56,7 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
 
 def test_threads_make_no_difference(monkeypatch):
     monkeypatch.setattr(stores, "MIN_THREADED_CELLS", 0)
-    monkeypatch.setattr(encoding, "MIN_THREADED_CELLS", 0)
+    monkeypatch.setattr(coding, "MIN_THREADED_CELLS", 0)
     rng = np.random.default_rng(0)
     X = np.column_stack((rng.random((2000, 20)), rng.integers(0, 2, (2000, 20))))
     labels, environments = rng.integers(0, 2, 2000), rng.integers(0, 2, 2000)
@@ -81,9 +80,8 @@ class TestSample:
 
     @pytest.fixture(autouse=True)
     def small_sample(self, monkeypatch):
-        monkeypatch.setattr(binning_module, "QUANTILE_SAMPLE", 500)
-        monkeypatch.setattr(encoding, "QUANTILE_SAMPLE", 500)
-        monkeypatch.setattr(encoding, "FIRST_LOOK_ROWS", 50)
+        monkeypatch.setattr(sampling, "QUANTILE_SAMPLE", 500)
+        monkeypatch.setattr(coding, "FIRST_LOOK_ROWS", 50)
 
     def make(self, X, n_jobs=2, max_thresholds=50):
         labels = np.arange(len(X)) % 2

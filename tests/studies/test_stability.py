@@ -164,3 +164,22 @@ def test_errors(arguments, message):
     usual = {"estimator": ICSCMClassifier(), "X": X, "y": y, "environments": environments}
     with pytest.raises(IcscmError, match=message):
         stability_selection(**(usual | arguments))
+
+
+def test_only_usable_features_count_for_the_error_bound():
+    """The bound counted all columns: 30 constant ones took it from 2.41 to 0.40."""
+    data = make_conjunction(500, 2, random_state=1)
+    padded = data.X.assign(**{f"constant{k}": 0 for k in range(30)})
+    unused = data.X.assign(**{f"noise{k}": np.arange(1000) % (k + 2) for k in range(30)})
+    weights = {f"noise{k}": 0 for k in range(30)}
+    found = [
+        stability_selection(learner, X, data.y, None, n_resamples=10, random_state=0).error_bound
+        for learner, X in (
+            (SCMClassifier(), data.X),
+            (SCMClassifier(), padded.to_numpy()),
+            (SCMClassifier(keep_columns="all"), padded),
+            (SCMClassifier(feature_weights=weights), unused),
+        )
+    ]
+    assert found == [found[0]] * 4
+    assert found[0] > 0

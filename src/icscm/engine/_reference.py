@@ -1,5 +1,7 @@
 """The kernels once more in plain NumPy: slow, short, and what the tests hold the fast ones to."""
 
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
 from __future__ import annotations
 
 from io import BytesIO
@@ -8,12 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from icscm._types import Array
-from icscm.engine._kernels.coding import SearchTable
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out: Array) -> None:
+def hash_rows(X, columns, salt, start, stop, out):
     values = X[start:stop, columns]
     hashes = np.zeros(values.shape, dtype=np.uint64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # narrower ones are exact
@@ -27,13 +28,13 @@ def hash_rows(X: Array, columns: Array, salt: Array, start: int, stop: int, out:
     out[start:stop] = hashes.sum(axis=1, dtype=np.uint64)
 
 
-def hash_column(values: Array, salt: np.uint64, out: Array) -> None:
+def hash_column(values, salt, out):
     hashes = np.empty_like(out)
     hash_rows(values[:, np.newaxis], np.array([0]), np.array([salt]), 0, len(values), hashes)
     out += hashes
 
 
-def tally_values(values: Array, found: Array, n_rows: Array) -> int:
+def tally_values(values, found, n_rows):
     distinct, first, counts = np.unique(values, return_index=True, return_counts=True)
     found[:], n_rows[:] = 0, 0
     if len(distinct) > len(found):
@@ -43,28 +44,18 @@ def tally_values(values: Array, found: Array, n_rows: Array) -> int:
     return len(distinct)
 
 
-def _mix(bits: Array) -> Array:
+def _mix(bits):
     bits = bits * _MULTIPLIER
-    mixed: Array = bits ^ (bits >> np.uint64(32))
-    return mixed
+    return bits ^ (bits >> np.uint64(32))
 
 
-def find_extremes(columns: Array, lowest: Array, highest: Array, two_valued: Array) -> None:
+def find_extremes(columns, lowest, highest, two_valued):
     lowest[:] = columns.min(axis=1)
     highest[:] = columns.max(axis=1)
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
 
 
-def code_columns(
-    X: Array,
-    position: Array,
-    columns: Array,
-    table: SearchTable,
-    known: Array,
-    highest: Array,
-    codes: Array,
-    surprised: Array,
-) -> None:
+def code_columns(X, position, columns, table, known, highest, codes, surprised):
     for k, column in enumerate(columns):
         values = X[:, column]
         own_edges = table.edges[k, : table.n_edges[k]]
@@ -75,16 +66,7 @@ def code_columns(
             surprised[k] = True
 
 
-def pack_columns(
-    X: Array,
-    bit_position: Array,
-    columns: Array,
-    edge: Array,
-    known: Array,
-    highest: Array,
-    words: Array,
-    surprised: Array,
-) -> None:
+def pack_columns(X, bit_position, columns, edge, known, highest, words, surprised):
     for k, column in enumerate(columns):
         values = X[:, column]
         bits = np.zeros(words.shape[1] * 64, dtype=np.uint8)
@@ -94,7 +76,7 @@ def pack_columns(
             surprised[k] = True
 
 
-def pack_rows(X: Array, row_of_bit: Array, first: int, last: int, words: Array) -> bool:
+def pack_rows(X, row_of_bit, first, last, words):
     values = X[:, first:last]
     if not np.isin(values, (0, 1)).all():
         return False
@@ -103,47 +85,23 @@ def pack_rows(X: Array, row_of_bit: Array, first: int, last: int, words: Array) 
     return True
 
 
-def _pack_bits(bits: Array) -> Array:
+def _pack_bits(bits):
     """(column, bit) as words."""
     packed = np.packbits(bits, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view(np.uint64)
 
 
-def pack_sparse_columns(
-    values: Array,
-    rows: Array,
-    starts: Array,
-    bit_position: Array,
-    first: int,
-    last: int,
-    words: Array,
-) -> bool:
+def pack_sparse_columns(values, rows, starts, *rest):
     columns = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+    return _pack_entries(values, rows, columns, *rest)
 
 
-def pack_sparse_rows(
-    values: Array,
-    columns: Array,
-    starts: Array,
-    bit_position: Array,
-    first: int,
-    last: int,
-    words: Array,
-) -> bool:
+def pack_sparse_rows(values, columns, starts, *rest):
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    return _pack_entries(values, rows, columns, bit_position, first, last, words)
+    return _pack_entries(values, rows, columns, *rest)
 
 
-def _pack_entries(
-    values: Array,
-    rows: Array,
-    columns: Array,
-    bit_position: Array,
-    first: int,
-    last: int,
-    words: Array,
-) -> bool:
+def _pack_entries(values, rows, columns, bit_position, first, last, words):
     wanted = (first <= columns) & (columns < last)
     bits = np.zeros((last - first, words.shape[1] * 64), dtype=np.bool_)
     bits[columns[wanted] - first, bit_position[rows[wanted]]] = values[wanted] == 1
@@ -151,22 +109,14 @@ def _pack_entries(
     return bool(np.isin(values[wanted], (0, 1)).all())
 
 
-def hash_patterns(words: Array, out: Array) -> None:
+def hash_patterns(words, out):
     total = np.zeros(len(words), dtype=np.uint64)
     for column in words.T:
         total = _mix(total ^ column) + _MULTIPLIER
     out[:] = total
 
 
-def number_patterns(
-    words: Array,
-    hashes: Array,
-    stored: Array,
-    slots: Array,
-    known: Array,
-    first: Array,
-    numbers: Array,
-) -> int:
+def number_patterns(words, hashes, stored, slots, known, first, numbers):
     found = {pattern.tobytes(): number for number, pattern in enumerate(stored)}
     n_new = 0
     for i, pattern in enumerate(words):
@@ -181,20 +131,18 @@ def number_patterns(
     return n_new
 
 
-def list_members(numbers: Array, offsets: Array, members: Array) -> None:
+def list_members(numbers, offsets, members):
     for number, (start, stop) in enumerate(pairwise(offsets)):
         members[start:stop] = np.flatnonzero(numbers == number)
 
 
-def sum_words(words: Array, sums: Array) -> None:
+def sum_words(words, sums):
     for word in words.tolist():
         sums[0] = (int(sums[0]) + word) % 2**64
         sums[1] = (int(sums[1]) + int(sums[0])) % 2**64
 
 
-def parse_lines(
-    text: Array, n_samples: int, words: Array, names: Array, ends: Array
-) -> tuple[int, int]:
+def parse_lines(text, n_samples, words, names, ends: Array):
     n_lines = at = name_end = 0
     for line in BytesIO(text.tobytes()):
         if n_lines == len(words):
@@ -215,7 +163,7 @@ def parse_lines(
     return n_lines, at
 
 
-def hash_names(names: Array, ends: Array, out: Array) -> None:
+def hash_names(names, ends, out):
     for i, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         total = np.array([end - start], dtype=np.uint64)
         for byte in names[start:end]:
@@ -223,7 +171,7 @@ def hash_names(names: Array, ends: Array, out: Array) -> None:
         out[i] = total[0]
 
 
-def fill_slots(known: Array, slots: Array) -> None:
+def fill_slots(known, slots):
     slots[:] = 0
     for number, value in enumerate(known.tolist()):
         slot = value % len(slots)
@@ -232,33 +180,27 @@ def fill_slots(known: Array, slots: Array) -> None:
         slots[slot] = number + 1
 
 
-def count_codes(codes: Array, bounds: Array, out: Array) -> None:
-    every_row = np.arange(codes.shape[1])
-    count_codes_of_rows(codes, every_row, bounds, 1, out)
-
-
-def count_codes_of_rows(codes: Array, rows: Array, bounds: Array, sign: int, out: Array) -> None:
+def count_codes(codes, rows, bounds, sign, out):
+    listed = codes if rows is None else codes[:, rows]
     for f in range(codes.shape[0]):
         for s in range(len(bounds) - 1):
-            segment = codes[f, rows[bounds[s] : bounds[s + 1]]]
+            segment = listed[f, bounds[s] : bounds[s + 1]]
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
 
 
-def count_bits(
-    words: Array, in_play: Array, word_bounds: Array, n_in_play: Array, out: Array
-) -> None:
+def count_bits(words, in_play, word_bounds, n_in_play, out: Array):
     ones = np.bitwise_count(words & in_play).astype(np.int64)
     for s in range(len(word_bounds) - 1):
         out[:, 1, s] = ones[:, word_bounds[s] : word_bounds[s + 1]].sum(axis=1)
     out[:, 0] = n_in_play - out[:, 1]
 
 
-def count_masked_bits(words: Array, masks: Array, n_in_play: Array, out: Array) -> None:
+def count_masked_bits(words, masks, n_in_play, out):
     ones = np.bitwise_count(words[:, np.newaxis] & masks).astype(np.int64)
     out[:, 1] = ones.sum(axis=2)
     out[:, 0] = n_in_play - out[:, 1]
 
 
-def clear_bits(words: Array, bits: Array) -> None:
+def clear_bits(words, bits):
     for bit in bits.tolist():
         words[bit // 64] &= ~np.uint64(1 << (bit % 64))

@@ -1,10 +1,7 @@
 """Thresholds: which values of each feature a rule may cut at.
 
 A feature with few distinct values is cut at each of them; one with many at quantiles of its
-values, each an observed value. In a table of more than `QUANTILE_SAMPLE` rows the quantiles
-come from a sample of that size. Rows enter it by a hash of their content, so that the
-sample, and with it the model, depends neither on the order of the rows nor on how they are
-cut into pieces. Only columns of numbers count for it.
+values, each an observed value, in a table of many rows at those of a sample (see `sampling`).
 
 A category has a bin for each of its levels; rare ones share one. Where values are missing, they
 have the first bin.
@@ -12,27 +9,22 @@ have the first bin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import QUANTILE_SAMPLE
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
-from icscm.engine.threads import run_tasks, split_columns, split_evenly
+from icscm.engine.threads import run_tasks, split_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.tables.coding import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
 _GROUP_VALUES = 2**18
-# Seeds the hash that picks the sample; any number would do, but always the same.
-_SAMPLE_SEED = 20250721
-# Odd numbers with mixed bits.
-_MULTIPLIERS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0x9E3779B97F4A7C15))
 
 
 @dataclass(frozen=True)
@@ -52,9 +44,9 @@ class Binning:
 
     names: tuple[str, ...] | None
     edges: Array
-    offsets: NDArray[np.int64]
+    offsets: IntArray
     sampled: bool
-    has_missing: NDArray[np.bool_]
+    has_missing: BoolArray
     levels: Mapping[int, LevelBins]
 
     @property
@@ -68,9 +60,9 @@ class Binning:
     def find_layout(self, feature: int) -> Layout:
         return find_layout(feature, self.levels, self.has_missing)
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         n_edges = self.offsets[features + 1] - self.offsets[features]
-        counts: NDArray[np.int64] = n_edges + 1 + self.has_missing[features]
+        counts: IntArray = n_edges + 1 + self.has_missing[features]
         return counts
 
     def make_rule(self, cut: Cut) -> Rule:
@@ -98,9 +90,7 @@ class Binning:
         return BinnedRule(cut.feature, satisfied)
 
 
-def find_layout(
-    feature: int, levels: Mapping[int, LevelBins], has_missing: NDArray[np.bool_]
-) -> Layout:
+def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
     """How the bins of one feature are to be read."""
     bins = levels.get(feature)
     is_pair = bins is not None and bins.n_bins == 2
@@ -116,12 +106,12 @@ class ColumnPlan:
     missing ones exceed.
     """
 
-    columns: NDArray[np.int64]
+    columns: IntArray
     edges: list[Array]
-    known: NDArray[np.bool_]
+    known: BoolArray
     highest: Array
 
-    def select(self, wanted: NDArray[np.bool_]) -> ColumnPlan:
+    def select(self, wanted: BoolArray) -> ColumnPlan:
         """The plan for some of its columns."""
         edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
         return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
@@ -137,81 +127,23 @@ class ColumnPlan:
         return replace(self, edges=edges)
 
 
-def make_binning(edges: list[Array], table: CodedTable, sampled: bool) -> Binning:
-    """All thresholds in one array, without those below which values are missing."""
-    has_missing = table.find_missing()
-    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
+def make_binning(
+    edges: Sequence[Array],
+    names: tuple[str, ...] | None,
+    has_missing: BoolArray,
+    levels: Mapping[int, LevelBins],
+    sampled: bool = False,
+) -> Binning:
+    """All thresholds in one array."""
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in edges], out=offsets[1:])
-    return Binning(table.names, np.concatenate(edges), offsets, sampled, has_missing, table.levels)
-
-
-def sample_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.intp]:
-    """The `QUANTILE_SAMPLE` rows whose values place the quantiles; only `columns` matter."""
-    return choose_sample(hash_rows(X, columns, n_threads))
-
-
-def choose_sample(hashes: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """The rows of the sample, from a hash of each row's content."""
-    ordered = np.sort(hashes)
-    if (ordered[1:] == ordered[:-1]).any():
-        hashes = _tell_copies_apart(hashes)
-        ordered = np.sort(hashes)
-    return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
-
-
-def hash_rows(X: Array, columns: NDArray[np.int64], n_threads: int) -> NDArray[np.uint64]:
-    """A hash of each row's values, the same for integers and for floats of equal value."""
-    salt = make_salt(X.shape[1])
-    hashes = np.empty(len(X), dtype=np.uint64)
-
-    def hash_part(rows: slice) -> None:
-        _kernels.hash_rows(X, columns, salt, rows.start, rows.stop, hashes)
-
-    run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
-    return hashes
-
-
-def make_salt(n_columns: int) -> NDArray[np.uint64]:
-    """What sets the hashes of equal values in different columns apart."""
-    rng = np.random.default_rng((_SAMPLE_SEED, 0))
-    return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
-
-
-def _tell_copies_apart(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """New hashes from the old and the number among equal ones: 0 for the first copy, 1, ...
-
-    Else all copies of a row would enter the sample together or not at all, and a value that
-    half of the rows have could fill it. Which copy gets which number makes no difference.
-    """
-    order = np.argsort(hashes, kind="stable")
-    apart = np.empty_like(hashes)
-    apart[order] = mix_copies(hashes[order])
-    return apart
-
-
-def mix_copies(ordered: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """New hashes of sorted ones, from each and its number among its equals."""
-    mixed = ordered ^ (number_copies(ordered).astype(np.uint64) * _MULTIPLIERS[0])
-    mixed *= _MULTIPLIERS[1]
-    return np.asarray(mixed ^ (mixed >> np.uint64(32)))
-
-
-def number_copies(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The number of each among its equals, of sorted ones.
-
-    >>> number_copies(np.array([3, 3, 5, 8, 8, 8], dtype=np.uint64))
-    array([0, 1, 0, 0, 1, 2])
-    """
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    first = np.flatnonzero(is_first)
-    return np.arange(len(ordered)) - np.repeat(first, np.diff(np.append(first, len(ordered))))
+    return Binning(names, np.concatenate(edges), offsets, sampled, has_missing, levels)
 
 
 def plan_columns(
     X: Array,
-    columns: NDArray[np.int64],
-    has_missing: NDArray[np.bool_],
+    columns: IntArray,
+    has_missing: BoolArray,
     rows: NDArray[np.intp] | slice,
     max_thresholds: int | None,
     n_threads: int,
@@ -234,7 +166,7 @@ def plan_columns(
     )
 
 
-def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.int64]) -> Array:
+def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
     """The values of some rows, one contiguous row for each column."""
     first, last = int(columns[0]), int(columns[-1]) + 1
     if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
@@ -244,60 +176,47 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: NDArray[np.
     return np.ascontiguousarray(X[np.ix_(rows, columns)].T)
 
 
-def plan_levels(table: CodedTable, columns: NDArray[np.int64]) -> ColumnPlan:
+def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     """Categories: a bin for each level, whatever the rows hold."""
     has_missing = table.find_missing()
-    counts = [table.levels[int(j)].n_bins for j in columns]
+    counts = np.array([table.levels[int(j)].n_bins for j in columns], dtype=table.values.dtype)
     edges = [np.arange(n - 1, dtype=table.values.dtype) for n in counts]
-    return ColumnPlan(
-        columns,
-        [
-            _put_missing_first(each) if has_missing[j] else each
-            for j, each in zip(columns, edges, strict=True)
-        ],
-        known=np.zeros(len(columns), dtype=np.bool_),
-        highest=np.array(counts, dtype=table.values.dtype) - 1,
-    )
+    for k, j in enumerate(columns):
+        if has_missing[j]:
+            edges[k] = put_missing_first(edges[k])
+    return ColumnPlan(columns, edges, np.zeros(len(columns), dtype=np.bool_), counts - 1)
 
 
-def _put_missing_first(edges: Array) -> Array:
+def put_missing_first(edges: Array) -> Array:
+    """Edges after one that all values exceed but the missing ones."""
     return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
 
 
 def _plan_group(
-    columns: Array, has_missing: NDArray[np.bool_], max_thresholds: int | None
+    columns: Array, has_missing: BoolArray, max_thresholds: int | None
 ) -> list[tuple[Array, bool, Any]]:
     """(edges, known, highest) of each row of `columns`."""
-    planned = iter(_plan_whole(columns[~has_missing], max_thresholds))
-    return [
-        _plan_missing(column, max_thresholds) if is_missing else next(planned)
-        for column, is_missing in zip(columns, has_missing, strict=True)
-    ]
+    lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
+    two_valued = np.empty(len(columns), dtype=np.bool_)
+    _kernels.find_extremes(columns, lowest, highest, two_valued)
+    planned: list[tuple[Array, bool, Any]] = []
+    for k, column in enumerate(columns):
+        if has_missing[k]:
+            planned.append(_plan_missing(column, max_thresholds))
+        elif two_valued[k]:
+            planned.append((lowest[k : k + (lowest[k] < highest[k])], True, highest[k]))
+        else:
+            planned.append((*choose_edges(np.sort(column), max_thresholds), highest[k]))
+    return planned
 
 
 def _plan_missing(column: Array, max_thresholds: int | None) -> tuple[Array, bool, Any]:
     """(edges, known, highest) of a column with missing values."""
     values = np.sort(column[~np.isnan(column)])
     if len(values) == 0:
-        return _put_missing_first(values), True, np.nan
+        return put_missing_first(values), True, np.nan
     edges, known = choose_edges(values, max_thresholds)
-    return _put_missing_first(edges), known, values[-1]
-
-
-def _plan_whole(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool, Any]]:
-    """(edges, known, highest) of each row of `columns`, none of them with missing values."""
-    if len(columns) == 0:
-        return []
-    lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued = np.empty(len(columns), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued)
-    planned = [
-        (lowest[k : k + (lowest[k] < highest[k])], True)
-        if two_valued[k]
-        else choose_edges(np.sort(columns[k]), max_thresholds)
-        for k in range(len(columns))
-    ]
-    return [(edges, known, top) for (edges, known), top in zip(planned, highest, strict=True)]
+    return put_missing_first(edges), known, values[-1]
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._constants import BINARY_LOOK_ROWS, MIN_THREADED_CELLS
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning
 from icscm.engine.copies import CollapsedMap, find_copies
@@ -21,6 +21,11 @@ from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coding import CodedTable
+from icscm.tables.columns import as_plain_numbers
+
+
+class NotBinaryError(IcscmError):
+    """Other numbers where zeros and ones were expected."""
 
 
 class PresenceMap:
@@ -39,7 +44,7 @@ class PresenceMap:
     def find_layout(self, feature: int) -> Layout:  # noqa: ARG002 (all have the same)
         return ORDERED
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         return np.full(len(features), 2, dtype=np.int64)
 
 
@@ -72,11 +77,9 @@ def _may_be_binary(table: CodedTable) -> bool:
 
 def _cut_at_zero(table: CodedTable) -> CandidateMap:
     """`x > 0` and `x <= 0` for every column; where all are the same, neither is a candidate."""
-    n_columns = table.n_columns
-    edges = np.zeros(n_columns, dtype=table.values.dtype)
-    return Binning(
-        table.names, edges, np.arange(n_columns + 1), False, table.find_missing(), table.levels
-    )
+    edges = np.zeros(table.n_columns, dtype=table.values.dtype)
+    offsets = np.arange(table.n_columns + 1)
+    return Binning(table.names, edges, offsets, False, table.find_missing(), table.levels)
 
 
 def _collapse(
@@ -95,7 +98,7 @@ def set_bits(
 ) -> bool:
     """Set the bits of the ones of X, row i at `bit_position[i]` of each column's words.
 
-    False if a dense X holds other values than 0 and 1, which is an error in a sparse one.
+    False if X holds other values than 0 and 1.
     """
     if issparse(X):
         pack = _choose_sparse(X, bit_position, words)
@@ -106,13 +109,7 @@ def set_bits(
     else:
         pack = _bind(_pack_columns, X, bit_position, words=words)
     parts = split_columns(X.shape[1], 4 * n_threads if n_threads > 1 else 1)
-    is_binary = all(run_tasks(pack, parts, n_threads))
-    if not is_binary and issparse(X):
-        raise IcscmError(
-            "X is sparse and holds other values than 0 and 1; binarize it, or give a dense array "
-            "for rules with thresholds"
-        )
-    return is_binary
+    return all(run_tasks(pack, parts, n_threads))
 
 
 def _bind(kernel: Callable[..., bool], *inputs: Any, words: Array) -> Callable[[slice], bool]:
@@ -123,7 +120,7 @@ def _choose_sparse(X: Any, bit_position: Array, words: Array) -> Callable[[slice
     if not X.has_canonical_format:  # entries may be listed twice, and are added up
         X = X.copy()
         X.sum_duplicates()
-    values = X.data.view(np.uint8) if X.data.dtype == np.bool_ else X.data
+    values = as_plain_numbers(X.data)
     is_by_column = X.format == "csc"
     kernel = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
     return _bind(kernel, values, X.indices, X.indptr, bit_position, words=words)

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import CountArray
+from icscm._types import BoolArray, CountArray, IntArray
 from icscm.model.rules import Rule
 
 
@@ -45,10 +44,10 @@ class CountCube:
     `icscm.engine.copies`.
     """
 
-    features: NDArray[np.int64]
+    features: IntArray
     counts: CountArray
     layout: Layout = ORDERED
-    n_alike: NDArray[np.int64] | None = None
+    n_alike: IntArray | None = None
 
 
 # The `cut` of the rules `x is missing` and, negated, `x is present`.
@@ -76,11 +75,11 @@ class BinnedRule:
     """A rule as the sources understand it: which bins of one feature satisfy it."""
 
     feature: int
-    satisfied: NDArray[np.bool_]
+    satisfied: BoolArray
 
-    def find_settled(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def find_settled(self, codes: NDArray[Any]) -> BoolArray:
         """Which of the samples with these bin numbers the rule settles (is false for)."""
-        settled: NDArray[np.bool_] = ~self.satisfied[codes]
+        settled: BoolArray = ~self.satisfied[codes]
         return settled
 
 
@@ -92,7 +91,7 @@ class PatternTable:
     order; `counts` is (pattern, label, environment).
     """
 
-    patterns: NDArray[np.bool_]
+    patterns: BoolArray
     counts: CountArray
 
 
@@ -107,9 +106,18 @@ class CandidateMap(Protocol):
         """How the bins of one feature are to be read."""
         ...
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         """Number of bins of each of some features, that of missing values included."""
         ...
+
+
+class Terms(NamedTuple):
+    """What a source's counts are counts of; see the properties of `CountSource`."""
+
+    candidates: CandidateMap
+    classes: Sequence[Any]
+    environments: Sequence[Any]
+    notes: Sequence[str] = ()
 
 
 class CountSource(Protocol):
@@ -150,9 +158,7 @@ class CountSource(Protocol):
         """The samples that the rule settles leave and never come back."""
         ...
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         """Which of the other rules settle exactly the samples in play that `rule` settles."""
         ...
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import BLOCK_CELLS, CODE_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
-from icscm._types import Array, BoolArray, CountArray
+from icscm._constants import BLOCK_CELLS, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
 from icscm.engine.patterns import count_patterns, merge_patterns
 from icscm.engine.rows import Rows, sort_rows
@@ -31,6 +31,8 @@ Codes = Sequence[Array] | Mapping[int, Array] | Array
 # Cells of a cube that a piece sends at a time, 32 MB: much more than a message costs to send, and
 # little enough that any machine can add up several.
 SENT_CELLS = 2**22
+# Rows looked at together where each needs several bytes of arithmetic.
+ROW_CHUNK = 2**20
 # What an object takes beside its arrays; no need to know exactly.
 _OBJECT_BYTES = 500
 
@@ -38,7 +40,7 @@ _OBJECT_BYTES = 500
 class Block(NamedTuple):
     """Features that are counted and sent together: they are laid out alike."""
 
-    features: NDArray[np.int64]
+    features: IntArray
     n_bins: int
     layout: Layout
 
@@ -52,9 +54,7 @@ class Block(NamedTuple):
             yield CountCube(self.features[part], counts[part], self.layout)
 
 
-def plan_blocks(
-    candidates: CandidateMap, features: NDArray[np.int64], n_environments: int
-) -> list[Block]:
+def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: int) -> list[Block]:
     """Blocks of the features that can be cut at all, the same for every piece of a table."""
     n_bins = candidates.count_bins(features)
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -90,16 +90,15 @@ class InPlay:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows of a table as bin numbers, a store for each block of features."""
+    """Rows of a table as bin numbers, in stores that have a feature each or several."""
 
-    stores: tuple[Store, ...]
+    stores: Sequence[Store]
     rows: Rows
     n_environments: int
-    n_bytes: int
 
     def __sizeof__(self) -> int:
         """Bytes, by which a scheduler judges what to move."""
-        return self.n_bytes + _OBJECT_BYTES
+        return sum(store.n_bytes for store in self.stores) + _OBJECT_BYTES
 
     def start(self) -> InPlay:
         """Every row is in play."""
@@ -115,7 +114,7 @@ class Piece:
         return InPlay(*in_play.stay.split(self._find_settled(in_play.stay, rule)))
 
     def count(self, rows: Rows, block: int) -> CountArray:
-        """Some rows, by (feature, bin, label, environment), for one block of features."""
+        """Some rows, by (feature, bin, label, environment), for one store of features."""
         restricted = self.stores[block].restrict(rows)
         return np.concatenate([cube.counts for cube in restricted.counts()])
 
@@ -129,60 +128,52 @@ class Piece:
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All rows by the truth of each rule."""
-        truths = [~self._find_settled(self.rows, rule) for rule in rules]
-        cells = np.repeat(np.arange(2 * self.n_environments), np.diff(self.rows.bounds))
-        return count_patterns(truths, cells, self.n_environments)
+        tables = []
+        for some in self.rows.cut(ROW_CHUNK):
+            truths = [~self._find_settled(some, rule) for rule in rules]
+            cells = np.repeat(np.arange(2 * self.n_environments), np.diff(some.bounds))
+            tables.append(count_patterns(truths, cells, self.n_environments))
+        return add_patterns(tables)
 
     def _find_settled(self, rows: Rows, rule: BinnedRule) -> BoolArray:
-        return rule.find_settled(rows.take(self._find_codes(rule.feature)))
+        store = self.find_store(rule.feature)
+        if store is None:  # what cannot be cut has one bin
+            return np.full(len(rows), not rule.satisfied[0])
+        codes = store.find_codes(rule.feature)
+        settled = [rule.find_settled(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
+        store.release()
+        return settled[0] if len(settled) == 1 else np.concatenate(settled)
 
-    def _find_codes(self, feature: int) -> Array:
+    def find_store(self, feature: int) -> Store | None:
+        """The store that has a feature."""
         for store in self.stores:
             at = np.searchsorted(store.features, feature)
             if at < len(store.features) and store.features[at] == feature:
-                return store.find_codes(feature)
-        return np.zeros(len(self.rows), dtype=CODE_DTYPE)  # what cannot be cut has one bin
+                return store
+        return None
 
 
 def make_piece(
-    codes: Codes,
-    labels: Array,
-    environments: Array,
-    n_environments: int,
-    blocks: Sequence[Block],
+    codes: Codes, labels: Array, environments: Array, n_environments: int, blocks: Sequence[Block]
 ) -> Piece:
     """Store rows for counting: `codes[j]` holds the bin of feature j in each row."""
     position, rows = sort_rows(labels, environments, n_environments)
-    stores: list[Store] = []
-    n_bytes = 0
-    for block in blocks:
-        make_store = _pack if block.n_bins == 2 else _store
-        store, stored = make_store(codes, block, position, rows)
-        stores.append(store)
-        n_bytes += stored.nbytes
-    return Piece(tuple(stores), rows, n_environments, n_bytes)
+    stores = [
+        (_pack if block.n_bins == 2 else _store)(codes, block, position, rows) for block in blocks
+    ]
+    return Piece(stores, rows, n_environments)
 
 
-def _store(
-    codes: Codes,
-    block: Block,
-    position: NDArray[np.uint32],
-    rows: Rows,
-) -> tuple[Store, Array]:
+def _store(codes: Codes, block: Block, position: NDArray[np.uint32], rows: Rows) -> Store:
     """Bin numbers, in the order of the sorted rows."""
     shape = (len(block.features), len(rows))
     ordered = np.empty(shape, dtype=np.min_scalar_type(block.n_bins - 1))
     for row, feature in zip(ordered, block.features.tolist(), strict=True):
         row[position] = codes[feature]
-    return CodeStore(block.features, ordered, block.n_bins, rows, 1, block.layout), ordered
+    return CodeStore(block.features, ordered, block.n_bins, rows, 1, block.layout)
 
 
-def _pack(
-    codes: Codes,
-    block: Block,
-    position: NDArray[np.uint32],
-    rows: Rows,
-) -> tuple[Store, Array]:
+def _pack(codes: Codes, block: Block, position: NDArray[np.uint32], rows: Rows) -> Store:
     """Two bins as bits, 64 rows to a word."""
     store = BitStore(block.features, rows, 1, block.layout)
     at = store.bits[position]
@@ -190,7 +181,7 @@ def _pack(
     for words, feature in zip(store.words, block.features.tolist(), strict=True):
         bits[at] = codes[feature]
         words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
-    return store, store.words
+    return store
 
 
 def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:

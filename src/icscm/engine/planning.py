@@ -6,20 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from icscm._constants import (
-    COPY_ROWS,
-    IDENTIFIER_ROWS,
-    IDENTIFIER_SHARE,
-    MAX_NARROW_BINS,
-    MAX_SURVEYED_LEVELS,
-    QUANTILE_SAMPLE,
-)
+from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array
-from icscm.engine.binning import Binning, choose_edges, extend_edges
-from icscm.engine.survey import DATE, ColumnSurvey, Survey, name_column
+from icscm.engine.binning import Binning, choose_edges, extend_edges, make_binning
+from icscm.engine.sampling import is_sampled
+from icscm.engine.survey import DATE, ColumnSurvey, Survey
 from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coding import (
-    CONSTANT,
     DATES,
     ENVIRONMENT_COPY,
     IDENTIFIER,
@@ -29,7 +22,8 @@ from icscm.tables.coding import (
     choose_levels,
 )
 from icscm.tables.columns import sort_key
-from icscm.tables.suspicion import is_handed_out
+from icscm.tables.complaints import make_rounded_error, name_columns
+from icscm.tables.suspicion import judge_columns
 
 
 def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> CodedTable:
@@ -47,7 +41,8 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
         elif column.is_category:
             levels[j] = _choose_level_bins(column, most_levels)
         elif column.is_large and not survey.is_exact:
-            _check_numbering(column, survey.n_rows, name_column(names, j))
+            if not column.gather_facts(survey.n_rows).is_numbering():
+                raise make_rounded_error(name_columns([j], names))
             left_out[j] = IDENTIFIER
     has_missing = np.array([column.n_missing > 0 for column in survey.columns], dtype=np.bool_)
     values = np.empty((0, len(survey.columns)), dtype=survey.dtype)
@@ -55,74 +50,31 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 
 def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBins:
-    if column.levels is None:
-        return LevelBins(())  # too many, see `find_suspicious`
-    ordered = sorted(column.levels, key=sort_key)
-    kept, pool = choose_levels(np.array([column.levels[k] for k in ordered]), most_levels)
+    if column.values is None:
+        return LevelBins(())  # too many, see `judge_survey`
+    ordered = sorted(column.values, key=sort_key)
+    kept, pool = choose_levels(np.array([column.values[k] for k in ordered]), most_levels)
     return LevelBins(tuple(ordered[i] for i in kept), tuple(ordered[i] for i in pool))
 
 
-def _check_numbering(column: ColumnSurvey, n_rows: int, name: str) -> None:
-    if not _is_numbering(column, n_rows):
-        raise IcscmError(
-            Parameter("X"),
-            f" holds integers beyond 2**53 in column {name}, which would be rounded beside "
-            "columns of other kinds; rescale them, leave them out, or give them as text",
-        )
+def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
+    """Columns that no rule should be made of, and why, as `suspicion.find_suspicious`.
 
-
-def _is_numbering(column: ColumnSurvey, n_rows: int) -> bool:
-    """Whether whole numbers look like an identifier, as `columns.is_numbering`."""
-    if column.samples is None or column.lowest is None or column.highest is None:
-        return False
-    n_present = n_rows - column.n_missing
-    n_repeated = n_present - column.samples.estimate_distinct(n_present)
-    return is_handed_out(n_present, n_repeated, float(column.lowest), float(column.highest))
-
-
-def find_suspicious(survey: Survey, table: CodedTable) -> dict[int, str]:
-    """Columns that no rule should be made of, and why; those left out already included.
-
-    `table` is what `describe_survey` made of the survey. As `columns.find_suspicious`.
+    `table` is what `describe_survey` made of the survey.
     """
-    found = dict(table.left_out)
-    for number, reason in enumerate((LABEL_COPY, ENVIRONMENT_COPY)):
-        for j in _find_copies(survey, table, number):
-            found.setdefault(j, reason)
+    is_large = survey.n_rows >= COPY_ROWS
+    facts = {}
     for j, column in enumerate(survey.columns):
-        if j not in found and _is_constant(column):
-            found[j] = CONSTANT
-        elif j not in found and _is_identifier(column, survey.n_rows):
-            found[j] = IDENTIFIER
-    return found
-
-
-def _find_copies(survey: Survey, table: CodedTable, number: int) -> list[int]:
-    groups = (survey.labels, survey.environments)[number]
-    if len(groups) < 2 or survey.n_rows < COPY_ROWS:
-        return []
-    pooled = {j for j, bins in table.levels.items() if bins.pool}
-    copied = [(each.label_values, each.environment_values)[number] for each in survey.columns]
-    return [j for j, values in enumerate(copied) if values is not None and j not in pooled]
-
-
-def _is_constant(column: ColumnSurvey) -> bool:
-    values = column.values if column.is_number else column.levels
-    if values is None:
-        return False
-    return len(values) == 0 or (len(values) == 1 and column.n_missing == 0)
-
-
-def _is_identifier(column: ColumnSurvey, n_rows: int) -> bool:
-    if n_rows < IDENTIFIER_ROWS:
-        return False
-    if column.is_number:
-        return _is_numbering(column, n_rows)
-    n_present = n_rows - column.n_missing
-    n_levels: float = 0 if column.levels is None else len(column.levels)
-    if column.levels is None and column.samples is not None:
-        n_levels = column.samples.estimate_distinct(n_present)
-    return n_levels > IDENTIFIER_SHARE * n_present
+        if j in table.left_out:
+            continue
+        copied = None
+        if is_large and not (j in table.levels and table.levels[j].pool):
+            if column.label_values is not None and len(survey.labels) > 1:
+                copied = LABEL_COPY
+            elif column.environment_values is not None and len(survey.environments) > 1:
+                copied = ENVIRONMENT_COPY
+        facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
+    return judge_columns(facts, table.left_out)
 
 
 def find_sampled(survey: Survey, table: CodedTable) -> list[int]:
@@ -144,8 +96,8 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
     order; NaN where missing.
     """
     most = None if survey.most_values is None else survey.most_values - 1
-    is_sampled = survey.n_rows > QUANTILE_SAMPLE and bool(find_sampled(survey, table))
-    if is_sampled and (most is None or most >= MAX_NARROW_BINS):
+    any_sampled = is_sampled(survey.n_rows) and bool(find_sampled(survey, table))
+    if any_sampled and (most is None or most >= MAX_NARROW_BINS):
         raise IcscmError(
             Parameter("max_thresholds", most),
             f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}",
@@ -154,16 +106,7 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
         _choose_column_edges(survey, table, j, sample).astype(survey.dtype)
         for j in range(len(survey.columns))
     ]
-    offsets = np.zeros(len(edges) + 1, dtype=np.int64)
-    np.cumsum([len(each) for each in edges], out=offsets[1:])
-    return Binning(
-        table.names,
-        np.concatenate(edges),
-        offsets,
-        is_sampled,
-        table.find_missing(),
-        table.levels,
-    )
+    return make_binning(edges, table.names, table.find_missing(), table.levels, any_sampled)
 
 
 def _choose_column_edges(
@@ -173,10 +116,14 @@ def _choose_column_edges(
     if j in table.left_out:
         return np.empty(0)
     if column.is_category:
-        _check_kept(column, name_column(table.names, j))
+        if column.values is None:
+            raise IcscmError(
+                f"{name_columns([j], table.names)} has more than {MAX_SURVEYED_LEVELS:,} levels, "
+                "too many to read from pieces; leave it out, or group its levels"
+            )
         return np.arange(table.levels[j].n_bins - 1)
     if column.values is not None:
-        return np.array(column.values[:-1], dtype=survey.dtype)
+        return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
     assert survey.most_values is not None  # else `values` are all there are
     return _cut_as_sample(sample[j], column.highest, survey.most_values - 1)
 
@@ -188,11 +135,3 @@ def _cut_as_sample(values: Array, highest: float | None, max_thresholds: int) ->
         return present
     edges, is_few = choose_edges(present, max_thresholds)
     return extend_edges(edges, present[-1], highest, max_thresholds) if is_few else edges
-
-
-def _check_kept(column: ColumnSurvey, name: str) -> None:
-    if column.levels is None:
-        raise IcscmError(
-            f"column {name} has more than {MAX_SURVEYED_LEVELS:,} levels, too many to read from "
-            "pieces; leave it out, or group its levels"
-        )

@@ -8,13 +8,14 @@ environment  b    a    a    b    a           1 4    3     2     0     <- rows
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import ROW_DTYPE
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Rows:
     """
 
     index: NDArray[np.uint32] | None
-    bounds: NDArray[np.int64]
+    bounds: IntArray
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
@@ -34,7 +35,18 @@ class Rows:
         """The values of these rows."""
         return values if self.index is None else values[self.index]
 
-    def split(self, settled: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    def cut(self, size: int) -> Iterator[Rows]:
+        """These rows, at most so many at a time."""
+        if len(self) <= size:
+            yield self
+            return
+        for start in range(0, len(self), size):
+            stop = min(len(self), start + size)
+            every = np.arange(start, stop, dtype=ROW_DTYPE)
+            index = every if self.index is None else self.index[start:stop]
+            yield Rows(index, self.bounds.clip(start, stop) - start)
+
+    def split(self, settled: BoolArray) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are settled."""
         n_settled = np.zeros_like(self.bounds)
         parts = zip(self.bounds[:-1], self.bounds[1:], strict=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     BLOCK_CELLS,
@@ -22,7 +22,7 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import CountCube, Layout
 from icscm.engine.rows import Rows
@@ -32,11 +32,20 @@ from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 class Store(Protocol):
     """Binned columns that know which samples are still in play."""
 
-    features: NDArray[np.int64]
+    features: IntArray
+
+    @property
+    def n_bytes(self) -> int:
+        """What its columns take."""
+        ...
 
     def find_codes(self, feature: int) -> Array:
         """Bin numbers of one feature for all sorted rows."""
         ...
+
+    def release(self) -> None:
+        """Let go of memory that the codes just looked at take, if they lie elsewhere too."""
+        return
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         """`left` have just left; `in_play` are those that stay."""
@@ -51,42 +60,36 @@ class Store(Protocol):
         ...
 
 
-class CodeStore:
+@dataclass(eq=False)
+class CodeStore(Store):
     """Columns as bin numbers: one row of `codes` per feature, `n_bins` bins at the most."""
 
-    def __init__(
-        self,
-        features: NDArray[np.int64],
-        codes: Array,
-        n_bins: int,
-        rows: Rows,
-        n_threads: int,
-        layout: Layout,
-    ) -> None:
-        self.features = features
-        self._layout = layout
-        self._codes = codes
-        self._n_bins = n_bins
-        self._n_threads = n_threads
-        self._in_play = rows
-        self._left: list[Rows] = []
-        self._cube: CountArray | None = None
+    features: IntArray
+    codes: Array
+    n_bins: int
+    in_play: Rows
+    n_threads: int
+    layout: Layout
+    _left: list[Rows] = field(default_factory=list, init=False)
+    _cube: CountArray | None = field(default=None, init=False)
+
+    @property
+    def n_bytes(self) -> int:
+        return self.codes.nbytes
 
     def find_codes(self, feature: int) -> Array:
-        column: Array = self._codes[np.searchsorted(self.features, feature)]
+        column: Array = self.codes[np.searchsorted(self.features, feature)]
         return column
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         self._left.append(left)
-        self._in_play = in_play
+        self.in_play = in_play
 
-    def restrict(self, rows: Rows) -> CodeStore:
-        return CodeStore(
-            self.features, self._codes, self._n_bins, rows, self._n_threads, self._layout
-        )
+    def restrict(self, rows: Rows) -> Self:
+        return replace(self, in_play=rows)
 
     def counts(self) -> Iterator[CountCube]:
-        n_cells = self._n_bins * (len(self._in_play.bounds) - 1)
+        n_cells = self.n_bins * (len(self.in_play.bounds) - 1)
         cube_bytes = len(self.features) * n_cells * np.dtype(COUNT_DTYPE).itemsize
         kept = self._update_cube() if cube_bytes <= MAX_KEPT_CUBE_BYTES else None
         for block in split_evenly(
@@ -94,7 +97,7 @@ class CodeStore:
         ):
             segments = self._count(block) if kept is None else kept[block]
             counts = _by_label_and_environment(segments)
-            yield CountCube(self.features[block], counts, self._layout)
+            yield CountCube(self.features[block], counts, self.layout)
 
     def _update_cube(self) -> CountArray:
         """The cube of all features: subtract those that left, or count those that stay.
@@ -104,7 +107,7 @@ class CodeStore:
         """
         n_left = sum(map(len, self._left))
         every_feature = slice(0, len(self.features))
-        if self._cube is None or n_left > len(self._in_play):
+        if self._cube is None or n_left > len(self.in_play):
             self._cube = self._count(every_feature)
         else:
             for left in self._left:
@@ -113,24 +116,23 @@ class CodeStore:
         return self._cube
 
     def _count(self, block: slice) -> CountArray:
-        shape = (block.stop - block.start, self._n_bins, len(self._in_play.bounds) - 1)
+        shape = (block.stop - block.start, self.n_bins, len(self.in_play.bounds) - 1)
         cube = np.zeros(shape, dtype=COUNT_DTYPE)
-        self._add_counts(block, self._in_play, 1, cube)
+        self._add_counts(block, self.in_play, 1, cube)
         return cube
 
     def _add_counts(self, block: slice, rows: Rows, sign: int, cube: CountArray) -> None:
-        codes = self._codes[block]
+        codes = self.codes[block]
 
         def add_part(part: slice) -> None:
-            if rows.index is None:
-                _kernels.count_codes(codes[part], rows.bounds, cube[part])
-            else:
-                _kernels.count_codes_of_rows(codes[part], rows.index, rows.bounds, sign, cube[part])
+            _kernels.count_codes(codes[part], rows.index, rows.bounds, sign, cube[part])
 
-        _run_over_features(add_part, len(codes), len(codes) * len(rows), self._n_threads)
+        # threads, where there is enough to do to pay for starting them
+        n_threads = self.n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1
+        run_tasks(add_part, split_evenly(len(codes), n_threads), n_threads)
 
 
-class BitStore:
+class BitStore(Store):
     """Two-valued columns, 64 samples to a word; each segment starts a word of its own.
 
     segment        | 0,a (70 samples)          | 0,b (3 samples)
@@ -138,9 +140,7 @@ class BitStore:
     word_bounds    0                           2               3
     """
 
-    def __init__(
-        self, features: NDArray[np.int64], rows: Rows, n_threads: int, layout: Layout
-    ) -> None:
+    def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
         self.features = features
         self._layout = layout
         self._n_threads = n_threads
@@ -151,22 +151,26 @@ class BitStore:
         self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
         #: how many identical features each stands for; None where no two are
-        self.n_alike: NDArray[np.int64] | None = None
+        self.n_alike: IntArray | None = None
         self._set_in_play(rows)
 
-    def select(self, wanted: NDArray[np.bool_]) -> BitStore:
+    def select(self, wanted: BoolArray) -> BitStore:
         """This store without the unwanted features."""
         if not wanted.all():
             self.features, self.words = self.features[wanted], self.words[wanted]
         return self
 
-    def keep_first(self, features: NDArray[np.int64], n_alike: NDArray[np.int64]) -> None:
+    def keep_first(self, features: IntArray, n_alike: IntArray) -> None:
         """Keep these of the features, ascending, each for as many identical ones."""
         kept = np.searchsorted(self.features, features)
         for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):
             self.words[part] = self.words[kept[part]]  # in place: all move towards the start
         self.words = self.words[: len(kept)]
         self.features, self.n_alike = features, n_alike
+
+    @property
+    def n_bytes(self) -> int:
+        return self.words.nbytes
 
     def find_codes(self, feature: int) -> Array:
         words = self.words[np.searchsorted(self.features, feature)]
@@ -176,7 +180,7 @@ class BitStore:
         _kernels.clear_bits(self._in_play, left.take(self.bits))
         self._n_in_play = np.diff(in_play.bounds)
 
-    def restrict(self, rows: Rows) -> BitStore:
+    def restrict(self, rows: Rows) -> Self:
         restricted = copy(self)
         restricted._set_in_play(rows)
         return restricted
@@ -205,9 +209,3 @@ class BitStore:
 def _by_label_and_environment(segments: CountArray) -> CountArray:
     """(feature, bin, segment) as (feature, bin, label, environment)."""
     return segments.reshape(*segments.shape[:2], 2, -1)
-
-
-def _run_over_features(function: Any, n_features: int, n_cells: int, n_threads: int) -> None:
-    """Threads over features, where there is enough to do to pay for starting them."""
-    n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
-    run_tasks(function, split_evenly(n_features, n_threads), n_threads)

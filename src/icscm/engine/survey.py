@@ -5,16 +5,15 @@
     piece 3 -> survey_piece -> Survey --'
 
     describe_survey          Survey -> CodedTable without rows: levels, missing values, dates
-    find_suspicious          Survey -> columns to leave out, and why
+    judge_survey             Survey -> columns to leave out, and why
     find_sampled             Survey -> columns whose thresholds come from sampled rows
     plan_from_survey         Survey + the sampled rows' values of these columns -> Binning
-    PieceCoder, code_piece   a piece + Binning -> its bin numbers
+    PieceCoder               a piece + Binning -> its bin numbers
 
 Surveys can be merged in any order and grouping, and end up equal. With the same rows in the
-sample, the thresholds are those that `encoding.encode` chooses for the whole table in memory.
+sample, the thresholds are those that `coding.encode` chooses for the whole table in memory.
 The sampled rows are found from the hashes of all rows, which `hash_piece` computes and
-`binning.choose_sample` takes in any order; with no more than `QUANTILE_SAMPLE` rows, all rows are
-the sample.
+`sampling.choose_sample` takes in any order.
 
 What differs from a table in memory, since not all distinct values can be kept: whether a column of
 whole numbers, or a category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is told
@@ -24,24 +23,23 @@ from how often some thousands of its values occur, picked by their hash.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import (
-    LARGEST_EXACT,
-    MAX_SURVEYED_LEVELS,
-    SUSPICION_ROWS,
-    VALUE_SAMPLE,
-)
-from icscm._types import Array, Hashes
+from icscm._constants import LARGEST_EXACT, MAX_SURVEYED_LEVELS, SUSPICION_ROWS, VALUE_SAMPLE
+from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
-from icscm.exceptions import IcscmError, Parameter
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, sort_key
+from icscm.exceptions import IcscmError
+from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain_numbers, sort_key
+from icscm.tables.complaints import make_infinity_error, name_columns
+from icscm.tables.suspicion import ColumnFacts
+
+Key = TypeVar("Key", bound=Hashable)
 
 # What a column holds. Whole numbers and others are told apart by type, as identifiers are made
 # of the former only; levels by what they are.
@@ -59,6 +57,12 @@ class Groups(NamedTuple):
     codes: NDArray[np.integer[Any]]
     values: Sequence[Hashable]
 
+    def find_first(self) -> NDArray[np.intp]:
+        """The first row of each group; -1 where it has none."""
+        first = np.full(len(self.values), -1, dtype=np.intp)
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # the last to write stays
+        return first
+
     def count_rows(self) -> dict[Hashable, int]:
         """Rows of each group that has any."""
         n_rows = np.bincount(self.codes, minlength=len(self.values)).tolist()
@@ -74,7 +78,7 @@ class ValueSample:
     """
 
     hashes: Hashes
-    n_rows: NDArray[np.int64]
+    n_rows: IntArray
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -92,22 +96,20 @@ class ValueSample:
 class ColumnSurvey:
     """What is known of one column.
 
-    numbers   `values` are all that occur, ascending; None if they are more than thresholds can
-              tell apart. `lowest` and `highest` are None where all are missing.
-    levels    `levels` holds the rows of each; None if there are more than can be kept.
-
-    `samples` tells identifiers: of whole numbers, and of levels that are too many to keep.
-    `label_values` holds the one value of each label while the column may be an exact copy of
-    the label, else None; `environment_values` likewise.
+    `values` holds the rows of each number or level; None if they are more than thresholds can tell
+    apart, or than can be kept. Of numbers `lowest` and `highest` are None where all are missing,
+    and `is_whole` says that all are whole. `samples` tell identifiers where there are too many
+    values: of whole numbers, and of levels. `label_values` holds the one value of each label while
+    the column may be an exact copy of the label, else None; `environment_values` likewise.
     """
 
     kind: str
     n_missing: int
+    values: Mapping[Level, int] | None = field(default_factory=dict)
     dtype: np.dtype[Any] | None = None
-    values: tuple[float, ...] | None = ()
     lowest: float | None = None
     highest: float | None = None
-    levels: Mapping[Level, int] | None = None
+    is_whole: bool = False
     samples: ValueSample | None = None
     label_values: Mapping[Hashable, Level | None] | None = None
     environment_values: Mapping[Hashable, Level | None] | None = None
@@ -126,6 +128,22 @@ class ColumnSurvey:
         if self.kind != WHOLE_NUMBERS or self.lowest is None or self.highest is None:
             return False
         return max(-float(self.lowest), float(self.highest)) >= LARGEST_EXACT
+
+    def gather_facts(self, n_rows: int) -> ColumnFacts:
+        """What it is judged by, among so many rows."""
+        n_present = n_rows - self.n_missing
+        n_distinct = np.inf if self.values is None else len(self.values)
+        if self.samples is not None:
+            n_distinct = self.samples.estimate_distinct(n_present)
+        return ColumnFacts(
+            n_rows,
+            n_present,
+            n_distinct,
+            self.is_category,
+            self.is_whole,
+            float(self.lowest or 0),
+            float(self.highest or 0),
+        )
 
 
 @dataclass(frozen=True)
@@ -171,7 +189,7 @@ def survey_piece(
     """Look at some rows, all columns of them; `names` are for errors."""
     most_values = None if max_thresholds is None else max_thresholds + 1
     groups = [
-        None if each is None or n_rows == 0 else _FirstRows.find(each)
+        None if each is None or n_rows == 0 else (each, each.find_first())
         for each in (labels, environments)
     ]
 
@@ -182,7 +200,9 @@ def survey_piece(
         if isinstance(column, Levels):
             found = _survey_levels(column)
         else:
-            found = _survey_numbers(column, most_values, name_column(names, j))
+            found = _survey_numbers(column, most_values)
+        if np.inf in (found.highest, -(found.lowest or 0)):
+            raise make_infinity_error(name_columns([j], names))
         label_values, environment_values = (_find_copied(column, each) for each in groups)
         return replace(found, label_values=label_values, environment_values=environment_values)
 
@@ -195,28 +215,23 @@ def survey_piece(
     )
 
 
-def _survey_numbers(column: Numbers, most_values: int | None, name: str) -> ColumnSurvey:
+def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     is_whole = values.dtype.kind in "iu"
+    kind = WHOLE_NUMBERS if is_whole else OTHER_NUMBERS
     lowest = present.min().item() if len(present) else None
     highest = present.max().item() if len(present) else None
-    if lowest == -np.inf or highest == np.inf:
-        raise IcscmError(
-            Parameter("X"), f" contains infinity in column {name}; fill in or drop these values"
-        )
-    found = _tally(present, most_values)
-    samples = None
-    if is_whole or _are_whole(present):
-        samples = _sample_numbers(present) if found is None else make_sample(*_hash_found(found))
+    found, is_whole = _tally(present, most_values), is_whole or _are_whole(present)
     return ColumnSurvey(
-        WHOLE_NUMBERS if is_whole else OTHER_NUMBERS,
+        kind,
         len(values) - len(present),
+        found,
         values.dtype,
-        None if found is None else tuple(sorted(found[0].tolist())),
         lowest,
         highest,
-        samples=samples,
+        is_whole,
+        _sample_numbers(present) if is_whole and found is None else None,
     )
 
 
@@ -230,24 +245,16 @@ def _are_whole(values: Array) -> bool:
     return True
 
 
-def as_plain_numbers(values: Array) -> Array:
-    """What the kernels read: booleans as bytes, floats of 32 or 64 bits."""
-    if values.dtype.kind == "b":
-        return values.view(np.uint8)
-    if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
-        return values.astype(np.float64)
-    return values
-
-
-def _tally(present: Array, most_values: int | None) -> tuple[Array, NDArray[np.int64]] | None:
-    """The distinct values and the rows of each; None if they are too many."""
+def _tally(present: Array, most_values: int | None) -> dict[Level, int] | None:
+    """The rows of each value; None if there are too many values."""
     if most_values is None:
-        distinct, counts = np.unique(present, return_counts=True)
-        return distinct, counts
-    found = np.zeros(most_values, dtype=present.dtype)
-    n_rows = np.zeros(most_values, dtype=np.int64)
+        found, n_rows = np.unique(present, return_counts=True)
+        return dict(zip(found.tolist(), n_rows.tolist(), strict=True))
+    found, n_rows = np.zeros(most_values, present.dtype), np.zeros(most_values, np.int64)
     n_found = _kernels.tally_values(present, found, n_rows)
-    return None if n_found > most_values else (found[:n_found], n_rows[:n_found])
+    if n_found > most_values:
+        return None
+    return dict(zip(found[:n_found].tolist(), n_rows[:n_found].tolist(), strict=True))
 
 
 def _survey_levels(column: Levels) -> ColumnSurvey:
@@ -255,23 +262,26 @@ def _survey_levels(column: Levels) -> ColumnSurvey:
     levels = dict(zip(column.levels, n_rows[1:], strict=True))
     kinds = {sort_key(level)[0] for level in levels}
     kind = LEVEL_KINDS[kinds.pop()] if kinds else NO_LEVELS
-    return limit_levels(ColumnSurvey(kind, n_rows[0], values=None, levels=levels))
+    return _limit_values(ColumnSurvey(kind, n_rows[0], levels), None)
 
 
-def limit_levels(column: ColumnSurvey) -> ColumnSurvey:
-    """A sample in the place of levels that are too many to keep."""
-    if column.levels is None or len(column.levels) <= MAX_SURVEYED_LEVELS:
+def _limit_values(column: ColumnSurvey, most_values: int | None) -> ColumnSurvey:
+    """A sample in the place of values that are too many to keep."""
+    most = most_values if column.is_number else MAX_SURVEYED_LEVELS
+    if column.values is None or most is None or len(column.values) <= most:
         return column
-    return replace(column, levels=None, samples=sample_levels(column))
+    return replace(column, values=None, samples=_sample_values(column))
 
 
-def sample_levels(column: ColumnSurvey) -> ValueSample:
-    """A sample of a category's levels, made now unless it is there already."""
-    if column.levels is None:
-        assert column.samples is not None
+def _sample_values(column: ColumnSurvey) -> ValueSample | None:
+    """A sample of a column's values, made now unless it is there already; None of fractions."""
+    if column.values is None or (column.is_number and not column.is_whole):
         return column.samples
-    hashes = np.array([_hash_level(level) for level in column.levels], dtype=np.uint64)
-    return make_sample(hashes, np.array([*column.levels.values()], dtype=np.int64))
+    if column.is_number:
+        hashes = _hash_numbers(np.array([int(v) % 2**64 for v in column.values], dtype=np.uint64))
+    else:
+        hashes = np.array([_hash_level(level) for level in column.values], dtype=np.uint64)
+    return _make_sample(hashes, np.array([*column.values.values()], dtype=np.int64))
 
 
 def _hash_level(level: Level) -> int:
@@ -285,14 +295,10 @@ def _sample_numbers(values: Array) -> ValueSample:
     hashes = _hash_numbers(values)
     if len(hashes) > 8 * VALUE_SAMPLE:
         low = hashes[hashes <= np.uint64(2**64 // (len(hashes) // (4 * VALUE_SAMPLE)) - 1)]
-        found = make_sample(*np.unique(low, return_counts=True))
+        found = _make_sample(*np.unique(low, return_counts=True))
         if len(found.hashes) == VALUE_SAMPLE:  # else values occur too often for the shortcut
             return found
-    return make_sample(*np.unique(hashes, return_counts=True))
-
-
-def _hash_found(found: tuple[Array, NDArray[np.int64]]) -> tuple[Hashes, NDArray[np.int64]]:
-    return _hash_numbers(found[0]), found[1]
+    return _make_sample(*np.unique(hashes, return_counts=True))
 
 
 def _hash_numbers(values: Array) -> Hashes:
@@ -304,63 +310,119 @@ def _hash_numbers(values: Array) -> Hashes:
     return hashes
 
 
-def make_sample(hashes: Hashes, n_rows: NDArray[np.int64]) -> ValueSample:
+def _make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
     """Those of least hash, rows of equal ones added up."""
-    order = np.argsort(hashes)
-    hashes, n_rows = hashes[order], n_rows[order]
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])) if len(hashes) else order
-    starts = starts[: VALUE_SAMPLE + 1]
-    totals = np.add.reduceat(n_rows, starts) if len(starts) else n_rows
-    return ValueSample(hashes[starts][:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
-
-
-class _FirstRows(NamedTuple):
-    """The groups of a piece: of each row, and for each group its first row."""
-
-    codes: NDArray[np.integer[Any]]
-    values: Sequence[Hashable]
-    first: NDArray[np.intp]
-
-    @classmethod
-    def find(cls, groups: Groups) -> _FirstRows:
-        first = np.full(len(groups.values), -1, dtype=np.intp)
-        first[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]  # the last to write stays
-        return cls(groups.codes, groups.values, first)
+    distinct, number = np.unique(hashes, return_inverse=True)
+    totals = np.bincount(number, n_rows, len(distinct)).astype(np.int64)
+    return ValueSample(distinct[:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
 
 
 def _find_copied(
-    column: Numbers | Levels, groups: _FirstRows | None
+    column: Numbers | Levels, groups: tuple[Groups, NDArray[np.intp]] | None
 ) -> Mapping[Hashable, Level | None] | None:
     """The value of each group if the column has one in each, another in every other.
 
-    Being missing counts as a value, None.
+    Being missing counts as a value, None. With the groups comes the first row of each.
     """
     if groups is None:
         return None
+    (codes, names), first_rows = groups
     values = column.values if isinstance(column, Numbers) else column.codes
     missing = np.zeros(len(values), np.bool_) if column.missing is None else column.missing
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
-        first = groups.first[groups.codes[rows]]
+        first = first_rows[codes[rows]]
         if (missing[rows] != missing[first]).any():
             return None
         if ((values[rows] != values[first]) & ~missing[rows]).any():
             return None
-    present = np.flatnonzero(groups.first >= 0).tolist()
-    first = groups.first[present]
-    found = values[first].tolist()
-    if isinstance(column, Levels):
-        found = [column.levels[code] if code >= 0 else None for code in found]
-    found = [None if gone else value for gone, value in zip(missing[first], found, strict=True)]
-    return if_all_differ(dict(zip((groups.values[i] for i in present), found, strict=True)))
+    found: dict[Hashable, Level | None] = {}
+    for name, row in zip(names, first_rows.tolist(), strict=True):
+        if row >= 0:
+            value = None if missing[row] else values[row].item()
+            if isinstance(column, Levels) and value is not None:
+                value = column.levels[value]
+            found[name] = value
+    return _if_all_differ(found)
 
 
-def if_all_differ(
-    values: dict[Hashable, Level | None],
-) -> Mapping[Hashable, Level | None] | None:
+def _if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:
     """The values, if no two groups share one."""
     return values if len({*values.values()}) == len(values) else None
 
 
-def name_column(names: Sequence[str] | None, j: int) -> str:
-    """A column as errors call it."""
-    return repr(j if names is None else names[j])
+def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> Survey:
+    """The survey of the rows of both."""
+    if len(a.columns) != len(b.columns):
+        raise IcscmError(
+            f"one piece of the data has {len(a.columns)} columns, another {len(b.columns)}; all "
+            "pieces must have the same columns"
+        )
+    # types of a piece without rows say nothing: an empty text file has none, for one
+    if a.n_rows == 0 or b.n_rows == 0:
+        return b if a.n_rows == 0 else a
+    merged = (
+        _merge_columns(one, other, a.most_values, name_columns([j], names))
+        for j, (one, other) in enumerate(zip(a.columns, b.columns, strict=True))
+    )
+    return Survey(
+        a.n_rows + b.n_rows,
+        a.most_values,
+        tuple(merged),
+        _add_counts(a.labels, b.labels),
+        _add_counts(a.environments, b.environments),
+    )
+
+
+def _merge_columns(
+    a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
+) -> ColumnSurvey:
+    lowest = [each.lowest for each in (a, b) if each.lowest is not None]
+    highest = [each.highest for each in (a, b) if each.highest is not None]
+    merged = ColumnSurvey(
+        _join_kinds(a, b, name),
+        a.n_missing + b.n_missing,
+        None,
+        None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype),
+        min(lowest, default=None),
+        max(highest, default=None),
+        a.is_whole and b.is_whole,
+        label_values=_merge_copied(a.label_values, b.label_values),
+        environment_values=_merge_copied(a.environment_values, b.environment_values),
+    )
+    if a.values is not None and b.values is not None:
+        return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
+    if merged.is_number and not merged.is_whole:
+        return merged
+    return replace(merged, samples=_merge_samples(_sample_values(a), _sample_values(b)))
+
+
+def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
+    if a.kind == b.kind:
+        return a.kind
+    if NO_LEVELS in (a.kind, b.kind) and a.is_category and b.is_category:
+        return b.kind if a.kind == NO_LEVELS else a.kind
+    raise IcscmError(
+        f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
+        "one type in all of them, or leave it out"
+    )
+
+
+def _merge_samples(a: ValueSample | None, b: ValueSample | None) -> ValueSample | None:
+    if a is None or b is None:
+        return None
+    return _make_sample(np.concatenate((a.hashes, b.hashes)), np.concatenate((a.n_rows, b.n_rows)))
+
+
+def _merge_copied(
+    a: Mapping[Hashable, Level | None] | None, b: Mapping[Hashable, Level | None] | None
+) -> Mapping[Hashable, Level | None] | None:
+    if a is None or b is None or any(a[group] != b[group] for group in {*a} & {*b}):
+        return None
+    return _if_all_differ({**a, **b})
+
+
+def _add_counts(a: Mapping[Key, int], b: Mapping[Key, int]) -> dict[Key, int]:
+    total = dict(a)
+    for key, n in b.items():
+        total[key] = total.get(key, 0) + n
+    return total

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
+
 from icscm._constants import COLUMN_GROUP
 
 Task = TypeVar("Task")
@@ -17,14 +19,18 @@ Result = TypeVar("Result")
 def count_threads(n_jobs: int | None) -> int:
     """Threads to use: all the process may use for None, counted from the end when negative.
 
+    None is 1 in a worker of joblib, whose neighbours have the other cores, and what a
+    `joblib.parallel_config` around the call says.
+
     >>> count_threads(3), count_threads(-1) == count_threads(None)
     (3, True)
     """
+    if n_jobs is None:
+        backend, asked = get_active_backend()
+        n_jobs = 1 if backend.nesting_level else asked or -1
     n_cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    if n_jobs is None:
-        return n_cores
     return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
 
 

@@ -340,7 +340,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _predict_lazily(self, method: Callable[[Any], Array], X: Any, like: Array) -> Any:
         """A Dask array: of Dask collections nothing is computed yet."""
-        from icscm.sources.dask.prediction import predict_lazily
+        from icscm.sources.dask.partitions import predict_lazily
 
         return predict_lazily(method, X, like)
 
@@ -468,5 +468,5 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.missing != "error"
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.sparse = True  # of zeros and ones
+        tags.input_tags.sparse = True
         return tags

@@ -10,7 +10,10 @@ from typing import Any, Generic, Self, TypeVar
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
 from icscm.engine.counts import CountSource
+from icscm.engine.planning import describe_survey, judge_survey
+from icscm.engine.survey import Survey
 from icscm.tables.coding import CodedTable
+from icscm.tables.intake import leave_out, refuse_missing
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
@@ -22,7 +25,19 @@ Source = TypeVar("Source", bound=CountSource)
 
 @dataclass(frozen=True)
 class Preparation:
-    """The parameters of a learner that decide how a table is read and binned."""
+    """The parameters of a learner that decide how a table is read and binned.
+
+    Parameters
+    ----------
+    max_thresholds : int, optional
+        The most thresholds of a feature; None for every value.
+    missing : {"candidate", "separate", "error"}
+        What becomes of missing values.
+    keep_columns : str or sequence of str, optional
+        Columns to be kept though they are suspicious, or `"all"`.
+    n_jobs : int, optional
+        The number of threads.
+    """
 
     max_thresholds: int | None = 50
     missing: str = "candidate"
@@ -35,6 +50,21 @@ class Preparation:
         return self.missing == "error"
 
 
+def describe_columns(
+    survey: Survey, names: tuple[str, ...] | None, asked: Preparation, *, has_types: bool = True
+) -> CodedTable:
+    """The columns of a table that was surveyed, those that no rule should be made of left out.
+
+    Arrays, whose columns have no types of their own, come from users who prepared them.
+    """
+    table = describe_survey(survey, names)
+    if asked.refuses_missing:
+        refuse_missing(table)
+    if not has_types:
+        return table
+    return leave_out(table, judge_survey(survey, table), asked.keep_columns)
+
+
 def _nothing_to_close() -> None:
     pass
 
@@ -43,10 +73,24 @@ def _nothing_to_close() -> None:
 class Countable(Generic[Source]):
     """Samples made countable; an estimator's `fit_counts` turns it into fitted state.
 
-    `table` says what became of the columns, without their rows; None where they are too many to
-    describe one by one. `names` are None where columns go by their positions. `classes` are the two
-    labels, the positive one last. Use it in a `with` statement, or `close` it: some sources hold
-    a temporary file.
+    Use it in a `with` statement, or `close` it: some sources hold a temporary file.
+
+    Parameters
+    ----------
+    source : CountSource
+        What counts the samples.
+    table : CodedTable, optional
+        What became of the columns, without rows; None where they are too many to describe.
+    names : tuple of str, optional
+        The names of the features; None where they go by their positions.
+    classes : array of shape (2,)
+        The two labels, the positive one last.
+    n_features : int
+        The number of features.
+    has_environments : bool
+        Whether environments were given.
+    close : callable
+        Gives up what the source holds.
     """
 
     source: Source

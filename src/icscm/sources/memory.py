@@ -7,39 +7,37 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from icscm._types import Array
-from icscm.engine.bits import pack_binary
-from icscm.engine.counts import CandidateMap
-from icscm.engine.encoding import encode
+from icscm.engine.bits import NotBinaryError, pack_binary
+from icscm.engine.coding import encode
+from icscm.engine.counts import Terms
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.stored import StoredSource
+from icscm.tables.arrays import make_dense
 from icscm.tables.coding import CodedTable, code_array
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments
-from icscm.tables.intake import leave_out_suspicious, read_table, refuse_missing
+from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 
 
 class MemorySource(StoredSource):
-    """Counts over binned columns held in memory; see `make_memory_source`."""
+    """Counts over binned columns held in memory; see `make_memory_source`.
+
+    `position` says where each row of the table is among the sorted ones.
+    """
 
     def __init__(
-        self,
-        candidates: CandidateMap,
-        stores: Sequence[Store],
-        rows: Rows,
-        position: NDArray[np.uint32],
-        classes: Sequence[Any],
-        environments: Sequence[Any],
-        notes: Sequence[str] = (),
+        self, terms: Terms, stores: Sequence[Store], rows: Rows, position: NDArray[np.uint32]
     ) -> None:
-        super().__init__(candidates, stores, rows, len(position), classes, environments, notes)
-        self._position = position
+        super().__init__(terms, stores, rows)
+        self.position = position
 
     def take(self, rows: NDArray[np.intp]) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
@@ -47,23 +45,15 @@ class MemorySource(StoredSource):
         Thresholds and codes are this source's own, so nothing is binned again: what a
         resample costs is counting it. Neither source sees what the other one keeps.
         """
-        wanted = np.zeros(len(self._position), dtype=np.bool_)
-        wanted[self._position[rows]] = True
-        taken, _ = self._all_rows.split(~self._all_rows.take(wanted))
-        stores = [store.restrict(taken) for store in self._stores]
-        return MemorySource(
-            self.candidates,
-            stores,
-            taken,
-            self._position,
-            self.classes,
-            self.environments,
-            self.notes,
-        )
+        wanted = np.zeros(len(self.position), dtype=np.bool_)
+        wanted[self.position[rows]] = True
+        taken, _ = self.piece.rows.split(~self.piece.rows.take(wanted))
+        stores = [store.restrict(taken) for store in self.piece.stores]
+        return MemorySource(self.terms, stores, taken, self.position)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""
-        return self.take(np.arange(len(self._position)))
+        return self.take(np.arange(len(self.position)))
 
 
 def open_memory(
@@ -79,7 +69,7 @@ def open_memory(
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n_samples, n_features)
-        The features.
+        The features. A sparse matrix of other numbers than 0 and 1 is made dense.
     y : array-like of shape (n_samples,)
         Labels of two classes.
     environments : array-like of shape (n_samples,), optional
@@ -94,6 +84,11 @@ def open_memory(
     Countable
         The samples, for `fit_counts` of a learner; its source can be taken apart and searched
         again.
+
+    Raises
+    ------
+    IcscmError
+        If the table, the labels or the environments cannot be used.
     """
     asked = preparation or Preparation()
     if is_dask(X):
@@ -105,27 +100,28 @@ def open_memory(
     rows = find_counted_rows(sample_weight, intake.n_rows)
     labels, classes = check_labels(y, intake.n_rows, rows)
     numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
-    table = intake.code(asked.max_thresholds, rows)
-    if asked.refuses_missing:
-        refuse_missing(table)
-    table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
-    source = make_memory_source(
-        table,
-        labels,
-        numbers,
-        classes=classes.tolist(),
-        environment_labels=environment_labels,
-        max_thresholds=asked.max_thresholds,
-        n_jobs=asked.n_jobs,
-    )
-    return Countable(
-        source,
-        table.drop_rows(),
-        table.names,
-        classes,
-        table.n_columns,
-        has_environments=environments is not None,
-    )
+
+    def count(intake: Intake) -> Countable[MemorySource]:
+        table = intake.code(asked.max_thresholds, rows)
+        if asked.refuses_missing:
+            refuse_missing(table)
+        table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
+        source = make_memory_source(
+            table,
+            labels,
+            numbers,
+            classes=classes.tolist(),
+            environment_labels=environment_labels,
+            max_thresholds=asked.max_thresholds,
+            n_jobs=asked.n_jobs,
+        )
+        known, has_environments = table.drop_rows(), environments is not None
+        return Countable(source, known, table.names, classes, table.n_columns, has_environments)
+
+    try:
+        return count(intake)
+    except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
+        return count(read_table(make_dense(intake.content, rows)))
 
 
 def make_memory_source(
@@ -150,9 +146,12 @@ def make_memory_source(
     packed = pack_binary(table, position, rows, n_threads)
     if packed is not None:
         candidates, store = packed
-        return MemorySource(candidates, [store], rows, position, classes, environment_labels)
+        terms = Terms(candidates, classes, environment_labels)
+        return MemorySource(terms, [store], rows, position)
+    if issparse(table.values):
+        raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(
         table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
     )
-    notes = [SAMPLED] if binning.sampled else []
-    return MemorySource(binning, stores, rows, position, classes, environment_labels, notes)
+    terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
+    return MemorySource(terms, stores, rows, position)

@@ -19,16 +19,25 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import BoolArray, CountArray
-from icscm.engine.binning import Binning
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine.binning import Binning, make_binning
+from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import Countable
 from icscm.tables.coding import CodedTable, LevelBins
-from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
+from icscm.tables.columns import (
+    Column,
+    Level,
+    Levels,
+    Numbers,
+    count_rows,
+    find_levels,
+    read_column,
+    sort_key,
+)
 from icscm.tables.environments import encode_environments
 from icscm.text import shorten_list
 
@@ -37,7 +46,17 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all sites settle before anything is counted; see `make_agreement`."""
+    """What all sites settle before anything is counted; made by `make_agreement`.
+
+    Parameters
+    ----------
+    binning : Binning
+        The columns, and where they may be cut.
+    classes : tuple
+        The two labels, the positive one last.
+    environments : tuple
+        The labels of all environments.
+    """
 
     binning: Binning
     classes: tuple[Any, Any]
@@ -57,11 +76,31 @@ def make_agreement(
     environments: Sequence[Any],
     missing: Collection[str] = (),
 ) -> Agreement:
-    """Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
+    """What sites have to agree on, so that their counts can be added up.
 
-    `classes` are the two labels, the positive one last; `missing` names the columns in which
-    values may be missing.
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
+    classes : tuple
+        The two labels, the positive one last.
+    environments : sequence
+        The labels of all environments.
+    missing : collection of str
+        The columns in which values may be missing.
 
+    Returns
+    -------
+    Agreement
+        For `LocalSite` and `open_sites`.
+
+    Raises
+    ------
+    IcscmError
+        If a column has neither thresholds nor levels, or `missing` names others.
+
+    Examples
+    --------
     >>> agreed = make_agreement(
     ...     {"age": [40, 60], "smoker": ["no", "yes"]},
     ...     classes=("well", "ill"), environments=("north", "south"), missing=["age"],
@@ -72,7 +111,7 @@ def make_agreement(
     unknown = [repr(name) for name in missing if name not in columns]
     if unknown:
         raise IcscmError(f"missing names columns that were not agreed: {shorten_list(unknown)}")
-    edges: list[NDArray[np.float64]] = []
+    edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
         if len(cuts) == 0 or len(set(map(type, cuts)) & {str, bool}) not in (0, 1):
@@ -82,45 +121,99 @@ def make_agreement(
             edges.append(np.arange(levels[j].n_bins - 1, dtype=np.float64))
         else:
             edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
-    offsets = np.cumsum([0, *map(len, edges)])
     has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
-    binning = Binning(tuple(columns), np.concatenate(edges), offsets, False, has_missing, levels)
+    binning = make_binning(edges, tuple(columns), has_missing, levels)
     return Agreement(binning, classes, tuple(environments))
 
 
 class Site(Protocol):
-    """All that a site is ever asked. `rules` are those chosen so far, by bins, in their order.
+    """All that a site is ever asked.
 
     Implement it over whatever connects you to a site; `LocalSite` is what answers there.
     """
 
     def count_totals(self) -> CountArray:
-        """The site's samples by (label, environment)."""
+        """The site's samples by (label, environment).
+
+        Returns
+        -------
+        array of int64
+            The counts.
+        """
         ...
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
         """Samples that satisfy all rules, by (feature, bin, label, environment).
 
-        For one of the agreement's blocks of features.
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Those chosen so far.
+        block : int
+            Which of the agreement's blocks of features to count.
+
+        Returns
+        -------
+        array of int64
+            The counts.
         """
         ...
 
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Of the samples that satisfy all rules: which others settle just what `rule` settles."""
+        """Which of some rules settle the same samples, of those that satisfy all chosen ones.
+
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Those chosen so far.
+        rule : BinnedRule
+            The one to compare with.
+        others : sequence of BinnedRule
+            Those to be compared.
+
+        Returns
+        -------
+        array of bool
+            For each of the others whether it settles just what `rule` settles.
+        """
         ...
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """The site's samples by the truth of each rule, label and environment."""
+        """The site's samples by the truth of each rule, label and environment.
+
+        Parameters
+        ----------
+        rules : sequence of BinnedRule
+            Any rules.
+
+        Returns
+        -------
+        PatternTable
+            The combinations that occur, and their counts.
+        """
         ...
 
 
-class LocalSite:
+class LocalSite(Site):
     """The rows of one site, coded as agreed: answers the four questions, and forgets them.
 
-    X is a table with (at least) the agreed columns; `environments` one label per row, or the one
-    environment that the whole site is.
+    Parameters
+    ----------
+    X : frame
+        A table with (at least) the agreed columns.
+    y : array-like of shape (n_samples,)
+        One of the agreed labels for each row.
+    environments : array-like of shape (n_samples,) or label
+        One label for each row, or the one environment that the whole site is.
+    agreement : Agreement
+        What all sites settled.
+
+    Raises
+    ------
+    IcscmError
+        If the rows hold what was not agreed.
     """
 
     def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
@@ -191,9 +284,7 @@ class SitesSource:
         self._rules.append(rule)
         self._cubes.clear()
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         answers = self._ask(lambda site: site.find_same_coverage(self._rules, rule, others))
         return np.asarray(np.logical_and.reduce(answers))
 
@@ -239,14 +330,15 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     )
 
 
-def code_columns(X: Any, binning: Binning) -> list[NDArray[np.integer[Any]]]:
+def code_columns(X: Any, binning: Binning) -> Array:
     """The bin of each value of each agreed column."""
     names = binning.names or ()
-    columns = [read_column(X, j, name) for j, name in enumerate(names)]
-    return [_code_column(column, binning, j) for j, column in enumerate(columns)]
+    columns = [_check_column(read_column(X, j, name), binning, j) for j, name in enumerate(names)]
+    return PieceCoder(binning, range(len(names))).code(columns)
 
 
-def _code_column(column: Column, binning: Binning, j: int) -> NDArray[np.integer[Any]]:
+def _check_column(column: Column, binning: Binning, j: int) -> Column:
+    """The column, if it is as agreed."""
     name = (binning.names or ())[j]
     is_category = j in binning.levels
     if isinstance(column, Levels) and not column.levels and not is_category:
@@ -254,38 +346,26 @@ def _code_column(column: Column, binning: Binning, j: int) -> NDArray[np.integer
     if not isinstance(column, Levels if is_category else Numbers):
         wanted = "categories" if is_category else "numbers"
         raise IcscmError(f"column {name!r} was agreed to hold {wanted} and does not")
-    missing = column.missing
-    if missing is not None and not binning.has_missing[j]:
+    if column.missing is not None and not binning.has_missing[j]:
         raise IcscmError(
-            f"column {name!r} is missing in {int(missing.sum()):,} rows, which was not agreed; "
-            "name it in make_agreement(missing=...)"
+            f"column {name!r} is missing in {int(column.missing.sum()):,} rows, which was not "
+            "agreed; name it in make_agreement(missing=...)"
         )
     if isinstance(column, Levels):
-        codes = _rank_levels(column, binning.levels[j], name)
-    else:
-        codes = np.searchsorted(binning.find_edges(j), column.values, side="left")
-    codes = codes + binning.has_missing[j]
-    return codes if missing is None else np.where(missing, 0, codes)
+        is_known = find_levels(column, binning.levels[j].levels)
+        unknown = [
+            repr(level) for level, known in zip(column.levels, is_known, strict=True) if not known
+        ]
+        if unknown:
+            raise IcscmError(
+                f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
+            )
+    return column
 
 
-def _rank_levels(column: Levels, bins: LevelBins, name: str) -> NDArray[np.int64]:
-    """The place of each row's level among those agreed; anything where it is missing."""
-    place = {sort_key(level): i for i, level in enumerate(bins.levels)}
-    unknown = [repr(level) for level in column.levels if sort_key(level) not in place]
-    if unknown:
-        raise IcscmError(
-            f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
-        )
-    rank = np.array([place[sort_key(level)] for level in column.levels] + [0], dtype=np.int64)
-    return rank[column.codes]
-
-
-def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> NDArray[np.int64]:
+def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> IntArray:
     """The place of each row's label among those agreed."""
-    try:
-        codes, found = encode_environments(values, n_rows)
-    except IcscmError as error:
-        raise IcscmError(str(error).replace("environments", what)) from None
+    codes, found = encode_environments(values, n_rows, what=what)
     place = {label: i for i, label in enumerate(labels)}
     unknown = [repr(label) for label in found if label not in place]
     if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -13,15 +14,13 @@ from sklearn.utils.validation import validate_data
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.tables.columns import are_finite, as_plain_numbers
+from icscm.tables.complaints import make_infinity_error, make_rounded_error, name_columns
 from icscm.text import shorten_list
 
 
 class HoldsTextError(IcscmError):
     """Text where numbers were expected."""
-
-
-class RoundedError(IcscmError):
-    """Whole numbers that would not survive beside floats."""
 
 
 def check_table(
@@ -39,7 +38,7 @@ def check_table(
     except ValueError as error:
         if "string" not in str(error):
             raise
-        columns = _find_text_columns(np.asarray(X, dtype=object))
+        columns = name_columns(_find_text_columns(np.asarray(X, dtype=object)), None)
         raise HoldsTextError(
             f"X holds text in {columns}; encode it as numbers or leave it out"
         ) from None
@@ -47,6 +46,33 @@ def check_table(
     names = getattr(estimator, "feature_names_in_", None)
     _check_finite(table, names, allow_missing=allow_missing)
     return table
+
+
+def make_dense(matrix: Any, rows: Array | None = None) -> Array:
+    """A sparse matrix as an array, if there is room for it.
+
+    `rows` are those that will count: they are copied, and each cell takes a byte more when binned.
+    """
+    n_rows = matrix.shape[0] if rows is None else matrix.shape[0] + len(rows)
+    n_bytes = n_rows * matrix.shape[1] * (matrix.dtype.itemsize + 1)
+    n_free = _count_free_bytes()
+    if n_bytes > n_free:
+        raise IcscmError(
+            "X is sparse and holds other values than 0 and 1: as the dense table that rules with "
+            f"thresholds need it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB "
+            "are free; binarize it, or give fewer columns"
+        )
+    return np.asarray(matrix.toarray())
+
+
+def _count_free_bytes() -> float:
+    """Memory that is free, or can be had; no limit where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return np.inf
+    found = dict(line.split(":", 1) for line in lines)
+    return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
 def _check_column_types(X: Any) -> None:
@@ -61,13 +87,13 @@ def _check_column_types(X: Any) -> None:
     ]
     if wrong:
         raise HoldsTextError(
-            f"X has columns that are neither numbers nor booleans: {_list(wrong, quote=False)}; "
+            f"X has columns that are neither numbers nor booleans: {shorten_list(wrong)}; "
             "encode them as numbers or leave them out"
         )
 
 
-def _find_text_columns(X: Array) -> str:
-    """Name the columns of an array that cannot be read as numbers."""
+def _find_text_columns(X: Array) -> list[int]:
+    """The columns of an array that cannot be read as numbers."""
 
     def is_number(value: Any) -> bool:
         try:
@@ -76,8 +102,7 @@ def _find_text_columns(X: Array) -> str:
             return False
         return True
 
-    columns = [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
-    return f"{_plural(len(columns), 'column')} {_list(columns)}" if columns else "all columns"
+    return [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
 
 
 def _to_supported_dtype(table: Array, X: Any) -> Array:
@@ -88,10 +113,7 @@ def _to_supported_dtype(table: Array, X: Any) -> Array:
         raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
     if not table.dtype.isnative:
         table = table.astype(table.dtype.newbyteorder("="))
-    if table.dtype.kind == "b":
-        return table.view(np.uint8)
-    if table.dtype.kind == "f" and table.dtype not in (np.float32, np.float64):
-        return table.astype(np.float32 if table.dtype == np.float16 else np.float64)
+    table = as_plain_numbers(table)
     _check_not_rounded(table, X)
     return table
 
@@ -113,32 +135,15 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
     large = [j for j in positions if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
     if large:
-        raise RoundedError(
-            f"X holds integers beyond 2**53 in {_plural(len(large), 'column')} "
-            f"{_list([frame.columns[j] for j in large])}, which would be rounded beside columns of "
-            "floats; rescale them, or give all columns as integers"
-        )
+        raise make_rounded_error(name_columns(large, frame.columns))
 
 
 def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:
-    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
-    with np.errstate(over="ignore", invalid="ignore"):
-        if table.dtype.kind != "f" or np.isfinite(np.sum(table)):
-            return
+    if are_finite(table):
+        return
     is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
     bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
     if len(bad):
         has_nan = not allow_missing and bool(np.isnan(table[:, bad]).any())
-        columns = [j if names is None else names[j] for j in bad.tolist()]
-        raise IcscmError(
-            f"X contains {'NaN' if has_nan else 'infinity'} in {_plural(len(bad), 'column')} "
-            f"{_list(columns)}; fill in or drop these values"
-        )
-
-
-def _plural(n: int, noun: str) -> str:
-    return noun if n == 1 else f"{n} {noun}s:"
-
-
-def _list(items: Sequence[Any], *, quote: bool = True) -> str:
-    return shorten_list([repr(item) if quote else str(item) for item in items])
+        columns = name_columns(bad.tolist(), names)
+        raise make_infinity_error(columns, "NaN" if has_nan else "infinity")

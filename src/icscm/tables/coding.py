@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import Array, BoolArray
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers
+from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.tables.columns import Column, Dates, Level, Levels, are_finite, read_numbers
 
 # Why a column is left out. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
@@ -69,7 +69,7 @@ class CodedTable:
         none = np.zeros(self.n_columns, dtype=np.bool_)
         return none if self.has_missing is None else self.has_missing
 
-    def find_numbers(self) -> NDArray[np.int64]:
+    def find_numbers(self) -> IntArray:
         """The columns of numbers, those left out included."""
         return np.setdiff1d(np.arange(self.n_columns), np.array([*self.levels], dtype=np.int64))
 
@@ -98,10 +98,9 @@ def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTabl
 
 
 def _find_missing(values: Array) -> BoolArray | None:
-    # a sum is the fastest look for what is not finite; overflow makes it cry wolf, no more
+    if are_finite(values):
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
-            return None
         found: BoolArray = np.isnan(values.sum(axis=0))
     for j in np.flatnonzero(found):  # or infinities that cancelled out
         found[j] = np.isnan(values[:, j]).any()
@@ -125,20 +124,13 @@ def code_mixed(
         elif isinstance(column, Levels):
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
-            values[:, j] = _code_numbers(column, rows)
+            values[:, j] = read_numbers(column if rows is None else column.take(rows))
     return CodedTable(values, names, levels, _find_missing(values), left_out)
-
-
-def _code_numbers(column: Numbers, rows: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    values = column.values.astype(np.float64)
-    if column.missing is not None:
-        values[column.missing] = np.nan
-    return values if rows is None else values[rows]
 
 
 def _code_levels(
     column: Levels, max_levels: int | None, rows: NDArray[np.intp] | None
-) -> tuple[NDArray[np.float64], LevelBins]:
+) -> tuple[FloatArray, LevelBins]:
     codes = column.codes if rows is None else column.codes[rows]
     n_rows = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     kept, pool = choose_levels(n_rows, max_levels)
@@ -150,7 +142,7 @@ def _code_levels(
 
 
 def choose_levels(
-    n_rows: NDArray[np.int64], max_levels: int | None
+    n_rows: IntArray, max_levels: int | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Levels with a bin of their own and levels that share one, from each level's rows.
 

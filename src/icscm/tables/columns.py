@@ -36,6 +36,10 @@ class Numbers:
     values: Array
     missing: BoolArray | None = None
 
+    def take(self, rows: Array) -> Numbers:
+        """Some rows of it."""
+        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -153,10 +157,33 @@ def read_array(values: Array, what: str) -> Column:
         return read_series(
             nw.from_native(pandas.Series(values.tolist(), name=what), series_only=True)
         )
-    if values.dtype.kind != "f":
-        return Numbers(values)
-    is_missing = np.isnan(values)
-    return Numbers(values, is_missing if is_missing.any() else None)
+    is_missing = np.isnan(values) if values.dtype.kind == "f" else None
+    return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
+
+
+def read_numbers(column: Numbers, is_exact: bool = False) -> Array:
+    """The values of a column as numbers of a table: NaN where missing, floats unless exact."""
+    values = as_plain_numbers(column.values)
+    if column.missing is None:
+        return values if is_exact or values.dtype.kind == "f" else values.astype(np.float64)
+    values = values.astype(np.float64)
+    values[column.missing] = np.nan
+    return values
+
+
+def are_finite(values: Array) -> bool:
+    """A quick look: if this is true all numbers are finite; False may be a false alarm."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum is the fastest
+        return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
+
+
+def as_plain_numbers(values: Array) -> Array:
+    """What the kernels read: booleans as bytes, floats of 32 or 64 bits."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
+    if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
+        return values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+    return values
 
 
 def read_series(series: nw.Series[Any]) -> Column:
@@ -200,7 +227,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     if types.is_null(kind):
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return _read_numbers(array)
+        return _read_arrow_numbers(array)
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_temporal(kind):  # categories that are dates
@@ -214,7 +241,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     )
 
 
-def _read_numbers(array: pyarrow.Array) -> Numbers:
+def _read_arrow_numbers(array: pyarrow.Array) -> Column:
     import pyarrow
     from pyarrow import types
 
@@ -222,9 +249,7 @@ def _read_numbers(array: pyarrow.Array) -> Numbers:
         # by way of text, which is read to the nearest float; the direct way is off by one bit
         array = array.cast(pyarrow.string()).cast(pyarrow.float64())
     if array.null_count == 0:
-        values = array.to_numpy(zero_copy_only=False)
-        is_missing = np.isnan(values) if values.dtype.kind == "f" else None
-        return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
+        return read_array(array.to_numpy(zero_copy_only=False), "")
     missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
 

@@ -13,22 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray
+from icscm._types import CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
+from icscm.tables.labels import number_groups
 from icscm.text import shorten_list
 
-Codes = NDArray[np.int64]
+Codes = IntArray
 
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"
 
 
 def encode_environments(
-    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None, what: str = "environments"
 ) -> tuple[Codes, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
 
-    `rows` are those that count, as often as they are named; None means each once.
+    `rows` are those that count, as often as they are named; None means each once. Errors say `what`
+    was wrong.
 
     Labels are in their natural order where they have one, by type and text otherwise, so
     that the result does not depend on the order of the rows.
@@ -38,25 +40,8 @@ def encode_environments(
     """
     import pandas
 
-    values = _as_one_dimensional(environments)
-    if len(values) != n_rows:
-        raise IcscmError(
-            f"environments has {len(values)} entries but X has {n_rows} rows; give one per row"
-        )
-    try:
-        codes, labels = pandas.factorize(values)
-    except TypeError:
-        raise IcscmError(
-            "environments holds labels that are not hashable, such as lists; "
-            "use strings, numbers or tuples"
-        ) from None
-    if (codes < 0).any():
-        raise IcscmError(
-            f"environments is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them "
-            f"row {int(np.argmax(codes < 0))}; drop these rows or give them a label of their own"
-        )
-    if rows is not None:  # an environment none of whose rows counts is not there
-        codes, labels = pandas.factorize(values[rows])
+    values = _as_one_dimensional(environments, what)
+    codes, labels = number_groups(values, n_rows, rows, what)
     plain = pandas.Index(labels).tolist()
     order = sorted(range(len(plain)), key=_make_sort_key(plain))
     rank = np.empty(len(order), dtype=np.int64)
@@ -99,23 +84,23 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
         )
 
 
-def _as_one_dimensional(environments: Any) -> Any:
+def _as_one_dimensional(environments: Any, what: str) -> Any:
     """Something `pandas.factorize` takes, with tuples kept as labels."""
     if nw.dependencies.is_into_dataframe(environments):
-        raise IcscmError("environments must be one column of labels, not a table")
+        raise IcscmError(f"{what} must be one column of labels, not a table")
     if nw.dependencies.is_into_series(environments):
         environments = nw.from_native(environments, series_only=True).to_numpy()
     if isinstance(environments, np.ndarray):
         if environments.ndim != 1:
             raise IcscmError(
-                f"environments must be one-dimensional, got an array of shape {environments.shape}"
+                f"{what} must be one-dimensional, got an array of shape {environments.shape}"
             )
         return environments
     try:
         labels = list(environments)
     except TypeError:
         raise IcscmError(
-            f"environments must hold one label per row, got {type(environments).__name__}"
+            f"{what} must hold one label per row, got {type(environments).__name__}"
         ) from None
     values = np.empty(len(labels), dtype=object)
     for i, label in enumerate(labels):

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from icscm._constants import LARGEST_EXACT
-from icscm._types import Array
+from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
-from icscm.tables.arrays import HoldsTextError, RoundedError, check_table
+from icscm.tables.arrays import HoldsTextError, check_table
 from icscm.tables.coding import IDENTIFIER, CodedTable, code_array, code_mixed
 from icscm.tables.columns import (
     Column,
@@ -30,7 +30,13 @@ from icscm.tables.columns import (
     read_column,
     read_series,
 )
-from icscm.tables.suspicion import find_suspicious, is_numbering
+from icscm.tables.complaints import (
+    RoundedError,
+    make_infinity_error,
+    make_rounded_error,
+    name_columns,
+)
+from icscm.tables.suspicion import find_suspicious, look_at_numbers
 from icscm.text import shorten_list
 
 Rows = NDArray[np.intp] | None
@@ -49,7 +55,7 @@ class Intake:
     content: Array | list[Column]
     n_rows: int
     names: tuple[str, ...] | None
-    whole: NDArray[np.bool_] | None
+    whole: BoolArray | None
     is_presence: bool = False
 
     def code(self, max_levels: int | None, rows: Rows) -> CodedTable:
@@ -131,10 +137,7 @@ def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) ->
         if not isinstance(column, Numbers) or column.values.dtype.kind != "f":
             continue
         if np.isinf(column.values).any():
-            name = repr(j if names is None else names[j])
-            raise IcscmError(
-                Parameter("X"), f" contains infinity in column {name}; fill in or drop these values"
-            )
+            raise make_infinity_error(name_columns([j], names))
     return columns
 
 
@@ -147,12 +150,9 @@ def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
             continue
         if not (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
             continue
-        if not is_numbering(column.values):
-            raise IcscmError(
-                Parameter("X"),
-                f" holds integers beyond 2**53 in {_name(table, [j])}, which would be rounded "
-                "beside columns of other kinds; rescale them, leave them out, or give them as text",
-            )
+        present = column.values if column.missing is None else column.values[~column.missing]
+        if not look_at_numbers(present).is_numbering():
+            raise make_rounded_error(name_columns([j], table.names))
         table = table.leave_out({j: IDENTIFIER})
     return table
 
@@ -178,8 +178,8 @@ def refuse_missing(table: CodedTable) -> None:
     if columns:
         raise IcscmError(
             Parameter("X"),
-            f" contains NaN or other missing values in {_name(table, columns)}; fill them in, or "
-            "let rules decide with ",
+            f" contains NaN or other missing values in {name_columns(columns, table.names)}; fill "
+            "them in, or let rules decide with ",
             Parameter("missing", "candidate"),
         )
 
@@ -187,8 +187,8 @@ def refuse_missing(table: CodedTable) -> None:
 def leave_out_suspicious(
     intake: Intake,
     table: CodedTable,
-    labels: NDArray[np.int64],
-    environments: NDArray[np.int64],
+    labels: IntArray,
+    environments: IntArray,
     rows: Rows,
     keep: Any,
 ) -> CodedTable:
@@ -209,7 +209,10 @@ def leave_out_suspicious(
 def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
     """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
-    _check_usable(table, kept)
+    for j in sorted(kept & {*table.left_out}):
+        name = name_columns([j], table.names)
+        why = f" asks for {name}, which is {table.left_out[j]}"
+        raise IcscmError(Parameter("keep_columns"), why)
     found = {j: why for j, why in found.items() if j not in kept}
     if len(found) == table.n_columns:
         raise IcscmError(
@@ -243,25 +246,13 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
     return {known[name] for name in keep}
 
 
-def _check_usable(table: CodedTable, kept: set[int]) -> None:
-    for j in sorted(kept & {*table.left_out}):
-        why = f" asks for {_name(table, [j])}, which is {table.left_out[j]}"
-        raise IcscmError(Parameter("keep_columns"), why)
-
-
 def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
     """Columns by reason."""
-    reasons = dict.fromkeys(found.values())
-    parts = []
-    for reason in reasons:
-        columns = [j for j, why in found.items() if why == reason]
-        parts.append(f"{_name(table, columns)} ({reason})")
+    by_reason: dict[str, list[int]] = {}
+    for j, why in found.items():
+        by_reason.setdefault(why, []).append(j)
+    parts = [f"{name_columns(some, table.names)} ({why})" for why, some in by_reason.items()]
     return "; ".join(parts)
-
-
-def _name(table: CodedTable, columns: Sequence[int]) -> str:
-    names = [repr(j if table.names is None else table.names[j]) for j in columns]
-    return f"column{'s' * (len(names) > 1)} {shorten_list(names)}"
 
 
 def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
@@ -289,14 +280,12 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
 
 def _check_positions(X: Any) -> None:
     """Raise for numbered columns out of order: without names they would be mixed up in silence."""
-    names = list(getattr(X, "columns", ()))
-    numbers = {str(j) for j in range(len(names))}
-    if {str(name) for name in names} == numbers and [str(n) for n in names] != sorted(
-        numbers, key=int
-    ):
+    names = [str(name) for name in getattr(X, "columns", ())]
+    ordered = [str(j) for j in range(len(names))]
+    if {*names} == {*ordered} and names != ordered:
         raise IcscmError(
-            f"X's columns are numbered but not in order ({shorten_list(list(map(str, names)))}), "
-            "and the model goes by their positions; put them in order"
+            f"X's columns are numbered but not in order ({shorten_list(names)}), and the model "
+            "goes by their positions; put them in order"
         )
 
 

@@ -10,46 +10,67 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from icscm._constants import ROW_DTYPE
-from icscm._types import Array
+from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.tables.complaints import make_missing_error, make_unhashable_error
 
 
 def check_labels(
     y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
-) -> tuple[NDArray[np.int64], Array]:
-    """Labels as 0 and 1, and the two classes; the second is the positive one.
+) -> tuple[IntArray, Array]:
+    """Labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
     `rows` are those that count, as often as they are named; None means each once.
     """
     import pandas
 
+    dtype = find_plain_dtype(y)
     if isinstance(y, pandas.Series) and isinstance(y.dtype, pandas.api.types.CategoricalDtype):
         y = np.asarray(y)
     elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
         y = np.asarray(y, dtype=object)  # else missing values would turn integers to floats
     y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise IcscmError(f"y has {len(y)} entries but X has {n_rows} rows; give one per row")
-    codes, found = pandas.factorize(y)
-    if (codes < 0).any():
-        raise IcscmError(
-            f"y is missing (None or NaN) in {(codes < 0).sum()} rows, the first of them row "
-            f"{int(np.argmax(codes < 0))}; drop these rows"
-        )
-    if rows is not None:  # a class none of whose rows counts is not there
-        y = y[rows]
-        codes, found = pandas.factorize(y)
+    codes, found = number_groups(y, n_rows, rows, "y")
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
-        _refuse_labels(y, found)
+        _refuse_labels(y if rows is None else y[rows], found)
     try:
-        classes = np.array(sorted(np.asarray(found).tolist()))
+        classes = np.sort(np.asarray(found))
     except TypeError:
         raise IcscmError(
             f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}; "
             "use labels of one kind"
         ) from None
     is_second = np.array([label == classes[1] for label in found], dtype=np.int64)
-    return is_second[codes], classes
+    return is_second[codes], classes if dtype is None else classes.astype(dtype)
+
+
+def number_groups(
+    values: Any, n_rows: int, rows: NDArray[np.intp] | None, what: str
+) -> tuple[NDArray[np.intp], Any]:
+    """The number of each row's label or environment, and what each number stands for.
+
+    They count from 0 as they turn up. What none of the `rows` that count has is not there.
+    """
+    import pandas
+
+    if len(values) != n_rows:
+        raise IcscmError(
+            f"{what} has {len(values)} entries but X has {n_rows} rows; give one per row"
+        )
+    try:
+        codes, found = pandas.factorize(values)
+    except TypeError:
+        raise make_unhashable_error(what) from None
+    if (codes < 0).any():
+        where = f"{(codes < 0).sum()} rows, the first of them row {int(np.argmax(codes < 0))}"
+        raise make_missing_error(what, where, is_label=what == "y")
+    return (codes, found) if rows is None else pandas.factorize(values[rows])
+
+
+def find_plain_dtype(values: Any) -> np.dtype[Any] | None:
+    """NumPy's type for labels of NumPy, pandas or Dask; None where they have another."""
+    dtype = getattr(values, "dtype", None)
+    return getattr(dtype, "numpy_dtype", dtype if isinstance(dtype, np.dtype) else None)
 
 
 def _refuse_labels(y: Array, found: Array) -> NoReturn:
@@ -99,7 +120,7 @@ def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | Non
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
 
 
-def _to_numbers(values: Array) -> NDArray[np.float64]:
+def _to_numbers(values: Array) -> FloatArray:
     """As floats; NaN throughout where they are no numbers, text that looks like some included."""
     if values.dtype.kind in "biufO":
         try:

@@ -1,9 +1,16 @@
-"""Columns that no rule should be made of: identifiers, constants, copies."""
+"""Columns that no rule should be made of: identifiers, constants, copies.
+
+rows in memory   -->  ColumnFacts of each column  --.
+                                                     --> judge_columns: column -> reason
+a survey of rows -->  ColumnFacts of each column  --'
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     COPY_ROWS,
@@ -14,35 +21,97 @@ from icscm._constants import (
     NUMBERED_IDENTIFIER_SHARE,
     SUSPICION_ROWS,
 )
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, IntArray
 from icscm.tables.coding import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
 
 
+class ColumnFacts(NamedTuple):
+    """What a column is judged by.
+
+    `n_distinct` are the different values of the `n_present` rows that have one: an estimate, or
+    any larger number, where that cannot make it an identifier. `is_whole` are numbers that are all
+    whole; `copied` is why the column is a copy, if it is one.
+    """
+
+    n_rows: int
+    n_present: int
+    n_distinct: float
+    is_category: bool = False
+    is_whole: bool = False
+    lowest: float = 0.0
+    highest: float = 0.0
+    copied: str | None = None
+
+    def judge(self) -> str | None:
+        """Why no rule should be made of the column; None if nothing is wrong with it."""
+        if self.copied is not None:
+            return self.copied
+        if self.n_distinct == 0 or (self.n_distinct == 1 and self.n_present == self.n_rows):
+            return CONSTANT
+        if self.is_category:
+            is_one = self.n_distinct > IDENTIFIER_SHARE * self.n_present
+        else:
+            is_one = self.is_numbering()
+        return IDENTIFIER if is_one and self.n_rows >= IDENTIFIER_ROWS else None
+
+    def is_numbering(self) -> bool:
+        """Whether whole numbers are an identifier rather than something measured.
+
+        Nearly all must differ, and that must say something. Of n numbers measured at random in a
+        range of R, n^2 / 2R pairs would be equal by chance: if there are far fewer, they were
+        handed out one by one. Numbers beyond a thousand million were not measured in any case.
+        """
+        n_repeated = self.n_present - self.n_distinct
+        most_repeated = (1 - NUMBERED_IDENTIFIER_SHARE) * self.n_present
+        if not self.is_whole or self.n_present < IDENTIFIER_ROWS or n_repeated > most_repeated:
+            return False
+        n_expected = self.n_present**2 / (2 * (self.highest - self.lowest + 1))
+        is_telling = n_expected >= MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
+        return is_telling or self.highest >= LEAST_HUGE_NUMBER
+
+
+def judge_columns(facts: Mapping[int, ColumnFacts], left_out: Mapping[int, str]) -> dict[int, str]:
+    """Columns that no rule should be made of, and why; those left out already come first."""
+    reasons = {j: each.judge() for j, each in facts.items()}
+    found = dict(left_out)
+    for some in ((LABEL_COPY,), (ENVIRONMENT_COPY,), (CONSTANT, IDENTIFIER)):
+        found |= {j: why for j, why in reasons.items() if why is not None and why in some}
+    return found
+
+
 def find_suspicious(
-    table: CodedTable,
-    labels: NDArray[np.int64],
-    environments: NDArray[np.int64],
-    whole: BoolArray,
+    table: CodedTable, labels: IntArray, environments: IntArray, whole: BoolArray
 ) -> dict[int, str]:
-    """Columns that no rule should be made of, and why; those left out already included.
+    """Columns of a table in memory that no rule should be made of, and why.
 
     `whole` says which columns hold whole numbers by their type: a measurement with decimals may
     well be different in every row.
     """
-    found = dict(table.left_out)
     pooled = {j for j, bins in table.levels.items() if bins.pool}
-    for groups, reason in ((labels, LABEL_COPY), (environments, ENVIRONMENT_COPY)):
-        for j in {*_find_copies(table.values, groups)} - pooled:
-            found.setdefault(j, reason)
-    for j in range(table.n_columns):
-        if j not in found and _is_constant(table.values[:, j]):
-            found[j] = CONSTANT
-        elif j not in found and _is_identifier(table, j, bool(whole[j])):
-            found[j] = IDENTIFIER
-    return found
+    copied: dict[int, str] = {}
+    for groups, reason in ((environments, ENVIRONMENT_COPY), (labels, LABEL_COPY)):
+        copied |= dict.fromkeys({*_find_copies(table.values, groups)} - pooled, reason)
+    facts = {
+        j: _gather_facts(table, j, bool(whole[j]), copied.get(j))
+        for j in range(table.n_columns)
+        if j not in table.left_out
+    }
+    return judge_columns(facts, table.left_out)
 
 
-def _find_copies(values: Array, groups: NDArray[np.int64]) -> list[int]:
+def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None) -> ColumnFacts:
+    column, bins = table.values[:, j], table.levels.get(j)
+    n_rows = len(column)
+    if copied is not None or _is_constant(column):
+        is_missing = copied is None and column[0] != column[0]
+        return ColumnFacts(n_rows, n_rows, int(not is_missing), copied=copied)
+    if bins is not None:
+        n_present = n_rows - int(np.isnan(column).sum())
+        return ColumnFacts(n_rows, n_present, len(bins.levels) + len(bins.pool), is_category=True)
+    return look_at_numbers(column, is_whole)
+
+
+def _find_copies(values: Array, groups: IntArray) -> list[int]:
     """Columns that tell the groups exactly: one value in each, another in every other."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     if len(first) < 2 or len(groups) < COPY_ROWS:
@@ -70,46 +139,30 @@ def _is_constant(column: Array) -> bool:
     return bool(np.isnan(column).all())
 
 
-def _is_identifier(table: CodedTable, j: int, is_whole: bool) -> bool:
-    n_rows = len(table.values)
-    if n_rows < IDENTIFIER_ROWS:
-        return False
-    if j in table.levels:
-        bins = table.levels[j]
-        n_present = n_rows - int(np.isnan(table.values[:, j]).sum())
-        return len(bins.levels) + len(bins.pool) > IDENTIFIER_SHARE * n_present
-    return is_numbering(table.values[:, j], is_whole)
+def look_at_numbers(column: Array, is_whole: bool = True) -> ColumnFacts:
+    """The facts of a column of numbers that is not constant.
 
-
-def is_numbering(column: Array, is_whole: bool = True) -> bool:
-    """Whether whole numbers look like an identifier rather than like something measured."""
+    A look at some rows tells most columns from an identifier; the rest takes long to know.
+    """
     some = column[:SUSPICION_ROWS]
+    none = ColumnFacts(len(column), len(column), np.inf)
     if not is_whole and (some != np.floor(some)).any(where=some == some):
-        return False
+        return none
     some = column[: max(SUSPICION_ROWS, len(column) // 50)]
-    # a look at some rows first: distinct values of all are slow to count
     if _count_repeated(some[some == some]) > (1 - NUMBERED_IDENTIFIER_SHARE) * len(column):
-        return False
+        return none
     present = column[column == column]
     if len(present) == 0 or (present != np.floor(present)).any():
-        return False
-    bounds = float(present.min()), float(present.max())
-    return is_handed_out(len(present), _count_repeated(present), *bounds)
+        return none
+    return ColumnFacts(
+        len(column),
+        len(present),
+        len(present) - _count_repeated(present),
+        is_whole=True,
+        lowest=float(present.min()),
+        highest=float(present.max()),
+    )
 
 
 def _count_repeated(values: Array) -> int:
     return len(values) - len(np.unique(values))
-
-
-def is_handed_out(n_rows: int, n_repeated: float, lowest: float, highest: float) -> bool:
-    """Whether so many whole numbers in this range are an identifier.
-
-    Nearly all must differ, and that must say something. Of n numbers measured at random in a range
-    of R, n^2 / 2R pairs would be equal by chance: if there are far fewer, they were handed out one
-    by one. Numbers beyond a thousand million were not measured in any case.
-    """
-    if n_rows < IDENTIFIER_ROWS or n_repeated > (1 - NUMBERED_IDENTIFIER_SHARE) * n_rows:
-        return False
-    n_expected = n_rows**2 / (2 * (highest - lowest + 1))
-    is_telling = n_expected >= MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
-    return is_telling or highest >= LEAST_HUGE_NUMBER

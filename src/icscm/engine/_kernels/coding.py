@@ -10,42 +10,6 @@ import numpy as np
 from numba import njit
 
 from icscm._constants import ROW_BLOCK
-from icscm.engine._kernels.hashing import ONE, mix
-
-
-@njit(cache=True, nogil=True)
-def tally_values(values, found, n_rows):
-    """The distinct values, in the order of their first rows, and the rows of each.
-
-    Returns their number; one more than `found` has room for, and zeros, if there are more.
-    None of the values may be NaN.
-    """
-    most = found.shape[0]
-    n_places = 64
-    while n_places < 4 * most:
-        n_places *= 2
-    last = np.uint64(n_places - 1)
-    at_place = np.full(n_places, -1, np.int64)  # open addressing: the number of a value, or -1
-    n_found = 0
-    n_rows[:] = 0
-    for i in range(values.shape[0]):
-        value = values[i]
-        # as in `_hash_value`: equal numbers must have equal bits
-        place = mix(np.float64(value + 0.0).view(np.uint64)) & last
-        while at_place[place] >= 0 and found[at_place[place]] != value:
-            place = (place + ONE) & last
-        number = at_place[place]
-        if number < 0:
-            if n_found == most:
-                found[:] = 0
-                n_rows[:] = 0
-                return most + 1
-            found[n_found] = value
-            at_place[place] = n_found
-            number = n_found
-            n_found += 1
-        n_rows[number] += 1
-    return n_found
 
 
 @njit(cache=True, nogil=True)
@@ -82,6 +46,10 @@ class SearchTable(NamedTuple):
     guess: np.ndarray
     low: np.ndarray
     scale: np.ndarray
+
+    def select(self, part: slice) -> SearchTable:
+        """Some of the columns."""
+        return SearchTable(*(each[part] for each in self))
 
 
 @njit(cache=True, nogil=True)

@@ -1,6 +1,6 @@
 """Bins and bits to counts."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, index"
 # ruff: noqa: ARG001 (numba prescribes the arguments of an intrinsic)
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from icscm._constants import SHORT_SEGMENT
 from icscm.engine._kernels.hashing import BIT_MASK, LOW_HALF, ONE, WORD_SHIFT
@@ -95,19 +95,17 @@ _count_pairs = _make_counter(1)
 _count_pairs_twice = _make_counter(2)
 
 
-@njit(cache=True, nogil=True)
-def sum_words(words, sums):
-    """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
-    total, order = sums[0], sums[1]
-    for word in words:
-        total += word
-        order += total
-    sums[0], sums[1] = total, order
+@register_jitable
+def _find_row(rows, i):
+    return i if rows is None else rows[i]  # which of the two is known when this is compiled
 
 
 @njit(cache=True, nogil=True)
-def count_codes(codes, bounds, out):
-    """out[feature, bin, segment] = samples of the segment in that bin, all samples counted."""
+def count_codes(codes, rows, bounds, sign, out):
+    """out[feature, bin, segment] += sign for each sample of the segment in that bin.
+
+    `rows` lists the samples, segment by segment; None means all of them, in their order.
+    """
     local = np.zeros((4, out.shape[1]), np.int64)
     for f in range(codes.shape[0]):
         column = codes[f]
@@ -115,45 +113,18 @@ def count_codes(codes, bounds, out):
             i, stop = bounds[s], bounds[s + 1]
             if stop - i < SHORT_SEGMENT:
                 while i < stop:
-                    out[f, column[i], s] += 1
+                    out[f, column[_find_row(rows, i)], s] += sign
                     i += 1
                 continue
             # four histograms: equal neighbours do not wait for each other's increment
             while i + 4 <= stop:
-                local[0, column[i]] += 1
-                local[1, column[i + 1]] += 1
-                local[2, column[i + 2]] += 1
-                local[3, column[i + 3]] += 1
+                local[0, column[_find_row(rows, i)]] += 1
+                local[1, column[_find_row(rows, i + 1)]] += 1
+                local[2, column[_find_row(rows, i + 2)]] += 1
+                local[3, column[_find_row(rows, i + 3)]] += 1
                 i += 4
             while i < stop:
-                local[0, column[i]] += 1
-                i += 1
-            for b in range(out.shape[1]):
-                out[f, b, s] += local[0, b] + local[1, b] + local[2, b] + local[3, b]
-                local[0, b] = local[1, b] = local[2, b] = local[3, b] = 0
-
-
-@njit(cache=True, nogil=True)
-def count_codes_of_rows(codes, rows, bounds, sign, out):
-    """out[feature, bin, segment] += sign for each listed sample of the segment in that bin."""
-    local = np.zeros((4, out.shape[1]), np.int64)
-    for f in range(codes.shape[0]):
-        column = codes[f]
-        for s in range(bounds.shape[0] - 1):
-            i, stop = bounds[s], bounds[s + 1]
-            if stop - i < SHORT_SEGMENT:
-                while i < stop:
-                    out[f, column[rows[i]], s] += sign
-                    i += 1
-                continue
-            while i + 4 <= stop:
-                local[0, column[rows[i]]] += 1
-                local[1, column[rows[i + 1]]] += 1
-                local[2, column[rows[i + 2]]] += 1
-                local[3, column[rows[i + 3]]] += 1
-                i += 4
-            while i < stop:
-                local[0, column[rows[i]]] += 1
+                local[0, column[_find_row(rows, i)]] += 1
                 i += 1
             for b in range(out.shape[1]):
                 out[f, b, s] += sign * (local[0, b] + local[1, b] + local[2, b] + local[3, b])

@@ -1,4 +1,4 @@
-"""Hashes of rows, columns, names and patterns."""
+"""Hashes of rows, columns, names and patterns, and checksums; what all kernels know of words."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 # ruff: noqa: ARG001 (numba prescribes the arguments of an intrinsic)
@@ -90,48 +90,6 @@ def hash_patterns(words, out):
 
 
 @njit(cache=True, nogil=True)
-def number_patterns(words, hashes, stored, slots, known, first, numbers):
-    """numbers[i] = the number of the pattern in row i; patterns count from their first row on.
-
-    Those in `stored` have their numbers already; `first` lists the rows of the new ones. `slots`
-    is a table of numbers plus one, 0 where free, at most half full, by the patterns' `known`
-    hashes. Equal hashes are not enough: all words are compared. Returns the number of new ones.
-    """
-    n_new = 0
-    last_slot = np.uint64(slots.shape[0] - 1)
-    for i in range(words.shape[0]):
-        slot = hashes[i] & last_slot
-        while True:
-            number = np.int64(slots[slot]) - 1
-            if number < 0:
-                number = stored.shape[0] + n_new
-                slots[slot] = number + 1
-                known[number] = hashes[i]
-                first[n_new] = i
-                n_new += 1
-                break
-            if known[number] == hashes[i]:
-                if number < stored.shape[0]:
-                    is_same = np.array_equal(stored[number], words[i])
-                else:
-                    is_same = np.array_equal(words[first[number - stored.shape[0]]], words[i])
-                if is_same:
-                    break
-            slot = (slot + ONE) & last_slot
-        numbers[i] = number
-    return n_new
-
-
-@njit(cache=True, nogil=True)
-def list_members(numbers, offsets, members):
-    """members[offsets[k] : offsets[k + 1]] = the places of k in `numbers`, ascending."""
-    at = offsets.copy()
-    for i in range(numbers.shape[0]):
-        members[at[numbers[i]]] = i
-        at[numbers[i]] += 1
-
-
-@njit(cache=True, nogil=True)
 def hash_names(names, ends, out):
     """out[i] = a hash of name i, which ends at ends[i]."""
     start = 0
@@ -144,11 +102,10 @@ def hash_names(names, ends, out):
 
 
 @njit(cache=True, nogil=True)
-def fill_slots(known, slots):
-    """Enter patterns 0, 1, ... with these hashes into an empty table."""
-    last_slot = np.uint64(slots.shape[0] - 1)
-    for number in range(known.shape[0]):
-        slot = known[number] & last_slot
-        while slots[slot] > 0:
-            slot = (slot + ONE) & last_slot
-        slots[slot] = number + 1
+def sum_words(words, sums):
+    """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
+    total, order = sums[0], sums[1]
+    for word in words:
+        total += word
+        order += total
+    sums[0], sums[1] = total, order

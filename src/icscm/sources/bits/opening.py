@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
-from icscm._types import BoolArray
+from icscm._types import BoolArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.source import PackedSource, make_packed_source, unpack
@@ -86,16 +85,11 @@ def open_bits(
     )
     # millions of names stay in the store
     return Countable(
-        source,
-        None,
-        None,
-        classes,
-        store.n_features,
-        has_environments=environments is not None,
+        source, None, None, classes, store.n_features, has_environments=environments is not None
     )
 
 
-def _find_samples(store: BitFile, names: list[str]) -> NDArray[np.int64]:
+def _find_samples(store: BitFile, names: list[str]) -> IntArray:
     """The place of each named sample in the store."""
     place = {name: i for i, name in enumerate(store.samples)}
     unknown = [repr(name) for name in names if name not in place]
@@ -110,7 +104,7 @@ def _find_samples(store: BitFile, names: list[str]) -> NDArray[np.int64]:
     return np.array([place[name] for name in names], dtype=np.int64)
 
 
-def _place(values: NDArray[np.int64], rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _place(values: IntArray, rows: IntArray, n: int) -> IntArray:
     """Values of some samples at their places, -1 elsewhere."""
     placed = np.full(n, -1, dtype=np.int64)
     placed[rows] = values
@@ -118,9 +112,24 @@ def _place(values: NDArray[np.int64], rows: NDArray[np.int64], n: int) -> NDArra
 
 
 def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
-    """Some genes of a presence/absence table or of a packed store, a row for each genome.
+    """Some genes of a presence/absence table or of a packed store.
 
-    The first column, `genome`, holds the genomes' names.
+    Parameters
+    ----------
+    path : str or Path
+        The table, or a store if it ends in `.bits`.
+    genes : sequence of str
+        The features that are wanted.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each genome; its name, in the column `genome`, comes first.
+
+    Raises
+    ------
+    IcscmError
+        If the file cannot be read, or lacks a gene.
     """
     path = Path(path)
     is_packed = path.suffix.lower() == ".bits"

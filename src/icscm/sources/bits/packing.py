@@ -39,11 +39,26 @@ _BATCH = 2**16
 def pack_table(
     path: str | Path, out: str | Path, *, force: bool = False, progress: Progress | None = None
 ) -> None:
-    """Pack a tab-separated table of 0 and 1 (`.Rtab`, `.tsv`, or either as `.gz`) into `out`.
+    """Pack a tab-separated table of 0 and 1 into a store of bits.
 
-    The first line names the genomes, each other one a feature and then 0 or 1 for each of them.
-    The table is read once, in pieces, and never held whole; the store is there whole or not at
-    all.
+    It is read once, in pieces, and never held whole; the store is there whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table (`.Rtab`, `.tsv`, or either as `.gz`) whose first line names the genomes, each
+        other one a feature and then 0 or 1 for each of them.
+    out : str or Path
+        The store to write.
+    force : bool
+        Whether a file of that name may be replaced.
+    progress : callable, optional
+        Told of the bytes read so far and of all there are.
+
+    Raises
+    ------
+    IcscmError
+        If the table holds anything else, or a file cannot be read or written.
     """
     path, out = Path(path), Path(out)
     check_free(out, force=force)
@@ -71,9 +86,25 @@ def pack_matrix(
     samples: Sequence[str] | None = None,
     force: bool = False,
 ) -> None:
-    """Pack a matrix of 0 and 1, samples in rows, dense or sparse, into `out`.
+    """Pack a matrix of 0 and 1 into a store of bits.
 
-    Samples are called `"0"`, `"1"`, ... unless named; features without names go by position.
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        Zeros and ones.
+    out : str or Path
+        The store to write.
+    names : sequence of str, optional
+        The names of the features, which go by position without them.
+    samples : sequence of str, optional
+        The names of the samples, by default `"0"`, `"1"`, ...
+    force : bool
+        Whether a file of that name may be replaced.
+
+    Raises
+    ------
+    IcscmError
+        If the matrix holds other values, names are not distinct, or the file cannot be written.
     """
     out = Path(out)
     check_free(out, force=force)

@@ -23,11 +23,11 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import PresenceMap
 from icscm.engine.copies import CollapsedMap
-from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, PatternTable
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
 from icscm.engine.patterns import count_patterns
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile
@@ -38,23 +38,12 @@ Words = NDArray[np.uint64]
 class PackedSource:
     """Counts over a packed store; see `make_packed_source`."""
 
-    def __init__(
-        self,
-        bits: BitFile,
-        segments: NDArray[np.int64],
-        classes: Sequence[Any],
-        environments: Sequence[Any],
-        n_threads: int,
-        notes: Sequence[str],
-    ) -> None:
-        self.candidates: CandidateMap = CollapsedMap(PresenceMap(bits.names), bits.copies)
-        self.classes = classes
-        self.environments = environments
-        self.notes = notes
+    def __init__(self, bits: BitFile, segments: IntArray, terms: Terms, n_threads: int) -> None:
+        self.candidates, self.classes, self.environments, self.notes = terms
         self._bits = bits
         self._segments = segments
         self._n_threads = n_threads
-        self._masks = make_masks(segments, 2 * len(environments), bits.words.shape[1])
+        self._masks = make_masks(segments, 2 * len(terms.environments), bits.words.shape[1])
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]
@@ -66,10 +55,16 @@ class PackedSource:
         return run_ahead(self._count_block, self._list_blocks(), n_threads)
 
     def _count_block(self, block: slice) -> CountCube:
-        counts = self._count(block)
+        words = self._bits.words[block]
+        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
+        for number in range(block.start // BLOCK_PATTERNS, -(-block.stop // BLOCK_PATTERNS)):
+            self._bits.check_words(number)
+        cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
+        _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
         first, n_alike = self._bits.copies.describe(block)
         if self._bits.words.nbytes > MAX_MAPPED_BYTES:
             self._bits.release(block)
+        counts = cube.reshape(len(words), 2, 2, -1)
         return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
 
     def _list_blocks(self) -> list[slice]:
@@ -79,21 +74,10 @@ class PackedSource:
         multiple = BLOCK_PATTERNS if size >= BLOCK_PATTERNS else 1
         return split_evenly(n_patterns, -(-n_patterns // size), multiple)
 
-    def _count(self, block: slice) -> CountArray:
-        words = self._bits.words[block]
-        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
-        for number in range(block.start // BLOCK_PATTERNS, -(-block.stop // BLOCK_PATTERNS)):
-            self._bits.check_words(number)
-        cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
-        _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
-        return cube.reshape(len(words), 2, 2, -1)
-
     def keep(self, rule: BinnedRule) -> None:
         self._masks &= self._find_satisfied(rule)
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         in_play = np.bitwise_or.reduce(self._masks, axis=0)
         satisfied = self._find_satisfied(rule)
         same = [not ((satisfied ^ self._find_satisfied(other)) & in_play).any() for other in others]
@@ -114,7 +98,7 @@ class PackedSource:
         return satisfied
 
 
-def make_masks(segments: NDArray[np.int64], n_segments: int, n_words: int) -> Words:
+def make_masks(segments: IntArray, n_segments: int, n_words: int) -> Words:
     """For each segment the bits of its samples."""
     bits = np.zeros((n_segments, n_words * WORD_BITS), dtype=np.bool_)
     labelled = np.flatnonzero(segments >= 0)
@@ -122,7 +106,7 @@ def make_masks(segments: NDArray[np.int64], n_segments: int, n_words: int) -> Wo
     return np.packbits(bits, axis=1, bitorder="little").view(WORD_DTYPE)
 
 
-def unpack(words: Words, n_samples: int) -> NDArray[np.bool_]:
+def unpack(words: Words, n_samples: int) -> BoolArray:
     """The bit of each sample."""
     return np.unpackbits(words.view(np.uint8), bitorder="little")[:n_samples].astype(np.bool_)
 
@@ -143,5 +127,6 @@ def make_packed_source(
     `environments` a position in `environment_labels`.
     """
     segments = np.where(labels < 0, -1, labels * len(environment_labels) + environments)
-    n_threads = count_threads(n_jobs)
-    return PackedSource(bits, segments, classes, environment_labels, n_threads, notes)
+    candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
+    terms = Terms(candidates, classes, environment_labels, notes)
+    return PackedSource(bits, segments, terms, count_threads(n_jobs))

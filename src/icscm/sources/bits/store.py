@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import WORD_BITS, WORD_DTYPE
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.copies import Copies, PatternNumbers, make_copies
 from icscm.exceptions import IcscmError
@@ -68,7 +68,7 @@ class BitWriter:
         self._patterns = PatternNumbers()
         self._numbers: list[NDArray[np.uint32]] = []
         self._hashes: list[NDArray[np.uint64]] = []
-        self._name_ends: list[NDArray[np.int64]] = [np.zeros(1, dtype=np.int64)]
+        self._name_ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
         self._sums: list[NDArray[np.uint64]] = []
         self._sections: dict[str, dict[str, Any]] = {}
         self._file: IO[bytes] = open(path, "w+b")  # noqa: SIM115 (closed by `close`)
@@ -155,7 +155,7 @@ class BitWriter:
         self._file.write(text)
         self._file.write(TRAILER.pack(offset, len(text), zlib.crc32(text), MAGIC))
 
-    def _check_distinct(self, ends: NDArray[np.int64]) -> None:
+    def _check_distinct(self, ends: IntArray) -> None:
         """Rules go by names: raise if two features share one."""
         hashes = np.concatenate(self._hashes)
         order = np.argsort(hashes, kind="stable")
@@ -168,7 +168,7 @@ class BitWriter:
                     "differ, since rules go by them"
                 )
 
-    def _read_name(self, ends: NDArray[np.int64], feature: int) -> bytes:
+    def _read_name(self, ends: IntArray, feature: int) -> bytes:
         start = int(ends[feature - 1]) if feature else 0
         self._names.seek(start)
         return self._names.read(int(ends[feature]) - start)
@@ -319,7 +319,23 @@ class BitFile:
 
 
 def open_store(path: str | Path) -> BitFile:
-    """Map a packed store; everything but the words is checked now, these as they are read."""
+    """Map a packed store; everything but the words is checked now, these as they are read.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `pack_table` or `pack_matrix` wrote.
+
+    Returns
+    -------
+    BitFile
+        Its words, samples and names of features.
+
+    Raises
+    ------
+    IcscmError
+        If it cannot be read, or is no packed store.
+    """
     path = Path(path)
     try:
         with open(path, "rb") as file:

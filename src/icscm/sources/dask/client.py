@@ -9,11 +9,7 @@ from typing import Any
 
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
-from icscm.sources.dask.source import (
-    NO_PACKAGE,
-    explain_failures,
-    find_client,
-)
+from icscm.sources.dask.source import NO_PACKAGE, explain_failures, find_client
 
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10
@@ -49,6 +45,23 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
     """A client of the scheduler at an address, or of some workers on this machine.
 
     It is the current client until the end of the `with` block.
+
+    Parameters
+    ----------
+    address : str, optional
+        The scheduler's address.
+    workers : int, optional
+        The number of workers on this machine, where no address is given.
+
+    Yields
+    ------
+    distributed.Client
+        The client.
+
+    Raises
+    ------
+    IcscmError
+        If dask.distributed is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client, LocalCluster

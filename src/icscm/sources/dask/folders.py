@@ -26,7 +26,7 @@ from icscm.io.formats import TextFormat
 from icscm.io.lines import Lines
 from icscm.io.locating import PACKED_ENDINGS, TEXT_ENDINGS, Source, find_ending, find_sources
 from icscm.io.streams import TextFiles
-from icscm.sources.dask.source import TaskNames, compute, map_tasks
+from icscm.sources.dask.source import Tasks, compute
 
 _PARTITION_BYTES = 2**26
 
@@ -78,15 +78,15 @@ def _read_texts(files: TextFiles) -> Any:
     import dask.dataframe
     import pandas
 
-    tasks = TaskNames()
-    cuts = compute(map_tasks(tasks, "cut", find_cuts, files.files))
+    tasks = Tasks()
+    cuts = compute(tasks.map("cut", find_cuts, files.files))
     parts = [
         _Part(lines, *span)
         for lines, starts in zip(files.files, cuts, strict=True)
         for span in pairwise([0, *starts, -1])
     ]
     find = partial(_Part.find_kinds, names=files.names)
-    schema = files.make_schema(files.names, compute(map_tasks(tasks, "kinds", find, parts)))
+    schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
     meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
     return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 

@@ -12,7 +12,7 @@ cubes. A collection that is not persisted is read again in each pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,41 +22,33 @@ from dask.delayed import Delayed
 
 from icscm._types import Array
 from icscm.engine.binning import Binning
+from icscm.engine.counts import Terms
 from icscm.engine.pieces import plan_blocks
-from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
+from icscm.engine.planning import find_sampled, plan_from_survey
+from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.folders import read_folder
 from icscm.sources.dask.partitions import Partitions, align_partitions
-from icscm.sources.dask.picking import (
-    MAX_HASHES,
-    merge_sampled,
-)
-from icscm.sources.dask.source import (
-    DaskSource,
-    TaskNames,
-    compute,
-    map_tasks,
-    merge_tasks,
-)
+from icscm.sources.dask.picking import MAX_HASHES
+from icscm.sources.dask.source import DaskSource, Tasks, compute
 from icscm.sources.dask.tasks import (
+    Look,
     Plan,
     Reader,
     SampleTask,
-    Summary,
-    choose_thresholds,
+    choose_sample_rows,
     code_partition,
     merge_looks,
-    summarize,
-    take_sample,
 )
 from icscm.tables.coding import CodedTable
+from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments
-from icscm.tables.intake import find_names, leave_out, refuse_missing
-from icscm.tables.labels import check_labels
+from icscm.tables.intake import find_names
+from icscm.tables.labels import check_labels, find_plain_dtype
 from icscm.text import shorten_list
 
 THINNED = (
@@ -101,108 +93,75 @@ def open_dask(
     asked = preparation or Preparation()
     parts = align_partitions(X, y, environments, sample_weight)
     check_cluster()
-    tasks = TaskNames()
+    tasks = Tasks()
     reader = Reader(parts.columns, find_names(parts.meta), asked.max_thresholds)
-    summary = survey_partitions(tasks, reader, parts)
-    survey = _check_survey(summary)
-    classes = _find_classes(survey)
+    survey, sample = survey_partitions(tasks, reader, parts)
+    classes = _find_classes(survey, y)
     places = _find_environments(survey) if environments is not None else (ALL_SAMPLES,)
-    table = describe_survey(survey, reader.names)
-    if asked.refuses_missing:
-        refuse_missing(table)
-    if parts.columns is not None:  # arrays come from users who prepared them
-        table = leave_out(table, find_suspicious(survey, table), asked.keep_columns)
-    binning = plan_thresholds(tasks, reader, parts, summary, table)
+    table = describe_columns(survey, reader.names, asked, has_types=parts.columns is not None)
+    binning = plan_thresholds(tasks, reader, parts.X, survey, sample, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
     plan = Plan(reader, binning, tuple(blocks), tuple(classes.tolist()), places)
-    source = DaskSource(
-        _map_partitions(tasks, "bin", partial(code_partition, plan), parts),
-        blocks,
-        binning,
-        classes=classes.tolist(),
-        environments=places,
-        notes=_list_notes(binning, summary),
-        names=tasks,
-    )
-    return Countable(
-        source,
-        table,
-        reader.names,
-        classes,
-        table.n_columns,
-        has_environments=environments is not None,
-    )
+    pieces = tasks.map("bin", partial(code_partition, plan), *parts.list_columns())
+    terms = Terms(binning, classes.tolist(), places, _list_notes(binning, sample))
+    source, has_environments = DaskSource(pieces, blocks, terms, tasks), environments is not None
+    return Countable(source, table, reader.names, classes, table.n_columns, has_environments)
 
 
-def survey_partitions(tasks: TaskNames, reader: Reader, parts: Partitions) -> Summary:
+def survey_partitions(tasks: Tasks, reader: Reader, parts: Partitions) -> tuple[Survey, Sample]:
     """Pass one."""
-    looks = _map_partitions(tasks, "survey", reader.look, parts)
-    merged = merge_tasks(tasks, "merge", partial(merge_looks, names=reader.names), looks)
-    summary: Summary = compute(map_tasks(tasks, "choose", summarize, [merged]))[0]
-    return summary
-
-
-def plan_thresholds(
-    tasks: TaskNames, reader: Reader, parts: Partitions, summary: Summary, table: CodedTable
-) -> Binning:
-    """The thresholds of all columns; pass two if some have many values."""
-    assert summary.survey is not None
-    columns = tuple(find_sampled(summary.survey, table))
-    if not columns:
-        return plan_from_survey(summary.survey, table, {})
-    task = SampleTask(reader, summary.sample, columns, summary.survey.dtype)
-    n = len(parts.X)
-    rows = map_tasks(tasks, "sample", partial(take_sample, task), parts.X, range(n))
-    merged = merge_tasks(tasks, "merge", merge_sampled, rows)
-    choose = partial(choose_thresholds, task, summary.survey, table)
-    binning: Binning = compute(map_tasks(tasks, "choose", choose, [merged]))[0]
-    return binning
-
-
-def _map_partitions(
-    tasks: TaskNames, what: str, function: Callable[..., Any], parts: Partitions
-) -> list[Delayed]:
-    """`function` of each partition's X, y, environments and number.
-
-    What all partitions need goes with the function. As a task of its own it would draw the others
-    to the worker that has it, and their rows with them.
-    """
-    numbers = range(len(parts.X))
-    return map_tasks(tasks, what, function, parts.X, parts.y, parts.environments, numbers)
-
-
-def _check_survey(summary: Summary) -> Survey:
-    for what, n_missing in zip(("y", "environments"), summary.n_missing, strict=True):
+    looks = tasks.map("survey", reader.look, *parts.list_columns())
+    merged = tasks.merge("merge", partial(merge_looks, names=reader.names), looks)
+    look: Look = compute(tasks.map("choose", choose_sample_rows, [merged]))[0]
+    for what, n_missing in zip(("y", "environments"), look.n_missing, strict=True):
         if n_missing:
-            advice = "" if what == "y" else " or give them a label of their own"
-            raise IcscmError(
-                f"{what} is missing (None or NaN) in {n_missing:,} rows; drop these rows{advice}"
-            )
-    survey = summary.survey
+            raise make_missing_error(what, f"{n_missing:,} rows", is_label=what == "y")
+    survey = look.survey
     assert survey is not None
+    assert isinstance(look.hashes, Sample)
     if survey.n_rows == 0 or not survey.columns:
         what = "feature" if survey.n_rows else "sample"
         raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    return survey
+    return survey, look.hashes
 
 
-def _find_classes(survey: Survey) -> Array:
+def plan_thresholds(
+    tasks: Tasks,
+    reader: Reader,
+    X: Sequence[Delayed],
+    survey: Survey,
+    sample: Sample,
+    table: CodedTable,
+) -> Binning:
+    """The thresholds of all columns; pass two if some have many values."""
+    columns = tuple(find_sampled(survey, table))
+    if not columns:
+        return plan_from_survey(survey, table, {})
+    task = SampleTask(reader, sample, columns)
+    rows = tasks.map("sample", task.take, X, range(len(X)))
+    choose = partial(task.choose_thresholds, survey, table)
+    merged = tasks.merge("merge", merge_sampled, rows)
+    binning: Binning = compute(tasks.map("choose", choose, [merged]))[0]
+    return binning
+
+
+def _find_classes(survey: Survey, y: Any) -> Array:
     import pandas
 
     found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
-    return check_labels(found, len(found))[1]
+    dtype = find_plain_dtype(y)
+    return check_labels(found if dtype is None else found.astype(dtype), len(found))[1]
 
 
 def _find_environments(survey: Survey) -> tuple[Any, ...]:
     return encode_environments([*survey.environments], len(survey.environments))[1]
 
 
-def _list_notes(binning: Binning, summary: Summary) -> list[str]:
+def _list_notes(binning: Binning, sample: Sample) -> list[str]:
     if not binning.sampled:
         return []
-    n_bits = summary.sample.n_zero_bits
-    return [SAMPLED] if n_bits == 0 else [SAMPLED, THINNED.format(n_bits)]
+    return [SAMPLED, *([THINNED.format(sample.n_zero_bits)] if sample.n_zero_bits else [])]
 
 
 def open_dask_files(

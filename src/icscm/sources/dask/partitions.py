@@ -1,14 +1,18 @@
-"""Dask collections as aligned partitions."""
+"""Dask collections as aligned partitions, and predictions where they lie."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
 
+from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.sources.dask.source import Tasks
 from icscm.tables.columns import is_dask
 
 
@@ -25,6 +29,10 @@ class Partitions:
     y: list[Delayed]
     environments: list[Any]
 
+    def list_columns(self) -> tuple[Sequence[Any], ...]:
+        """X, y, environments and number of each partition."""
+        return self.X, self.y, self.environments, range(len(self.X))
+
 
 def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> Partitions:
     """Check that the collections are cut at the same rows, as far as that can be told unread."""
@@ -33,11 +41,6 @@ def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> P
     if X.ndim != 2:
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
     is_array = hasattr(X, "chunks")
-    if is_array and X.numblocks[1] > 1:
-        raise IcscmError(
-            f"the columns of X are cut into {X.numblocks[1]} chunks, and rows must be whole; call "
-            "X = X.rechunk({1: -1}) first"
-        )
     if is_array and X.dtype.kind not in "biuf":
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
     pieces = list_pieces(X)
@@ -57,6 +60,11 @@ def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> P
 def list_pieces(collection: Any) -> list[Delayed]:
     """The partitions of a collection, each a delayed task."""
     if hasattr(collection, "chunks"):
+        if collection.ndim == 2 and collection.numblocks[1] > 1:
+            raise IcscmError(
+                f"the columns of X are cut into {collection.numblocks[1]} chunks, and rows must be "
+                "whole; call X = X.rechunk({1: -1}) first"
+            )
         return list(np.ravel(collection.to_delayed()))
     # reads only the columns that are used, and stops there: Dask would also join small files, as
     # many as the columns allow, and so cut y at other rows than X
@@ -96,3 +104,27 @@ def _advise(what: str, X: Any) -> str:
     if hasattr(X, "chunks"):
         return f"call {what} = {what}.rechunk((X.chunks[0],))"
     return f"take {what} from the same Dask DataFrame, or repartition it as X is"
+
+
+def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
+    """A Dask array of what a learner's `method` says of each partition of X.
+
+    `like` is what it would say of no rows.
+    """
+    import dask.array
+
+    pieces = list_pieces(X)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
+    parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
+    return dask.array.concatenate(
+        [
+            dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
+            for part, size in zip(parts, sizes, strict=True)
+        ],
+        allow_unknown_chunksizes=True,
+    )
+
+
+def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:
+    """One partition; learners refuse tables without rows."""
+    return method(X) if len(X) else like

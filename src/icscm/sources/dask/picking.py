@@ -5,7 +5,7 @@
     hashes of a piece --'                              |
                                  every piece: values of those that it holds
 
-Rows of equal content are told apart by their number, as `binning.choose_sample` does, so all that
+Rows of equal content are told apart by their number, as `sampling.choose_sample` does, so all that
 must be known is how often each content occurs. Up to `MAX_HASHES` different contents the sample
 is the one that a table in memory would give; of more, only those count whose hash begins with
 enough zero bits, however the rows are cut into pieces.
@@ -17,11 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._constants import QUANTILE_SAMPLE
-from icscm._types import Array, Hashes
-from icscm.engine.binning import choose_sample
+from icscm._types import Hashes, IntArray
+from icscm.engine.sampling import Sample, choose_sample
 
 # Contents that are merged: 256 MB, most of what one task should hold.
 MAX_HASHES = 2**24
@@ -32,7 +30,7 @@ class HashCounts:
     """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
 
     hashes: Hashes
-    n_rows: NDArray[np.int64]
+    n_rows: IntArray
     n_zero_bits: int = 0
 
     def __sizeof__(self) -> int:
@@ -54,26 +52,6 @@ class HashCounts:
         if n_zero_bits == 0:
             return len(self.hashes)
         return int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The rows of the sample by their hash, ascending, and how many copies of each belong to it."""
-
-    hashes: Hashes
-    n_copies: NDArray[np.int64]
-    n_zero_bits: int
-
-
-@dataclass(frozen=True)
-class SampledRows:
-    """Values (row, column) of some of the sample's rows, each content once."""
-
-    hashes: Hashes
-    values: Array
-
-    def __sizeof__(self) -> int:
-        return int(self.hashes.nbytes + self.values.nbytes)
 
 
 def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
@@ -116,28 +94,6 @@ def _merge(parts: Sequence[HashCounts]) -> HashCounts:
 
 
 def choose_rows(counts: HashCounts) -> Sample:
-    """The rows of the sample; all where there are no more than it holds."""
+    """The rows of the sample."""
     rows = np.repeat(counts.hashes, counts.n_rows)
-    if len(rows) > QUANTILE_SAMPLE:
-        rows = rows[choose_sample(rows)]
-    hashes, n_copies = np.unique(rows, return_counts=True)
-    return Sample(hashes, n_copies.astype(np.int64), counts.n_zero_bits)
-
-
-def find_rows(hashes: Hashes, sample: Sample) -> NDArray[np.intp]:
-    """The rows of a piece, by their hashes, that belong to the sample; one of each content."""
-    at = np.minimum(np.searchsorted(sample.hashes, hashes), len(sample.hashes) - 1)
-    rows = np.flatnonzero(sample.hashes[at] == hashes)
-    return rows[np.unique(hashes[rows], return_index=True)[1]]
-
-
-def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
-    """The rows of several pieces, those of equal content once."""
-    hashes, first = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
-    return SampledRows(hashes, np.concatenate([part.values for part in parts])[first])
-
-
-def repeat_copies(rows: SampledRows, sample: Sample) -> Array:
-    """The values (row, column) of all rows of the sample."""
-    repeated: Array = np.repeat(rows.values, sample.n_copies, axis=0)
-    return repeated
+    return Sample.make(rows[choose_sample(rows)], counts.n_zero_bits)

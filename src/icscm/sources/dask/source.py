@@ -22,11 +22,10 @@ from uuid import uuid4
 import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
-from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
-from icscm._types import CountArray
-from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, PatternTable
+from icscm._types import BoolArray, CountArray
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
 from icscm.exceptions import IcscmError
 
@@ -34,48 +33,47 @@ from icscm.exceptions import IcscmError
 FAN_IN = 8
 
 
-class TaskNames:
-    """Names that the dashboard groups by what is done, different in every fit."""
+class Tasks:
+    """Makes the tasks of a fit, with names that the dashboard groups by what is done."""
 
     def __init__(self) -> None:
         self._fit = uuid4().hex[:8]
         self._n_used = 0
 
-    def make(self, what: str) -> str:
-        """The common part of the names of tasks that do the same to every piece."""
+    def map(
+        self, what: str, function: Callable[..., Any], *columns: Sequence[Any]
+    ) -> list[Delayed]:
+        """`function` of the first of each column, of the second, ...: a task each.
+
+        What all of them need goes with the function. As a task of its own it would draw the others
+        to the worker that has it, and their rows with them.
+        """
         self._n_used += 1
-        return f"icscm-{what}-{self._fit}{self._n_used:04x}"
+        name = f"icscm-{what}-{self._fit}{self._n_used:04x}"
+        call = delayed(function, pure=False)
+        rows = zip(*columns, strict=True)
+        return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
 
+    def merge(
+        self,
+        what: str,
+        merge: Callable[[list[Any]], Any],
+        parts: Sequence[Delayed],
+        homes: Sequence[str] | None = None,
+    ) -> Delayed:
+        """One result from many, `FAN_IN` at a time, so that no task holds more.
 
-def map_tasks(
-    names: TaskNames, what: str, function: Callable[..., Any], *columns: Sequence[Any]
-) -> list[Delayed]:
-    """`function` of the first of each column, of the second, ...: a task each."""
-    name = names.make(what)
-    call = delayed(function, pure=False)
-    return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(zip(*columns, strict=True))]
-
-
-def merge_tasks(
-    names: TaskNames,
-    what: str,
-    merge: Callable[[list[Any]], Any],
-    parts: Sequence[Delayed],
-    homes: Sequence[str] | None = None,
-) -> Delayed:
-    """One result from many, `FAN_IN` at a time, so that no task holds more.
-
-    Neighbours with the same home come first: what they make together is made there, and one
-    result leaves a home instead of many.
-    """
-    level = list(parts)
-    if homes is not None:
-        pairs = groupby(zip(homes, level, strict=True), key=itemgetter(0))
-        level = [merge_tasks(names, what, merge, [part for _, part in pair]) for _, pair in pairs]
-    while len(level) > 1:
-        groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-        level = map_tasks(names, what, merge, groups)
-    return level[0]
+        Neighbours with the same home come first: what they make together is made there, and one
+        result leaves a home instead of many.
+        """
+        level = list(parts)
+        if homes is not None:
+            pairs = groupby(zip(homes, level, strict=True), key=itemgetter(0))
+            level = [self.merge(what, merge, [part for _, part in pair]) for _, pair in pairs]
+        while len(level) > 1:
+            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+            level = self.map(what, merge, groups)
+        return level[0]
 
 
 def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
@@ -133,27 +131,16 @@ class DaskSource:
     """
 
     def __init__(
-        self,
-        pieces: Sequence[Delayed],
-        blocks: Sequence[Block],
-        candidates: CandidateMap,
-        *,
-        classes: Sequence[Any],
-        environments: Sequence[Any],
-        notes: Sequence[str] = (),
-        names: TaskNames | None = None,
+        self, pieces: Sequence[Delayed], blocks: Sequence[Block], terms: Terms, tasks: Tasks
     ) -> None:
-        self.candidates = candidates
-        self.classes = classes
-        self.environments = environments
-        self.notes = notes
-        self._names = names or TaskNames()
+        self.candidates, self.classes, self.environments, self.notes = terms
+        self._tasks = tasks
         self._blocks = blocks
         self._pieces: list[Delayed] = persist(pieces)
         self._homes = [""] * len(self._pieces)
         self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
-        self._in_play: list[Delayed] = persist(self._map("keep", Piece.start))
+        self._in_play: list[Delayed] = persist(tasks.map("keep", Piece.start, self._pieces))
         self._cubes: list[CountArray] = []
         # which rows to count next; None where the cubes are those of the rows in play
         self._pending: Callable[..., CountArray] | None = count_staying
@@ -168,29 +155,20 @@ class DaskSource:
     def keep(self, rule: BinnedRule) -> None:
         is_few = self._pending is None and self._settles_few(rule)
         self._pending = count_leaving if is_few else count_staying
-        step = self._map("keep", Piece.keep, self._in_play, [rule] * len(self._pieces))
+        rules = [rule] * len(self._pieces)
         # the step before is let go of; Dask keeps the recipe for as long as it may need it
-        self._in_play = persist(step)
-
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
-        n = len(self._pieces)
-        same: NDArray[np.bool_] = self._ask(
-            "all",
-            find_all_true,
-            "compare",
-            Piece.find_same_coverage,
-            self._in_play,
-            [rule] * n,
-            [list(others)] * n,
+        self._in_play = persist(
+            self._tasks.map("keep", Piece.keep, self._pieces, self._in_play, rules)
         )
-        return same
+
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
+        n, same = len(self._pieces), Piece.find_same_coverage
+        columns = self._in_play, [rule] * n, [list(others)] * n
+        return np.asarray(self._ask("all", find_all_true, "compare", same, *columns))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        table: PatternTable = self._ask(
-            "sum", add_patterns, "pattern", Piece.count_patterns, [list(rules)] * len(self._pieces)
-        )
+        own = [list(rules)] * len(self._pieces)
+        table: PatternTable = self._ask("sum", add_patterns, "pattern", Piece.count_patterns, own)
         return table
 
     def _find_cubes(self) -> Iterator[CountArray]:
@@ -223,9 +201,12 @@ class DaskSource:
         self, blocks: Sequence[int], function: Callable[..., CountArray]
     ) -> list[CountArray]:
         """The cubes of some blocks, over all pieces."""
-        n = len(self._pieces)
-        answers = [self._map("count", function, self._in_play, [block] * n) for block in blocks]
-        return compute([self._merge("sum", add_counts, each) for each in answers])
+        tasks = []
+        for block in blocks:
+            own = [block] * len(self._pieces)
+            answers = self._tasks.map("count", function, self._pieces, self._in_play, own)
+            tasks.append(self._tasks.merge("sum", add_counts, answers, self._homes))
+        return compute(tasks)
 
     def _ask(
         self,
@@ -236,17 +217,8 @@ class DaskSource:
         *columns: Sequence[Any],
     ) -> Any:
         """Ask every piece, and bring back one merged answer."""
-        return compute([self._merge(how, merge, self._map(what, function, *columns))])[0]
-
-    def _merge(
-        self, how: str, merge: Callable[[list[Any]], Any], answers: Sequence[Delayed]
-    ) -> Delayed:
-        return merge_tasks(self._names, how, merge, answers, self._homes)
-
-    def _map(
-        self, what: str, function: Callable[..., Any], *columns: Sequence[Any]
-    ) -> list[Delayed]:
-        return map_tasks(self._names, what, function, self._pieces, *columns)
+        answers = self._tasks.map(what, function, self._pieces, *columns)
+        return compute([self._tasks.merge(how, merge, answers, self._homes)])[0]
 
 
 def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
@@ -267,7 +239,7 @@ def add_counts(parts: list[CountArray]) -> CountArray:
     return total
 
 
-def find_all_true(parts: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+def find_all_true(parts: list[BoolArray]) -> BoolArray:
     """Where all are true."""
     return np.asarray(np.logical_and.reduce(parts))
 

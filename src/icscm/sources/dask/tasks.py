@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
-from icscm.engine.merging import merge_surveys
-from icscm.engine.piece_coding import PieceCoder, hash_piece, read_numbers
+from icscm.engine.coding import PieceCoder
 from icscm.engine.pieces import Block, Piece, make_piece
 from icscm.engine.planning import plan_from_survey
-from icscm.engine.survey import Groups, Survey, survey_piece
+from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
+from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
-from icscm.sources.dask.picking import (
-    HashCounts,
-    Sample,
-    SampledRows,
-    choose_rows,
-    find_rows,
-    merge_hash_counts,
-    repeat_copies,
-    tally_hashes,
-)
+from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 from icscm.tables.coding import CodedTable
-from icscm.tables.columns import Column, Numbers, open_frame, read_array, read_series
+from icscm.tables.columns import Column, open_frame, read_array, read_series
+from icscm.tables.complaints import make_unhashable_error
 from icscm.text import shorten_list
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
@@ -38,20 +29,14 @@ MAX_GROUPS = 2**12
 
 @dataclass(frozen=True)
 class Look:
-    """What pass one finds in some partitions; the survey is None where labels are missing."""
+    """What pass one finds in some partitions; the survey is None where labels are missing.
+
+    In the end which rows are the sample takes the place of all hashes.
+    """
 
     survey: Survey | None
-    hashes: HashCounts
     n_missing: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Pass one at its end: the survey of the whole table, and which rows are the sample."""
-
-    survey: Survey | None
-    sample: Sample
-    n_missing: tuple[int, int]
+    hashes: HashCounts | Sample
 
 
 @dataclass(frozen=True)
@@ -71,16 +56,11 @@ class Reader:
             places, n_no_place = read_groups(environments, n_rows, "environments", number)
         hashes = tally_hashes(hash_piece(columns, n_rows))
         if n_no_label or n_no_place:
-            return Look(None, hashes, (n_no_label, n_no_place))
+            return Look(None, (n_no_label, n_no_place), hashes)
         survey = survey_piece(
-            columns,
-            n_rows,
-            labels,
-            places,
-            max_thresholds=self.max_thresholds,
-            names=self.names,
+            columns, n_rows, labels, places, max_thresholds=self.max_thresholds, names=self.names
         )
-        return Look(survey, hashes, (0, 0))
+        return Look(survey, (0, 0), hashes)
 
     def read(self, X: Any, number: int) -> tuple[list[Column], int]:
         """The columns of one partition."""
@@ -112,9 +92,7 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     try:
         codes, found = pandas.factorize(array)
     except TypeError:
-        raise IcscmError(
-            f"{what} holds labels that are not hashable, such as lists; use strings or numbers"
-        ) from None
+        raise make_unhashable_error(what) from None
     if len(found) > MAX_GROUPS:
         raise IcscmError(
             f"{what} holds {len(found):,} different labels in partition {number}; "
@@ -129,14 +107,15 @@ def merge_looks(looks: Sequence[Look], names: Sequence[str] | None) -> Look:
     is_whole = len(surveys) == len(looks)
     return Look(
         reduce(partial(merge_surveys, names=names), surveys) if is_whole else None,
-        merge_hash_counts([look.hashes for look in looks]),
         (sum(look.n_missing[0] for look in looks), sum(look.n_missing[1] for look in looks)),
+        merge_hash_counts([look.hashes for look in looks if isinstance(look.hashes, HashCounts)]),
     )
 
 
-def summarize(look: Look) -> Summary:
+def choose_sample_rows(look: Look) -> Look:
     """What the client needs to know: of all the hashes only those of the sample."""
-    return Summary(look.survey, choose_rows(look.hashes), look.n_missing)
+    assert isinstance(look.hashes, HashCounts)
+    return replace(look, hashes=choose_rows(look.hashes))
 
 
 @dataclass(frozen=True)
@@ -146,30 +125,16 @@ class SampleTask:
     reader: Reader
     sample: Sample
     columns: tuple[int, ...]
-    dtype: np.dtype[Any]
 
+    def take(self, X: Any, number: int) -> SampledRows:
+        """Pass two over one partition."""
+        columns, n_rows = self.reader.read(X, number)
+        hashes = hash_piece(columns, n_rows)
+        return take_rows(columns, self.columns, hashes, self.sample.find_rows(hashes))
 
-def take_sample(task: SampleTask, X: Any, number: int) -> SampledRows:
-    """Pass two over one partition."""
-    columns, n_rows = task.reader.read(X, number)
-    hashes = hash_piece(columns, n_rows)
-    rows = find_rows(hashes, task.sample)
-    values = np.empty((len(rows), len(task.columns)), dtype=task.dtype)
-    for k, j in enumerate(task.columns):
-        column = columns[j]
-        if isinstance(column, Numbers):  # of a partition without rows the kind is unknown
-            missing = None if column.missing is None else column.missing[rows]
-            some = Numbers(column.values[rows], missing)
-            values[:, k] = read_numbers(some, is_exact=task.dtype.kind in "iu")
-    return SampledRows(hashes[rows], values)
-
-
-def choose_thresholds(
-    task: SampleTask, survey: Survey, table: CodedTable, rows: SampledRows
-) -> Binning:
-    """The thresholds, so that the sampled rows need not leave the cluster."""
-    values = repeat_copies(rows, task.sample)
-    return plan_from_survey(survey, table, {j: values[:, k] for k, j in enumerate(task.columns)})
+    def choose_thresholds(self, survey: Survey, table: CodedTable, rows: SampledRows) -> Binning:
+        """The thresholds, so that the sampled rows need not leave the cluster."""
+        return plan_from_survey(survey, table, self.sample.repeat(rows))
 
 
 @dataclass(frozen=True)
@@ -198,9 +163,9 @@ def code_partition(plan: Plan, X: Any, y: Any, environments: Any, number: int) -
     return make_piece(codes, labels, places, len(plan.environments), plan.blocks)
 
 
-def _number(groups: Groups, labels: Sequence[Any]) -> NDArray[np.int64]:
+def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
     """The place of each row's label among all labels."""
     place = {label: i for i, label in enumerate(labels)}
     numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
-    found: NDArray[np.int64] = numbers[groups.codes]
+    found: IntArray = numbers[groups.codes]
     return found

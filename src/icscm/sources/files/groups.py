@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow
 import pyarrow.compute
-from numpy.typing import NDArray
 from pyarrow import types
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine.rows import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
+from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.labels import check_labels
 from icscm.text import shorten_list
@@ -24,7 +24,7 @@ class GroupReader:
     """Numbers the values of the column of labels, or of environments, as they turn up."""
 
     def __init__(self, name: str, role: str, most: int) -> None:
-        self._name = name
+        self.name = name
         self._role = role
         self._most = most
         self._parts: list[Array] = []
@@ -59,14 +59,9 @@ class GroupReader:
     def _check_present(self, array: pyarrow.Array) -> None:
         is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
         if is_missing.true_count:
-            first = is_missing.index(True).as_py() + self._n_rows
-            raise IcscmError(
-                f"column {self._name!r}, the {self._role}, is missing (null or NaN) in row "
-                f"{first:,}; drop such rows" + self._advice()
-            )
-
-    def _advice(self) -> str:
-        return "" if self._role == "target" else " or give them a label of their own"
+            where = f"row {is_missing.index(True).as_py() + self._n_rows:,}"
+            what = f"column {self.name!r}, the {self._role},"
+            raise make_missing_error(what, where, is_label=self._role == "target")
 
     def _refuse(self, known: pyarrow.Array) -> None:
         some = shorten_list([repr(value) for value in known[:3].to_pylist()])
@@ -74,7 +69,7 @@ class GroupReader:
         if self._role != "target":
             what = "environments; group them"
         raise IcscmError(
-            f"column {self._name!r}, the {self._role}, holds {some} and more: over "
+            f"column {self.name!r}, the {self._role}, holds {some} and more: over "
             f"{self._most:,} {what}"
         )
 
@@ -111,14 +106,14 @@ class Cells(NamedTuple):
         return cls(segments, Rows(None, bounds), classes, found)
 
 
-def _count_each(segments: Array, n_segments: int) -> NDArray[np.int64]:
+def _count_each(segments: Array, n_segments: int) -> IntArray:
     """As `bincount`, without eight bytes a row."""
     parts = range(0, len(segments), 2**20)
     counts = [np.bincount(segments[i : i + 2**20], minlength=n_segments) for i in parts]
     return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
 
 
-def _rank_labels(labels: GroupReader, positive: Any) -> tuple[NDArray[np.int64], Array]:
+def _rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
     """0 or 1 for each value of the label, and the two classes in this order."""
     assert labels.known is not None
     found = labels.known.to_pylist()

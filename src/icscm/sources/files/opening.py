@@ -13,65 +13,44 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.compute
-from numpy.typing import NDArray
 
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
-from icscm._types import Array
+from icscm._types import Array, Hashes
 from icscm.engine.binning import Binning
-from icscm.engine.merging import merge_surveys
-from icscm.engine.piece_coding import PieceCoder, hash_piece, read_numbers
-from icscm.engine.planning import describe_survey, find_sampled, find_suspicious, plan_from_survey
-from icscm.engine.survey import Survey, survey_piece
+from icscm.engine.coding import PieceCoder
+from icscm.engine.counts import Terms
+from icscm.engine.planning import find_sampled, plan_from_survey
+from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
+from icscm.engine.survey import Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
-from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.files.budget import Budget
 from icscm.sources.files.groups import Cells, GroupReader
-from icscm.sources.files.sampling import Candidates, HashFile, choose_hashes, find_rows
+from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_source
 from icscm.tables.coding import CodedTable
-from icscm.tables.columns import Column, Numbers, read_arrow
-from icscm.tables.intake import leave_out, refuse_missing
+from icscm.tables.columns import Column, read_arrow
+from icscm.tables.complaints import name_columns
 from icscm.text import shorten_list
 
 _log = logging.getLogger(__name__)
 
-
-# Rows coded before they are written: runs of many kilobytes even with many environments.
-_BUFFER_ROWS = 2**20
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for: columns by their roles, memory, and how to prepare the table."""
-
-    target: str
-    environments: str | None
-    columns: Sequence[str] | None
-    positive: Any
-    max_memory: int | str
-    temp_dir: str | Path | None
-    preparation: Preparation
-
-    @property
-    def n_threads(self) -> int:
-        """Threads to use."""
-        return count_threads(self.preparation.n_jobs)
 
 
 def open_files(
@@ -121,42 +100,44 @@ def open_files(
     """
     asked = preparation or Preparation()
     _check_narrow(asked.max_thresholds)
-    request = Request(target, environments, columns, positive, max_memory, temp_dir, asked)
     reader = open_table(data, text)
-    names = _choose_features(reader.schema, request)
-    budget = Budget.make(request.max_memory, reader, len(names))
-    first = _read_first(reader, names, request, budget)
-    with first.hash_file:
-        cells = Cells.make(first.labels, first.environments, first.survey.n_rows, request.positive)
+    names = _choose_features(reader.schema.names, target, environments, columns)
+    budget = Budget.make(max_memory, reader, len(names))
+    table_file = TableFile(reader, names, budget, count_threads(asked.n_jobs))
+    with ScratchFile(temp_dir) as hash_file:
+        first = FirstPass(hash_file, target, environments, asked.max_thresholds)
+        with _time("pass one"):
+            first.read(table_file)
+        cells = Cells.make(first.labels, first.environments, first.survey.n_rows, positive)
         budget.check_rows(first.survey.n_rows)
-        table = _describe(first.survey, names, asked)
-        binned = _plan(reader, first, table, budget)
+        table = describe_columns(first.survey, names, asked)
+        with _time("sampled rows"):
+            binned = _plan(table_file, first, table)
     features = _choose_stored(binned, table)
     with ExitStack() as stack:
         scratch = stack.enter_context(ScratchFile(temp_dir))
         file = CodeFile(scratch, len(features), cells.rows)
-        _write_codes(reader, file, PieceCoder(binned, features), names, cells, request, budget)
+        with _time("pass two"):
+            _write_codes(table_file, file, PieceCoder(binned, features), cells.segments)
+        notes = [SAMPLED] if binned.sampled else []
         source = make_mapped_source(
-            binned,
+            Terms(binned, cells.classes.tolist(), cells.environment_labels, notes),
             features,
             file,
             cells.rows,
-            classes=cells.classes.tolist(),
-            environment_labels=cells.environment_labels,
-            notes=[SAMPLED] if binned.sampled else [],
-            n_threads=request.n_threads,
+            n_threads=table_file.n_threads,
             block_bytes=budget.share,
         )
         stack.callback(source.close)
-        return Countable(
-            source,
-            table,
-            names,
-            cells.classes,
-            len(names),
-            has_environments=environments is not None,
-            close=stack.pop_all().close,
-        )
+        close, has_environments = stack.pop_all().close, environments is not None
+        return Countable(source, table, names, cells.classes, len(names), has_environments, close)
+
+
+@contextmanager
+def _time(what: str) -> Iterator[None]:
+    started = time.perf_counter()
+    yield
+    _log.info("%s: %.2f s", what, time.perf_counter() - started)
 
 
 def _check_narrow(max_thresholds: int | None) -> None:
@@ -168,29 +149,31 @@ def _check_narrow(max_thresholds: int | None) -> None:
         )
 
 
-def _choose_features(schema: pyarrow.Schema, request: Request) -> tuple[str, ...]:
-    """The names of the columns to make rules of."""
-    for role, name in (("target", request.target), ("environments", request.environments)):
-        if name is not None and name not in schema.names:
+def _choose_features(
+    found: Sequence[str], target: str, environments: str | None, columns: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The names of the columns to make rules of, among those found."""
+    for role, name in (("target", target), ("environments", environments)):
+        if name is not None and name not in found:
             raise IcscmError(
                 f"{role}={name!r} is no column of the data, which has "
-                f"{shorten_list([repr(each) for each in schema.names])}"
+                f"{shorten_list([repr(each) for each in found])}"
             )
-    special = {request.target, request.environments}
-    if request.target == request.environments:
-        raise IcscmError(f"target and environments are both {request.target!r}; name two columns")
-    if request.columns is None:
-        chosen = [name for name in schema.names if name not in special and not is_index(name)]
+    if target == environments:
+        raise IcscmError(f"target and environments are both {target!r}; name two columns")
+    special = {target, environments}
+    if columns is None:
+        chosen = [name for name in found if name not in special and not is_index(name)]
     else:
-        chosen = list(request.columns)
-        _check_chosen(chosen, schema, special)
+        chosen = list(columns)
+        _check_chosen(chosen, found, special)
     if not chosen:
         raise IcscmError("the data has no column to make rules of beside target and environments")
     return tuple(chosen)
 
 
-def _check_chosen(chosen: list[str], schema: pyarrow.Schema, special: set[str | None]) -> None:
-    unknown = [repr(name) for name in chosen if name not in schema.names]
+def _check_chosen(chosen: list[str], found: Sequence[str], special: set[str | None]) -> None:
+    unknown = [repr(name) for name in chosen if name not in found]
     if unknown:
         raise IcscmError(f"columns names what the data does not have: {shorten_list(unknown)}")
     wrong = [repr(name) for name in chosen if name in special or chosen.count(name) > 1]
@@ -200,174 +183,143 @@ def _check_chosen(chosen: list[str], schema: pyarrow.Schema, special: set[str | 
         )
 
 
-class FirstPass(NamedTuple):
-    """What pass one found."""
+@dataclass(frozen=True)
+class TableFile:
+    """A table in files, the features to be read from it, and with what."""
+
+    reader: TableReader
+    names: tuple[str, ...]
+    budget: Budget
+    n_threads: int
+
+    def read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
+        """All rows of some columns, some rows at a time."""
+        return self.reader.read(names, self.budget.batch_rows)
+
+    def read_columns(self, batch: pyarrow.RecordBatch, names: Sequence[str]) -> list[Column]:
+        return run_in_parts(
+            lambda name: read_arrow(batch.column(name), name), names, self.n_threads
+        )
+
+
+class FirstPass:
+    """What pass one finds, in `survey` and others; hashes go to a file."""
 
     survey: Survey
-    labels: GroupReader
-    environments: GroupReader | None
-    hashes: HashFile
-    hash_file: ScratchFile
-    candidates: Candidates | None
+    #: the rows of least hash: the sample, unless rows have copies
+    least: SampledRows | None = None
 
+    def __init__(
+        self, hash_file: ScratchFile, target: str, environments: str | None, most: int | None
+    ) -> None:
+        self.labels = GroupReader(target, "target", 2)
+        self.environments: GroupReader | None = None
+        if environments is not None:
+            self.environments = GroupReader(environments, "environment", _MOST_ENVIRONMENTS)
+        self.hashes = HashFile(hash_file)
+        self._max_thresholds = most
 
-def _read_first(
-    reader: TableReader, names: tuple[str, ...], request: Request, budget: Budget
-) -> FirstPass:
-    """Pass one."""
-    started = time.perf_counter()
-    labels = GroupReader(request.target, "target", 2)
-    environments = None
-    if request.environments is not None:
-        environments = GroupReader(request.environments, "environment", _MOST_ENVIRONMENTS)
-    special = [name for name in (request.target, request.environments) if name is not None]
-    survey: Survey | None = None
-    hash_file = ScratchFile(request.temp_dir)
-    candidates = Candidates() if budget.can_hold(len(names), 4 * QUANTILE_SAMPLE) else None
-    try:
-        hashes = HashFile(hash_file)
-        for batch in reader.read([*names, *special], budget.batch_rows):
-            columns = _read_columns(batch, names, request.n_threads)
-            groups = labels.read(batch.column(request.target))
-            own = None if environments is None else environments.read(batch.column(special[1]))
-            piece = survey_piece(
+    def read(self, table: TableFile) -> None:
+        """All rows."""
+        groups = [each for each in (self.labels, self.environments) if each is not None]
+        keeps_least = table.budget.can_hold(len(table.names), 4 * QUANTILE_SAMPLE)
+        for batch in table.read([*table.names, *(each.name for each in groups)]):
+            columns = table.read_columns(batch, table.names)
+            labels, *places = [each.read(batch.column(each.name)) for each in groups]
+            survey = survey_piece(
                 columns,
                 len(batch),
-                groups,
-                own,
-                max_thresholds=request.preparation.max_thresholds,
-                names=names,
-                n_threads=request.n_threads,
+                labels,
+                places[0] if places else None,
+                max_thresholds=self._max_thresholds,
+                names=table.names,
+                n_threads=table.n_threads,
             )
-            survey = piece if survey is None else merge_surveys(survey, piece, names)
-            hashed = hash_piece(columns, len(batch), request.n_threads)
-            hashes.append(hashed)
-            if candidates is not None:
-                candidates.add(_find_numbers(columns), hashed)
-        if survey is None or survey.n_rows == 0:
+            is_first = len(self.hashes) == 0
+            self.survey = survey if is_first else merge_surveys(self.survey, survey, table.names)
+            hashes = hash_piece(columns, len(batch), table.n_threads)
+            self.hashes.append(hashes)
+            if keeps_least:
+                self.least = _add_least(self.least, columns, hashes)
+        if len(self.hashes) == 0:
             raise IcscmError("the data has no rows")
-    except BaseException:
-        hash_file.close()
-        raise
-    _log.info("pass one: %d rows in %.2f s", survey.n_rows, time.perf_counter() - started)
-    return FirstPass(survey, labels, environments, hashes, hash_file, candidates)
 
 
-def _read_columns(batch: pyarrow.RecordBatch, names: Sequence[str], n_threads: int) -> list[Column]:
-    return run_in_parts(lambda name: read_arrow(batch.column(name), name), names, n_threads)
+def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:
+    """The rows of least hash so far, with their values: the sample, unless rows have copies.
+
+    Which copies of a row are in the sample depends on their number, known only at the end.
+    """
+    rows = np.arange(len(hashes))
+    if least is not None and least.is_full:
+        rows = np.flatnonzero(hashes < least.hashes[-1])
+        if len(rows) == 0:
+            return least
+    found = take_rows(columns, range(len(columns)), hashes, rows)
+    return (found if least is None else merge_sampled([least, found])).keep_least()
 
 
-def _find_numbers(columns: Sequence[Column]) -> dict[int, Array]:
-    """Whole numbers stay exact for as long as none is missing, as they would in memory."""
-    return {
-        j: read_numbers(column, is_exact=True)
-        for j, column in enumerate(columns)
-        if isinstance(column, Numbers)
-    }
+def _plan(file: TableFile, first: FirstPass, table: CodedTable) -> Binning:
+    """Choose thresholds, if need be from sampled rows, read again unless pass one kept them."""
+    columns = find_sampled(first.survey, table)
+    if not columns:
+        return plan_from_survey(first.survey, table, {})
+    sample, least = choose_rows(first.hashes, file.budget.share), first.least
+    if least is None or not np.array_equal(least.hashes, sample.hashes):
+        least = _read_sample(file, columns, sample, find_rows(first.hashes, sample))
+    return plan_from_survey(first.survey, table, sample.repeat(least))
 
 
-def _describe(survey: Survey, names: tuple[str, ...], asked: Preparation) -> CodedTable:
-    """The columns, those that no rule should be made of left out."""
-    table = describe_survey(survey, names)
-    if asked.refuses_missing:
-        refuse_missing(table)
-    return leave_out(table, find_suspicious(survey, table), asked.keep_columns)
-
-
-def _plan(reader: TableReader, first: FirstPass, table: CodedTable, budget: Budget) -> Binning:
-    """Choose thresholds, if need be from the values of sampled rows."""
-    started = time.perf_counter()
-    survey, columns = first.survey, find_sampled(first.survey, table)
-    sample = _find_sample(reader, first, table, columns, budget) if columns else {}
-    binned = plan_from_survey(survey, table, sample)
-    _log.info("sampled rows: %.2f s", time.perf_counter() - started)
-    return binned
-
-
-def _find_sample(
-    reader: TableReader,
-    first: FirstPass,
-    table: CodedTable,
-    columns: Sequence[int],
-    budget: Budget,
-) -> Mapping[int, Array]:
-    """The values of the sampled rows: kept from pass one where that could be, else read now."""
-    wanted = choose_hashes(first.hashes, budget.share)
-    kept = None if first.candidates is None else first.candidates.find_values(wanted)
-    if kept is not None:
-        return kept
-    rows = find_rows(first.hashes, wanted)
-    return _read_rows(reader, columns, table, rows, budget.batch_rows)
-
-
-def _read_rows(
-    reader: TableReader,
-    columns: Sequence[int],
-    table: CodedTable,
-    rows: NDArray[np.int64],
-    batch_rows: int,
-) -> dict[int, Array]:
-    """The values of some columns in some rows."""
-    assert table.names is not None
-    names = [table.names[j] for j in columns]
-    found: dict[int, list[Array]] = {j: [] for j in columns}
+def _read_sample(
+    file: TableFile, columns: Sequence[int], sample: Sample, rows: Array
+) -> SampledRows:
+    """The values of some columns in the sample's rows."""
+    names = [file.names[j] for j in columns]
+    order = np.argsort(rows)
+    found: list[SampledRows] = []
     start = 0
-    for batch in reader.read(names, batch_rows):
-        first, last = np.searchsorted(rows, (start, start + len(batch)))
-        taken = batch.take(pyarrow.array(rows[first:last] - start))
-        for j, name in zip(columns, names, strict=True):
-            column = read_arrow(taken.column(name), name)
-            assert isinstance(column, Numbers)
-            found[j].append(read_numbers(column, is_exact=True))
+    for batch in file.read(names):
+        first, last = np.searchsorted(rows[order], (start, start + len(batch)))
+        here = order[first:last]
+        taken = file.read_columns(batch.take(pyarrow.array(rows[here] - start)), names)
+        by_number = dict(zip(columns, taken, strict=True))
+        found.append(take_rows(by_number, columns, sample.hashes[here], np.arange(len(here))))
         start += len(batch)
-    return {j: np.concatenate(parts) for j, parts in found.items()}
+    return merge_sampled(found)
 
 
 def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
     """The features that have anything to count, neighbours of one layout."""
-    numbers = np.arange(binned.n_features)
-    n_bins = binned.count_bins(numbers)
-    wide = [j for j in numbers.tolist() if j not in table.left_out and n_bins[j] > MAX_NARROW_BINS]
+    n_bins = binned.count_bins(np.arange(binned.n_features))
+    usable = [j for j in range(binned.n_features) if j not in table.left_out and n_bins[j] > 1]
+    wide = [j for j in usable if n_bins[j] > MAX_NARROW_BINS]
     if wide:
-        names = shorten_list([repr(table.names[j] if table.names else j) for j in wide])
         raise IcscmError(
-            f"files are binned to one byte a value, and {names} would need "
-            f"{n_bins[wide].max()} bins; use a smaller ",
+            f"files are binned to one byte a value, and {name_columns(wide, table.names)} would "
+            f"need {n_bins[wide].max()} bins; use a smaller ",
             Parameter("max_thresholds"),
         )
-    stored = [j for j in numbers.tolist() if j not in table.left_out and n_bins[j] > 1]
-    return sorted(stored, key=lambda j: (binned.find_layout(j), j))
+    return sorted(usable, key=lambda j: (binned.find_layout(j), j))
 
 
-def _write_codes(
-    reader: TableReader,
-    file: CodeFile,
-    coder: PieceCoder,
-    names: Sequence[str],
-    cells: Cells,
-    request: Request,
-    budget: Budget,
-) -> None:
+def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
     """Pass two."""
-    started = time.perf_counter()
-    wanted = {names[j]: j for j in coder.features}
-    n_rows, start = len(cells.segments), 0
+    wanted = {table.names[j]: j for j in coder.features}
+    budget, start = table.budget, 0
     buffer = _CodeBuffer(
         file, len(wanted), max(budget.batch_rows, budget.share // (len(wanted) + 1))
     )
-    for batch in reader.read([*wanted], budget.batch_rows) if wanted else ():
-        if start + len(batch) > n_rows:
+    for batch in table.read([*wanted]) if wanted else ():
+        if start + len(batch) > len(segments):
             break
-        columns = dict(
-            zip(wanted.values(), _read_columns(batch, [*wanted], request.n_threads), strict=True)
-        )
-        buffer.add(coder, columns, cells.segments[start : start + len(batch)], request.n_threads)
+        found = table.read_columns(batch, [*wanted])
+        columns = dict(zip(wanted.values(), found, strict=True))
+        buffer.add(coder, columns, segments[start : start + len(batch)], table.n_threads)
         start += len(batch)
     buffer.flush()
-    if wanted and start != n_rows:
+    if wanted and start != len(segments):
         raise IcscmError("the files changed while they were read; nothing was learned")
     pyarrow.default_memory_pool().release_unused()
-    _log.info("pass two: %.2f s", time.perf_counter() - started)
 
 
 class _CodeBuffer:

@@ -1,0 +1,344 @@
+"""From values to bin numbers: a whole table into stores, or a piece of one column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import (
+    CODE_DTYPE,
+    FIRST_LOOK_ROWS,
+    GUESS_PLACES,
+    MAX_NARROW_BINS,
+    MIN_THREADED_CELLS,
+    ROW_DTYPE,
+)
+from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.engine import _kernels
+from icscm.engine._kernels.coding import SearchTable
+from icscm.engine.binning import (
+    Binning,
+    ColumnPlan,
+    find_layout,
+    make_binning,
+    plan_columns,
+    plan_levels,
+    put_missing_first,
+)
+from icscm.engine.counts import ORDERED, Layout
+from icscm.engine.rows import Rows
+from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
+from icscm.engine.stores import BitStore, CodeStore, Store
+from icscm.engine.threads import run_in_parts, run_tasks, split_columns
+from icscm.tables.coding import CodedTable
+from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers, sort_key
+
+Columns = IntArray
+
+# Cells compared at a time when constant columns are confirmed.
+_CONSTANT_CELLS = 2**20
+
+
+def encode(
+    table: CodedTable,
+    position: NDArray[np.uint32],
+    rows: Rows,
+    *,
+    max_thresholds: int | None,
+    n_threads: int,
+) -> tuple[Binning, list[Store]]:
+    """Choose thresholds for the columns and store each in the fewest bits that hold it.
+
+    Categories come as they are. For the others, each look settles some columns and leaves the
+    rest to the next, which sees more rows. A column of few values is settled when all rows
+    confirm, while they are coded, that it has no others; one of many values when the look's
+    quantiles are those we want. Which rows the first look sees makes no difference to the
+    outcome: columns of few values are cut at each of them, all others as the sample says.
+    """
+    X = table.values
+    n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
+    coder = _Coder(table, position, rows, n_threads)
+    edges: list[Array] = [np.empty(0, X.dtype)] * X.shape[1]
+
+    def code(plan: ColumnPlan) -> Columns:
+        for column, column_edges in zip(plan.columns, plan.edges, strict=True):
+            edges[column] = column_edges
+        return coder.code(plan)
+
+    code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
+    sample: ColumnPlan | None = None
+    any_sampled = False
+    numbers, has_missing = table.find_numbers(), table.find_missing()
+    left = np.setdiff1d(numbers, np.array([*table.left_out], dtype=np.int64))
+    for look in _list_looks(X, numbers, max_thresholds, n_threads) if len(left) else ():
+        plan = plan_columns(X, left, has_missing, look.rows, look.max_thresholds, n_threads)
+        if look.is_sample:
+            sample = plan
+        elif sample is not None:
+            plan = plan.cut_unknown_as(sample, max_thresholds)
+        ready = plan if look.settles_many else plan.select(plan.known)
+        any_sampled |= sample is not None and not plan.known.all()
+        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
+        if len(left) == 0:
+            break  # before the next look takes any time
+    # without the thresholds below which values are missing
+    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
+    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), coder.stores
+
+
+class _Look(NamedTuple):
+    """Some rows to plan columns from, and whether they settle columns of many values."""
+
+    rows: NDArray[np.intp] | slice
+    max_thresholds: int | None
+    settles_many: bool = True
+    is_sample: bool = False
+
+
+def _list_looks(
+    X: Array, numbers: Columns, max_thresholds: int | None, n_threads: int
+) -> Iterator[_Look]:
+    step = len(X) // FIRST_LOOK_ROWS
+    if step >= 8:  # else all rows are nearly as quick to look at
+        few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
+        yield _Look(slice(None, None, step), few, settles_many=False)
+    # more thresholds than a byte can tell apart want more than a sample
+    if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
+        rows = choose_sample(hash_rows(X, numbers, n_threads))
+        yield _Look(rows, max_thresholds, is_sample=True)
+    yield _Look(slice(None), max_thresholds)
+
+
+class _Coder:
+    """Turns planned columns into stores; tells which were not as planned."""
+
+    def __init__(
+        self, table: CodedTable, position: NDArray[np.uint32], rows: Rows, n_threads: int
+    ) -> None:
+        self._X = table.values
+        self._has_missing = table.find_missing()
+        self._levels = table.levels
+        self._position = position
+        self._rows = rows
+        self._n_threads = n_threads
+        self.stores: list[Store] = []
+
+    def code(self, plan: ColumnPlan) -> Columns:
+        """Store the columns; return those that hold values which the plan did not know of."""
+        if not self._levels and not self._has_missing.any():
+            return self._code_alike(plan, ORDERED)
+        layouts = [find_layout(j, self._levels, self._has_missing) for j in plan.columns.tolist()]
+        surprises = [plan.columns[:0]]
+        for layout in sorted(set(layouts)):
+            alike = plan.select(np.array([each == layout for each in layouts], dtype=np.bool_))
+            surprises.append(self._code_alike(alike, layout))
+        return np.concatenate(surprises)
+
+    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> Columns:
+        """Columns of one layout, each in the narrowest kind of store."""
+        n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
+        surprises = [plan.columns[:0]]
+        for code, wanted in (
+            (self._code_singly, n_bins > MAX_NARROW_BINS),
+            (self._check_constant, n_bins == 1),
+            (self._pack, n_bins == 2),
+            (self._code, (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)),
+        ):
+            if wanted.any():
+                some = plan.select(wanted)
+                surprises.append(some.columns[code(some, layout)])
+        return np.concatenate(surprises)
+
+    def _check_constant(self, plan: ColumnPlan, _: Layout) -> BoolArray:
+        """Constant columns are not stored, but are they constant?"""
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        size = max(1, _CONSTANT_CELLS // len(self._X))
+        for start in range(0, len(surprised), size):
+            part = slice(start, start + size)
+            surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
+        return surprised
+
+    def _pack(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+        """Columns of two bins, a bit a cell."""
+        store = BitStore(plan.columns, self._rows, self._n_threads, layout)
+        bit_position, edge = store.bits[self._position], np.concatenate(plan.edges)
+        surprised = self._fill(
+            _kernels.pack_columns, plan, bit_position, lambda part: edge[part], store.words
+        )
+        self._keep(store.select(~surprised))
+        return surprised
+
+    def _code(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+        """Columns of up to 256 bins, a byte a cell."""
+        table = make_search_table(plan.edges, self._X.dtype)
+        codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
+        surprised = self._fill(_kernels.code_columns, plan, self._position, table.select, codes)
+        if surprised.any():
+            codes = codes[~surprised]
+        n_bins = int(table.n_edges.max()) + 1
+        columns = plan.columns[~surprised]
+        self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads, layout))
+        return surprised
+
+    def _fill(
+        self,
+        kernel: Callable[..., None],
+        plan: ColumnPlan,
+        position: NDArray[np.uint32],
+        find_edges: Callable[[slice], Any],
+        out: Array,
+    ) -> BoolArray:
+        """Let a kernel code the columns, some in each thread; which were not as planned?"""
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+
+        def fill_part(part: slice) -> None:
+            columns, edges = plan.columns[part], find_edges(part)
+            known, highest = plan.known[part], plan.highest[part]
+            kernel(self._X, position, columns, edges, known, highest, out[part], surprised[part])
+
+        run_tasks(fill_part, split_columns(len(plan.columns), self._n_threads), self._n_threads)
+        return surprised
+
+    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+        """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
+            values = self._X[:, column]
+            codes = _search(edges, values)
+            levels = np.append(edges, plan.highest[k])
+            surprised[k] = plan.known[k] and ((levels[codes] != values) & (values == values)).any()
+            if not surprised[k]:
+                ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
+                ordered[0, self._position] = codes
+                one, n_bins = np.array([column]), len(edges) + 1
+                self._keep(CodeStore(one, ordered, n_bins, self._rows, self._n_threads, layout))
+        return surprised
+
+    def _keep(self, store: Store) -> None:
+        if len(store.features):
+            self.stores.append(store)
+
+
+def _search(edges: Array, values: Array) -> NDArray[np.intp]:
+    """The bins of values among any number of edges; 0 where a value is missing."""
+    return np.where(values != values, 0, np.searchsorted(edges, values, side="left"))
+
+
+def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
+    """The edges of some columns as the coding kernel wants them."""
+    n_edges = np.array([len(part) for part in edges])
+    width = 2 ** int(n_edges.max()).bit_length() + 1
+    greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    padded = np.full((len(edges), width), greatest, dtype=dtype)
+    for row, part in zip(padded, edges, strict=True):
+        row[: len(part)] = part
+    guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
+    low, scale = np.zeros((2, len(edges)))
+    for k, part in enumerate(edges):
+        low[k], scale[k] = _fill_guess(part.astype(np.float64), guess[k])
+    return SearchTable(padded, n_edges, guess, low, scale)
+
+
+def _fill_guess(edges: FloatArray, guess: NDArray[np.uint8]) -> tuple[float, float]:
+    """Line the edges up on the places of `guess`; scale 0 where more than two would share one."""
+    last = GUESS_PLACES - 1
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = last / (edges[-1] - edges[0])
+    if len(edges) < 4 or not 0 < scale < np.inf:
+        return 0.0, 0.0
+    places = np.clip((edges - edges[0]) * scale, 0, last).astype(np.intp)
+    if np.bincount(places).max() > 2:
+        return 0.0, 0.0
+    guess[:] = np.searchsorted(places, np.arange(GUESS_PLACES), side="left")
+    return float(edges[0]), float(scale)
+
+
+class PieceCoder:
+    """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
+
+    def __init__(self, binned: Binning, features: Sequence[int]) -> None:
+        self.features = features
+        self._n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+        self._lookups = {
+            j: _LevelLookup.make(binned, j) if j in binned.levels else _EdgeSearch.make(binned, j)
+            for j in features
+        }
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """One byte where that is enough for all features, else two or four."""
+        return np.min_scalar_type(max(1, *self._n_bins.tolist(), MAX_NARROW_BINS) - 1)
+
+    def code(
+        self,
+        columns: Sequence[Column] | Mapping[int, Column],
+        out: Array | None = None,
+        n_threads: int = 1,
+    ) -> Array:
+        """Bin numbers (feature, row), written to `out` if given.
+
+        `columns` are the columns of the piece by position; only the features' own are needed.
+        """
+        if out is None:
+            n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
+            out = np.empty((len(self.features), n_rows), dtype=self.dtype)
+
+        def code_feature(k: int) -> None:
+            self._lookups[self.features[k]].code(columns[self.features[k]], out[k])
+
+        run_in_parts(code_feature, range(len(self.features)), n_threads)
+        return out
+
+
+def _count_rows(column: Column) -> int:
+    assert not isinstance(column, Dates)
+    return len(column.values if isinstance(column, Numbers) else column.codes)
+
+
+class _LevelLookup(NamedTuple):
+    """The bin of each level of a category."""
+
+    bins: Mapping[tuple[str, Level], int]
+
+    @classmethod
+    def make(cls, binned: Binning, feature: int) -> _LevelLookup:
+        levels, first = binned.levels[feature], int(binned.has_missing[feature])
+        bins = {sort_key(level): first + k for k, level in enumerate(levels.levels)}
+        return cls(bins | {sort_key(level): first + len(bins) for level in levels.pool})
+
+    def code(self, column: Column, out: Array) -> None:
+        assert isinstance(column, Levels)
+        bins = [self.bins[sort_key(level)] for level in column.levels]
+        out[:] = np.array([*bins, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+
+
+class _EdgeSearch(NamedTuple):
+    """The thresholds of a column of numbers, made ready to be searched.
+
+    Where values are missing a threshold of minus infinity comes first, which all others exceed.
+    """
+
+    edges: Array
+    table: SearchTable | None
+
+    @classmethod
+    def make(cls, binned: Binning, feature: int) -> _EdgeSearch:
+        edges = binned.find_edges(feature)
+        if binned.has_missing[feature]:
+            edges = put_missing_first(edges)
+        is_searched = 1 < len(edges) < MAX_NARROW_BINS  # else NumPy is as quick
+        return cls(edges, make_search_table([edges], edges.dtype) if is_searched else None)
+
+    def code(self, column: Column, out: Array) -> None:
+        assert isinstance(column, Numbers)
+        values = read_numbers(column, is_exact=self.edges.dtype.kind in "iu")
+        values = values.astype(self.edges.dtype, copy=False)
+        if self.table is None or out.dtype != CODE_DTYPE:
+            out[:] = _search(self.edges, values)
+            return
+        in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
+        no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
+        _kernels.code_columns(one, in_place, first, self.table, no, self.edges[:1], bins, no)

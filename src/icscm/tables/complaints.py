@@ -1,0 +1,52 @@
+"""What is wrong with a table, in one sentence each, wherever its rows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from icscm.exceptions import IcscmError, Parameter
+from icscm.text import shorten_list
+
+
+class RoundedError(IcscmError):
+    """Whole numbers that would not survive beside floats."""
+
+
+def name_columns(columns: Sequence[int], names: Sequence[Any] | None) -> str:
+    """Columns as errors call them: by name, or by position where there are no names.
+
+    >>> name_columns([0, 2], ["age", "sex", "dose"]), name_columns([1], None)
+    ("columns 'age', 'dose'", 'column 1')
+    """
+    listed = [repr(j if names is None else names[j]) for j in columns]
+    return f"column{'s' * (len(listed) > 1)} {shorten_list(listed)}"
+
+
+def make_infinity_error(columns: str, what: str = "infinity") -> IcscmError:
+    """Of values that are not finite."""
+    return IcscmError(
+        Parameter("X"), f" contains {what} in {columns}; fill in or drop these values"
+    )
+
+
+def make_rounded_error(columns: str) -> RoundedError:
+    """Of whole numbers that float64 would round."""
+    return RoundedError(
+        Parameter("X"),
+        f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
+        "other kinds; rescale them, leave them out, or give them as text",
+    )
+
+
+def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
+    """Of labels, or else environments, that are missing somewhere."""
+    advice = "" if is_label else " or give them a label of their own"
+    return IcscmError(f"{what} is missing (None or NaN) in {where}; drop these rows{advice}")
+
+
+def make_unhashable_error(what: str) -> IcscmError:
+    """Of labels or environments that cannot be told apart."""
+    return IcscmError(
+        f"{what} holds labels that are not hashable, such as lists; use strings, numbers or tuples"
+    )
