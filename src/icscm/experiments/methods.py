@@ -77,7 +77,7 @@ def _find_with_tree(train: Training) -> set[str]:
 
 
 def _find_with_icp(dof: str, train: Training) -> set[str] | None:
-    icp = InvariantCausalPrediction(dof=dof, all_sets=False)
+    icp = InvariantCausalPrediction(dof=dof)
     icp.fit(train.X, train.y, environments=train.environments)
     return None if icp.parents_ is None else train.name(icp.parents_)
 

@@ -29,7 +29,7 @@ from scipy import special
 
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.stats.independence import IndependenceTest, exceeds
+from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -42,15 +42,25 @@ class Verdict:
 
     Parameters
     ----------
-    conclusion : `"invariant"`, `"not invariant"` or `"too little data to tell"`.
-    p_value : of the test of independence.
-    rates : share of positive labels in each environment; None without samples.
-    rate_intervals : Wilson's interval of each rate, 95 %.
-    difference : the largest between two environments; None if fewer than two have samples.
-    difference_interval : of the largest difference, level 1 - 2 alpha; the upper end is 1 where
-        an environment has no samples.
-    detectable : the smallest difference that the test would have seen with 80 % power; None if
-        it could have seen none.
+    conclusion : {"invariant", "not invariant", "too little data to tell"}
+        The verdict itself.
+    p_value : float
+        Of the test of independence.
+    rates : tuple of float or None
+        Share of positive labels in each environment; None without samples.
+    rate_intervals : tuple of (float, float) or None
+        Wilson's interval of each rate, 95 %.
+    difference : float or None
+        The largest between two environments; None if fewer than two have samples.
+    difference_interval : (float, float) or None
+        Of the largest difference, level 1 - 2 alpha; the upper end is 1 where an environment has
+        no samples.
+    detectable : float or None
+        The smallest difference that the test would have seen with 80 % power; None if it could
+        have seen none.
+    alpha : float or None
+        The level of the test: *not invariant* are p-values up to it. With a correction for many
+        candidates this is what the correction left for the step in which the leaf was judged.
     """
 
     conclusion: str
@@ -60,9 +70,16 @@ class Verdict:
     difference: float | None
     difference_interval: tuple[float, float] | None
     detectable: float | None
+    alpha: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
+        """Plain values, as JSON knows them.
+
+        Returns
+        -------
+        dict
+            The fields above, tuples as lists.
+        """
         plain = asdict(self)
         plain["rates"] = list(self.rates)
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
@@ -86,8 +103,12 @@ def make_verdicts(
     *,
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
+    level: float | None = None,
 ) -> tuple[Verdict, ...]:
     """The verdict on each of several leaves, given by label and environment.
+
+    `level` is that of the test where it is not alpha, as after a correction for many tests;
+    intervals are at alpha all the same.
 
     With very many samples a test also rejects differences that are shown to lie inside the
     margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
@@ -95,16 +116,17 @@ def make_verdicts(
     tables = np.asarray(tables, dtype=np.int64)
     if len(tables) == 0:
         return ()
+    level = alpha if level is None else level
     p_values = test.compute_p_values(tables)
     differences = compute_differences(tables, alpha)
     if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
         is_shown = _is_inside(differences.high, margin)
     else:
         is_shown = find_shown(tables, alpha, margin, margin_on)
-    is_rejected = ~exceeds(p_values, alpha)
+    is_rejected = ~exceeds(p_values, level)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
-    detectable = compute_detectable(tables, alpha)
+    detectable = compute_detectable(tables, level, is_corrected(test))
     rates = _describe_rates(tables)
     return tuple(
         Verdict(
@@ -113,6 +135,7 @@ def make_verdicts(
             *rates[i],
             *_describe_difference(tables[i], *(float(each[i]) for each in differences)),
             float(detectable[i]) if np.isfinite(detectable[i]) else None,
+            level,
         )
         for i in range(len(tables))
     )
@@ -240,7 +263,12 @@ def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
     return bounds
 
 
-def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
+def is_corrected(test: IndependenceTest) -> bool:
+    """Whether a test of two environments allows for counts being whole, as Fisher's does too."""
+    return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
+
+
+def compute_detectable(tables: CountArray, alpha: float, corrected: bool = True) -> FloatArray:
     """The smallest difference that a chi-squared test sees with 80 % power; inf if there is none.
 
     It is asked of the two environments with the most samples (in harmonic mean), the others being
@@ -250,22 +278,20 @@ def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
         d^2 n1 n2 / (n1 + n2) / (r (1 - r)).
 
     The common rate is taken as (positives + 1) / (samples + 2): a leaf without positives has a
-    small rate, not the rate 0. With two environments Yates' correction, or Fisher's test, takes
-    (1/n1 + 1/n2) / 2 off any difference before it counts, so that much more is needed.
+    small rate, not the rate 0. With two environments a test that is `corrected` (by Yates, or
+    Fisher's) takes (1/n1 + 1/n2) / 2 off any difference first, so that much more is needed.
     """
     sizes = tables.sum(axis=1)
     largest = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
     if largest.shape[1] < 2:
         return np.full(len(tables), np.inf)
     rate = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
-    dof = np.maximum((sizes > 0).sum(axis=1) - 1, 1)
-    needed = np.array([_find_noncentrality(int(each), alpha) for each in dof])
-    weight = largest.prod(axis=1) / np.maximum(largest.sum(axis=1), 1.0)
-    squared = np.full(len(tables), np.inf)
-    np.divide(needed * rate * (1 - rate), weight, out=squared, where=weight > 0)
-    with np.errstate(divide="ignore"):
-        taken_off = np.where((sizes > 0).sum(axis=1) == 2, 0.5 * (1 / largest).sum(axis=1), 0.0)
-    detectable = np.sqrt(squared) + taken_off
+    n_seen = (sizes > 0).sum(axis=1)
+    needed = np.array([_find_noncentrality(max(int(n) - 1, 1), alpha) for n in n_seen])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = (1 / largest).sum(axis=1)  # inf if fewer than two environments have samples
+        detectable = np.sqrt(needed * rate * (1 - rate) * errors)
+    detectable += np.where(corrected & (n_seen == 2), 0.5 * errors, 0.0)
     return np.where(detectable <= 1.0, detectable, np.inf)
 
 
