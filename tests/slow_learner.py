@@ -261,9 +261,11 @@ def learn_slowly(
             key = (utility, len(covered) - len(lost))
             if best is None or key > best_key:
                 best, best_key, best_leaf, best_p = rule, key, leaf, p_value
-                equal = []
-            elif key == best_key and leaf == best_leaf:
-                equal.append(rule)
+                equal, n_tied = [], 1
+            elif key == best_key:
+                n_tied += 1
+                if leaf == best_leaf:
+                    equal.append(rule)
         if best is None:
             reason = "no_candidate"
             break
@@ -283,6 +285,7 @@ def learn_slowly(
                 "n_candidates": n_candidates,
                 "n_refused": n_refused,
                 "equivalent": equal,
+                "n_tied": n_tied,
             }
         )
     kept = list(chosen)
