@@ -89,10 +89,10 @@ def make_utility(p: float, weights: FloatArray | None, n_samples: int) -> Utilit
     Fraction(1, 10)
     """
     exact = Fraction(str(p))
-    most = n_samples + 1
-    bounded = min(max(exact, Fraction(1, most)), Fraction(min(most, _LARGEST // most)))
-    largest_denominator = min(_LARGEST_DENOMINATOR, _LARGEST // (most * ceil(bounded)))
-    ratio = bounded.limit_denominator(max(largest_denominator, 1))
+    most = min(n_samples + 1, _LARGEST // (n_samples + 1))
+    bounded = min(max(exact, Fraction(1, most)), Fraction(most))
+    largest_denominator = _LARGEST // ((n_samples + 1) * ceil(bounded))
+    ratio = bounded.limit_denominator(min(max(largest_denominator, 1), _LARGEST_DENOMINATOR))
     return Utility(ratio if bounded == exact else exact, ratio, weights)
 
 
