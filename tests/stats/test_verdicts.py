@@ -123,9 +123,9 @@ def test_only_a_corrected_test_needs_more(n, rate):
 def test_a_verdict_tells_its_level():
     """p = 0.02 is *not invariant* at 0.05, and not at 0.01: with the level the detectable grows."""
     table = [[60, 75], [40, 25]]
-    usual, strict = (
-        make_verdicts([table], TEST, 0.05, 0.05, level=level)[0] for level in (None, 0.01)
-    )
+    (usual,) = make_verdicts([table], TEST, 0.05, 0.05)
+    same, strict = make_verdicts([table, table], TEST, 0.05, 0.05, levels=[0.05, 0.01])
+    assert same == usual
     assert 0.01 < usual.p_value < 0.05
     assert (usual.conclusion, usual.alpha) == ("not invariant", 0.05)
     assert (strict.conclusion, strict.alpha) == ("too little data to tell", 0.01)

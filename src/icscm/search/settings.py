@@ -51,22 +51,17 @@ class Settings:
         test: IndependenceTest,
         levels: Sequence[float | None] | None = None,
     ) -> tuple[Verdict, ...]:
-        """The verdict on each leaf. What a criterion accepts, its verdicts call invariant.
+        """The verdict on each leaf; what a criterion accepts, none calls *not invariant*.
 
         `levels` are those at which criterion (i) tested the leaves, None for alpha.
         """
-        given = [self.alpha if each is None else each for each in levels or [None] * len(leaves)]
-        found: dict[int, Verdict] = {}
-        for level in dict.fromkeys(given):
-            places = [i for i, each in enumerate(given) if each == level]
-            verdicts = make_verdicts(
-                [leaves[i] for i in places],
-                test,
-                self.alpha,
-                self.margin,
-                margin_on=self.margin_on,
-                trivial_is_invariant=self.criterion == "equivalence",
-                level=level,
-            )
-            found |= dict(zip(places, verdicts, strict=True))
-        return tuple(found[i] for i in range(len(leaves)))
+        alphas = [self.alpha if each is None else each for each in levels or [None] * len(leaves)]
+        return make_verdicts(
+            leaves,
+            test,
+            self.alpha,
+            self.margin,
+            margin_on=self.margin_on,
+            trivial_is_invariant=self.criterion == "equivalence",
+            levels=alphas,
+        )

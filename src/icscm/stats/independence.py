@@ -179,7 +179,7 @@ def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -
     return independent
 
 
-def exceeds(p_values: FloatArray | float, alpha: float) -> Any:
+def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:
     """Whether p-values are above alpha, beyond rounding.
 
     Exact p-values are ratios of whole numbers and hit 0.05 on the nose more often than one

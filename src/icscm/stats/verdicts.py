@@ -103,12 +103,12 @@ def make_verdicts(
     *,
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
-    level: float | None = None,
+    levels: Sequence[float] | None = None,
 ) -> tuple[Verdict, ...]:
     """The verdict on each of several leaves, given by label and environment.
 
-    `level` is that of the test where it is not alpha, as after a correction for many tests;
-    intervals are at alpha all the same.
+    `levels` are those of the tests where they are not alpha, as after a correction for many
+    tests; intervals are at alpha all the same.
 
     With very many samples a test also rejects differences that are shown to lie inside the
     margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
@@ -116,17 +116,17 @@ def make_verdicts(
     tables = np.asarray(tables, dtype=np.int64)
     if len(tables) == 0:
         return ()
-    level = alpha if level is None else level
+    tested_at = np.full(len(tables), alpha) if levels is None else np.asarray(levels)
     p_values = test.compute_p_values(tables)
     differences = compute_differences(tables, alpha)
     if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
         is_shown = _is_inside(differences.high, margin)
     else:
         is_shown = find_shown(tables, alpha, margin, margin_on)
-    is_rejected = ~exceeds(p_values, level)
+    is_rejected = ~exceeds(p_values, tested_at)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
-    detectable = compute_detectable(tables, level, is_corrected(test))
+    detectable = compute_detectable(tables, tested_at, is_corrected(test))
     rates = _describe_rates(tables)
     return tuple(
         Verdict(
@@ -135,7 +135,7 @@ def make_verdicts(
             *rates[i],
             *_describe_difference(tables[i], *(float(each[i]) for each in differences)),
             float(detectable[i]) if np.isfinite(detectable[i]) else None,
-            level,
+            float(tested_at[i]),
         )
         for i in range(len(tables))
     )
@@ -268,7 +268,9 @@ def is_corrected(test: IndependenceTest) -> bool:
     return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
 
 
-def compute_detectable(tables: CountArray, alpha: float, corrected: bool = True) -> FloatArray:
+def compute_detectable(
+    tables: CountArray, alpha: float | FloatArray, corrected: bool = True
+) -> FloatArray:
     """The smallest difference that a chi-squared test sees with 80 % power; inf if there is none.
 
     It is asked of the two environments with the most samples (in harmonic mean), the others being
@@ -287,7 +289,9 @@ def compute_detectable(tables: CountArray, alpha: float, corrected: bool = True)
         return np.full(len(tables), np.inf)
     rate = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
     n_seen = (sizes > 0).sum(axis=1)
-    needed = np.array([_find_noncentrality(max(int(n) - 1, 1), alpha) for n in n_seen])
+    levels = np.broadcast_to(alpha, len(tables)).tolist()
+    dof = np.maximum(n_seen - 1, 1).tolist()
+    needed = np.array([_find_noncentrality(*each) for each in zip(dof, levels, strict=True)])
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = (1 / largest).sum(axis=1)  # inf if fewer than two environments have samples
         detectable = np.sqrt(needed * rate * (1 - rate) * errors)
