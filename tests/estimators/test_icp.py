@@ -67,12 +67,15 @@ PARAMETERS = st.fixed_dictionaries(
 @given(
     table=tables(),
     parameters=PARAMETERS,
-    block_cells=st.sampled_from([1, 60, 400, 2**18]),
+    n_cells=st.sampled_from([1, 60, 400, 2**18]),
 )
-def test_equals_the_definition(table, parameters, block_cells):
-    """Whatever the size of the blocks."""
+def test_equals_the_definition(table, parameters, n_cells):
+    """Whatever the size of the batches, and from wherever on silent strata are dropped."""
     X, y, environments = table
-    with mock.patch.object(sets, "_BLOCK_CELLS", block_cells):
+    with (
+        mock.patch.object(sets, "_BATCH_CELLS", n_cells),
+        mock.patch.object(sets, "_LARGE_CELLS", n_cells),
+    ):
         fitted = fit_quietly(X, y, environments, **parameters)
     expected = predict_slowly(X.tolist(), y.tolist(), environments.tolist(), **parameters)
     assert fitted.parents_ == expected["parents"]

@@ -28,7 +28,7 @@ from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
-    compute_conditional_g,
+    compute_conditional,
     compute_upper_tail,
     exceeds,
     find_independent,
@@ -64,7 +64,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
     table = source.count_patterns([view.make_binned_rule(each.cut) for each in screened])
     subsets = list_subsets(len(rules), settings.max_rules)
     # G summed over the leaves of each subset's conjunction
-    p_values = compute_conditional_g([compute_leaves(table, subset) for subset in subsets]).p_values
+    p_values = compute_conditional([compute_leaves(table, subset) for subset in subsets]).p_values
     sets = tuple(
         SetTest(tuple(rules[i].feature for i in subset), float(p), bool(exceeds(p, settings.alpha)))
         for subset, p in zip(subsets, p_values, strict=True)
@@ -212,7 +212,7 @@ def _make_steps(
                 verdicts[number],
             ),
             remaining=freeze_counts(remaining),
-            p_value_remaining=float(compute_conditional_g([remaining[np.newaxis]]).p_values[0]),
+            p_value_remaining=float(compute_conditional([remaining[np.newaxis]]).p_values[0]),
             look=look,
             equivalent=tuple(view.make_rule(cut) for cut in each.alike),
             n_tied=1 + len(each.alike),

@@ -3,7 +3,7 @@
 Testing every set is exponential by nature; what is left to save is the cost of one set. The tables
 of all sets come from few passes over the rows:
 
-    table of a largest set -> blocks of smaller sets' tables -> statistics -> p-values
+    table of a largest set -> smaller sets' tables -> statistics -> p-values
 
 A largest set is all features, or each set of as many as may be. Its table is counted from the
 rows; every smaller set belongs to exactly one largest set (see `_list_sets`) and its table is a sum
@@ -19,10 +19,16 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.levels import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
-from icscm.stats.independence import ChiSquaredTest, GTest, compute_upper_tail, exceeds
+from icscm.stats.independence import (
+    ChiSquaredTest,
+    GTest,
+    compute_conditional,
+    compute_upper_tail,
+    exceeds,
+)
 
 # Features whose sets may all be tested, and the most sets in any case: a minute or two of work.
 MAX_FEATURES = 20
@@ -31,9 +37,10 @@ MAX_SETS = 2**MAX_FEATURES
 MAX_TABLE_CELLS = 2**24
 # Numbers of sets beyond this are not counted out.
 _UNCOUNTED = 10**15
-# Cells whose statistics are computed together: many numbers for each call of NumPy, and yet
-# what is at hand fits the cache of one core.
-_BLOCK_CELLS = 2**18
+# Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
+_BATCH_CELLS = 2**16
+# From so many cells on it pays to look for strata that cannot tell.
+_LARGE_CELLS = 2**12
 
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
 SET_TESTS: dict[str, GTest | ChiSquaredTest] = {"g": GTest(), "chi2": ChiSquaredTest(yates=False)}
@@ -84,12 +91,14 @@ def find_invariant_sets(
     """Test the label against the environment given each set of up to `size` features."""
     n_features = counts.n_features
     sets = _list_sets(n_features, size)
-    statistics, n_free = _compute_statistics(_walk_all(counts, size), SET_TESTS[test])
+    batches = _make_batches(_walk_all(counts, size))
+    results = [compute_conditional(batch, SET_TESTS[test]) for batch in batches]
+    p_values = np.concatenate([result.p_values for result in results])
     if dof == "nominal":
         # the last entry stands for "no feature"
         n_levels = np.append(counts.n_levels, 1)
         n_free = n_levels[sets].prod(axis=1) * (counts.n_environments - 1)
-    p_values = compute_upper_tail(statistics, n_free)
+        p_values = compute_upper_tail(np.concatenate([each.statistics for each in results]), n_free)
     is_accepted = exceeds(p_values, alpha)
     accepted = _order_sets(sets[is_accepted], p_values[is_accepted], n_features)
     shared = find_shared(accepted)
@@ -165,23 +174,6 @@ def _suggest_size(counts: LevelCounts, size: int) -> str:
     return ""
 
 
-# --- tables to statistics -----------------------------------------------------
-
-
-def _compute_statistics(
-    blocks: Iterable[CountArray], test: GTest | ChiSquaredTest
-) -> tuple[FloatArray, IntArray]:
-    """Statistic and degrees of freedom of each set in the blocks, see `_extend`."""
-    found = []
-    for block in blocks:
-        cells = block.reshape(len(block), -1)  # (label and environment, stratum)
-        tables = cells.T.reshape(-1, 2, len(cells) // 2)
-        by_stratum = test.compute_statistics(tables)
-        found.append([_fold(each.reshape(block.shape[1:])) for each in by_stratum])
-    statistics, dof = (np.concatenate(each) for each in zip(*found, strict=True))
-    return statistics, dof
-
-
 # --- the walk over smaller sets -----------------------------------------------
 
 
@@ -218,29 +210,29 @@ def _list_sets(n: int, size: int) -> Array:
 
 
 def _walk_all(counts: LevelCounts, size: int) -> Iterator[CountArray]:
-    """Blocks that hold the table of every set once, in the order of `_list_sets`."""
+    """The table (stratum, label, environment) of every set, in the order of `_list_sets`."""
     everything = range(counts.n_features)
     for features in combinations(everything, size):
         table = counts.count(features)
         n_free = count_shared(features, everything)
-        yield from _walk(table.reshape(*table.shape[: n_free + 1], -1))
+        for cells in _walk(table.reshape(*table.shape[: n_free + 1], -1)):
+            yield cells.T.reshape(-1, 2, counts.n_environments)
 
 
 def _walk(cells: CountArray) -> Iterator[CountArray]:
-    """Blocks with the table of each set that keeps or leaves out each free feature.
+    """The cells of each set that keeps or leaves out each free feature.
 
     `cells` is (label and environment, level of free feature 0, of 1, ..., stratum of the
     features that are kept). The last free feature is kept, so its levels become strata,
 
         (2 K, L0, L1, P)  ->  (2 K, L0, L1 * P)
 
-    or left out by summing over it, until the tables of what is still free fit one block.
+    or left out by summing over it, until none is free.
     """
-    if math.prod(_list_extended_shape(cells)) > _BLOCK_CELLS:
+    if cells.size > _LARGE_CELLS:
         cells = _drop_silent(cells)
-    n_free = cells.ndim - 2
-    if n_free == 0 or math.prod(_list_extended_shape(cells)) <= _BLOCK_CELLS:
-        yield _extend(cells)
+    if cells.ndim == 2:
+        yield cells
     else:
         yield from _walk(cells.reshape(*cells.shape[:-2], -1))
         yield from _walk(cells.sum(axis=-2))
@@ -254,38 +246,19 @@ def _drop_silent(cells: CountArray) -> CountArray:
     """
     totals = cells.reshape(2, len(cells) // 2, -1, cells.shape[-1]).sum(axis=2)
     tells: BoolArray = totals.any(axis=1).all(axis=0) & (totals.any(axis=0).sum(axis=0) > 1)
+    tells[0] |= not tells.any()  # a set keeps a stratum, if only to add up nothing
     return cells if 2 * tells.sum() > len(tells) else cells[..., tells]
 
 
-def _extend(cells: CountArray) -> CountArray:
-    """Add to the levels of each free feature their sum, which is to leave the feature out.
-
-        (2 K, L0, L1, P)  ->  (2 K, L0 + 1, L1 + 1, P)
-
-    All sets' tables lie in the result: kept features at their levels, others at the sum.
-    """
-    extended = np.empty(_list_extended_shape(cells), dtype=cells.dtype)
-    filled = [slice(n) for n in cells.shape]
-    extended[tuple(filled)] = cells
-    for axis in range(cells.ndim - 2, 0, -1):
-        levels = extended[tuple(filled)]
-        sums = extended[(*filled[:axis], cells.shape[axis], *filled[axis + 1 :])]
-        levels.sum(axis=axis, out=sums)
-        filled[axis] = slice(None)
-    return extended
-
-
-def _list_extended_shape(cells: CountArray) -> tuple[int, ...]:
-    return (len(cells), *(n + 1 for n in cells.shape[1:-1]), cells.shape[-1])
-
-
-def _fold(values: Array) -> Array:
-    """Sums of a block's values (L0 + 1, L1 + 1, ..., P) over the strata of each set.
-
-    Set i is the one that lacks free feature j where bit j of i is 1.
-    """
-    values = values.sum(axis=-1)
-    for _ in range(values.ndim):
-        # the first axis becomes the last one: (kept, left out)
-        values = np.stack((values[:-1].sum(axis=0), values[-1]), axis=-1)
-    return values.ravel(order="F")
+def _make_batches(tables: Iterable[CountArray]) -> Iterator[list[CountArray]]:
+    """Lists of tables with at least `_BATCH_CELLS` cells together, the last list with fewer."""
+    batch: list[CountArray] = []
+    n_cells = 0
+    for table in tables:
+        batch.append(table)
+        n_cells += table.size
+        if n_cells >= _BATCH_CELLS:
+            yield batch
+            batch, n_cells = [], 0
+    if batch:
+        yield batch

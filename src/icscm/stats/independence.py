@@ -202,14 +202,16 @@ class ConditionalTests(NamedTuple):
     p_values: FloatArray
 
 
-def compute_conditional_g(stratified: Sequence[CountArray]) -> ConditionalTests:
-    """G-tests of label against environment within strata, one for each way to stratify.
+def compute_conditional(
+    stratified: Sequence[CountArray], test: _StatisticTest | None = None
+) -> ConditionalTests:
+    """Tests of label against environment within strata, one for each way to stratify; G by default.
 
     Each item holds the tables (stratum, label, environment) of one test. Statistics and
     degrees of freedom add up over the strata; a stratum that is empty, pure or of a single
     environment carries neither.
     """
     starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
-    by_stratum = GTest().compute_statistics(np.concatenate(stratified))
+    by_stratum = (test or GTest()).compute_statistics(np.concatenate(stratified))
     statistics, dof = (np.add.reduceat(each, starts) for each in by_stratum)
     return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))
