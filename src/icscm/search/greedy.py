@@ -241,7 +241,7 @@ class Growth:
             best = self._update_best(best, block)
             which = block.find_refused()
             refused = self._merge_refused(refused, block, which, block.worth.utility[which])
-        cutoff = criterion.alpha if isinstance(criterion, PValueCriterion) else None
+        cutoff = _find_level(criterion)
         described = self._describe_refused(refused, cutoff)
         return best, Look(n_candidates, n_refused, described, cutoff)
 
@@ -296,8 +296,7 @@ class Growth:
             which = np.flatnonzero(block.is_dependent)
             p_values = test.compute_p_values(block.leaves.tables[which])
             nearest = self._merge_refused(nearest, block, which, p_values)
-        cutoff = criterion.alpha if isinstance(criterion, PValueCriterion) else None
-        return self._describe_refused(nearest, cutoff)
+        return self._describe_refused(nearest, _find_level(criterion))
 
     # --- in the terms of the trace --------------------------------------------
 
@@ -329,3 +328,8 @@ class Growth:
 
     def _read_leaf(self, leaf: bytes) -> CountArray:
         return np.frombuffer(leaf, self._remaining.dtype).reshape(self._remaining.shape)
+
+
+def _find_level(criterion: Criterion | None) -> float | None:
+    """The p-value up to which it refuses, if it goes by p-values."""
+    return criterion.alpha if isinstance(criterion, PValueCriterion) else None

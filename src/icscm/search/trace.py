@@ -44,16 +44,10 @@ class Candidate:
 
     Parameters
     ----------
-    rule : Rule
-        As the model prints it.
-    utility : float
-        abs(A) - p abs(B), times the weight of its feature.
-    p_value : float or None
-        Of the test on the leaf.
-    leaf : tuple of tuple of int
-        The samples that it settles.
-    verdict : Verdict or None
-        Whether the leaf is invariant.
+    rule, utility : Rule, float
+        As the model prints it, and abs(A) - p abs(B), times the weight of its feature.
+    p_value, leaf, verdict : float or None, tuple of tuple of int, Verdict or None
+        Of the samples that it settles.
     """
 
     rule: Rule
@@ -69,10 +63,8 @@ class Refusal:
 
     Parameters
     ----------
-    candidate : Candidate
-        What was refused.
-    reason : str
-        Why: a key of `REFUSALS`.
+    candidate, reason : Candidate, str
+        What was refused, and why: a key of `REFUSALS`.
     """
 
     candidate: Candidate
@@ -85,10 +77,8 @@ class Look:
 
     Parameters
     ----------
-    n_candidates : int
-        How many there were.
-    n_refused : dict
-        Number of those refused, by reason.
+    n_candidates, n_refused : int, dict
+        How many there were, and how many were refused by reason.
     best_refused : tuple of Refusal
         Those of largest utility.
     cutoff : float or None
@@ -108,20 +98,14 @@ class Step:
 
     Parameters
     ----------
-    chosen : Candidate
-        The rule.
-    remaining : tuple of tuple of int
-        The samples that no rule has settled so far (criterion (ii)).
-    p_value_remaining : float or None
-        Of the test on these.
-    look : Look
-        What else was there.
+    chosen, look : Candidate, Look
+        The rule, and what else was there.
+    remaining, p_value_remaining, verdict_remaining : tuple, float or None, Verdict or None
+        The samples that no rule has settled so far, and the test on these (criterion (ii)).
     equivalent : tuple of Rule
         Other rules that would have settled exactly the same samples.
     n_tied : int
         Candidates that shared the largest utility, the chosen one included.
-    verdict_remaining : Verdict or None
-        Whether what remains is invariant.
     """
 
     chosen: Candidate
@@ -139,14 +123,10 @@ class PruningTest:
 
     Parameters
     ----------
-    round : int
-        Each removes at most one feature.
-    feature : str or int
-        The feature left out.
+    round, feature, removed : int, str or int, bool
+        The feature left out, and whether it was removed; each round removes at most one.
     statistic, dof, p_value : float, int, float
         Of the conditional G-test.
-    removed : bool
-        Whether the feature was removed.
     """
 
     round: int
@@ -163,12 +143,8 @@ class Screened:
 
     Parameters
     ----------
-    rule : Rule
-        As the model prints it.
-    statistic : float
-        Pearson's, of the rule against the label.
-    p_value : float
-        Of this association, corrected for all rules tried.
+    rule, statistic, p_value : Rule, float, float
+        Pearson's statistic of the rule against the label, and its p-value corrected for all tried.
     """
 
     rule: Rule
@@ -182,12 +158,8 @@ class SetTest:
 
     Parameters
     ----------
-    features : tuple of str or int
-        The set.
-    p_value : float
-        Of the test over the leaves of its conjunction.
-    accepted : bool
-        Whether that is above alpha.
+    features, p_value, accepted : tuple of str or int, float, bool
+        The set, the test over the leaves of its conjunction, and whether it was passed.
     """
 
     features: tuple[str | int, ...]
@@ -205,16 +177,13 @@ class Trace:
         One for each rule that was added.
     stop_reason : str
         A key of `STOP_REASONS`.
-    last_look : Look or None
-        The look that found no candidate to add, if the search ended so.
-    nearest : tuple of Refusal
-        The refused candidates whose p-values came nearest to alpha at that look.
+    last_look, nearest : Look or None, tuple of Refusal
+        The look that found no candidate to add, if the search ended so, and the refused ones whose
+        p-values came nearest to alpha at it.
     pruning : tuple of PruningTest
         The tests made for pruning.
-    classes, environments : tuple
-        The order of all counts.
-    alpha : float or None
-        The level of the tests.
+    classes, environments, alpha : tuple, tuple, float or None
+        The order of all counts, and the level of the tests.
     notes : tuple of str
         What a user should know of how the counts came about.
     screening, sets : tuple of Screened, tuple of SetTest

@@ -19,10 +19,10 @@ margin is the two one-sided tests of equivalence, for all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
@@ -30,6 +30,8 @@ from scipy import special
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
+
+T = TypeVar("T")
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -127,47 +129,31 @@ def make_verdicts(
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
     detectable = compute_detectable(tables, tested_at, is_corrected(test))
-    rates = _describe_rates(tables)
-    return tuple(
-        Verdict(
-            str(conclusions[i]),
-            float(p_values[i]),
-            *rates[i],
-            *_describe_difference(tables[i], *(float(each[i]) for each in differences)),
-            float(detectable[i]) if np.isfinite(detectable[i]) else None,
-            float(tested_at[i]),
-        )
-        for i in range(len(tables))
-    )
-
-
-Rates = tuple[tuple[float | None, ...], tuple[tuple[float, float] | None, ...]]
-
-
-def _describe_rates(tables: CountArray) -> list[Rates]:
-    """For each table rate and interval of each environment, None without samples."""
     sizes = tables.sum(axis=1)
-    z = _find_quantile((1 - VERDICT_CONFIDENCE) / 2)
-    low, high = compute_wilson(tables[:, 1], sizes, z)
     rates = tables[:, 1] / np.maximum(sizes, 1)
-    described: list[Rates] = []
-    for row in zip(sizes.tolist(), rates.tolist(), low.tolist(), high.tolist(), strict=True):
-        cells = list(zip(*row, strict=True))
-        described.append(
-            (
-                tuple(rate if n else None for n, rate, _, _ in cells),
-                tuple((start, end) if n else None for n, _, start, end in cells),
-            )
+    bounds = compute_wilson(tables[:, 1], sizes, _find_quantile((1 - VERDICT_CONFIDENCE) / 2))
+    verdicts = []
+    for i, is_seen in enumerate((sizes > 0).tolist()):
+        largest, low, high = (float(each[i]) for each in differences)
+        intervals = zip(bounds[0][i].tolist(), bounds[1][i].tolist(), strict=True)
+        has_pair = sum(is_seen) > 1
+        verdict = Verdict(
+            conclusion=str(conclusions[i]),
+            p_value=float(p_values[i]),
+            rates=_blank(rates[i].tolist(), is_seen),
+            rate_intervals=_blank(intervals, is_seen),
+            difference=largest if has_pair else None,
+            difference_interval=(low, high) if has_pair else None,
+            detectable=float(detectable[i]) if np.isfinite(detectable[i]) else None,
+            alpha=float(tested_at[i]),
         )
-    return described
+        verdicts.append(verdict)
+    return tuple(verdicts)
 
 
-def _describe_difference(
-    table: CountArray, largest: float, low: float, high: float
-) -> tuple[float | None, tuple[float, float] | None]:
-    """The difference and its interval, None if fewer than two environments have samples."""
-    has_pair = (table.sum(axis=0) > 0).sum() > 1
-    return (largest, (low, high)) if has_pair else (None, None)
+def _blank(values: Iterable[T], is_seen: Sequence[bool]) -> tuple[T | None, ...]:
+    """The values of each environment, None where it has no samples."""
+    return tuple(value if seen else None for value, seen in zip(values, is_seen, strict=True))
 
 
 def compute_wilson(
