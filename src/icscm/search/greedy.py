@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
@@ -60,13 +59,10 @@ class _Block:
     worth: Worth
     is_dependent: BoolArray
 
-    def find_allowed(self) -> NDArray[np.intp]:
-        """Those that may be added."""
-        return np.flatnonzero(self.worth.is_candidate & ~self.worth.is_small & ~self.is_dependent)
-
-    def find_refused(self) -> NDArray[np.intp]:
-        """Those that may not."""
-        return np.flatnonzero(self.worth.is_small | self.is_dependent)
+    @property
+    def is_refused(self) -> BoolArray:
+        """Those that may not be added, for whatever reason."""
+        return self.worth.is_small | self.is_dependent
 
 
 @dataclass
@@ -239,20 +235,21 @@ class Growth:
             n_refused["dependent"] += count(block.is_dependent)
             n_refused["small"] += count(block.worth.is_small)
             best = self._update_best(best, block)
-            which = block.find_refused()
-            refused = self._merge_refused(refused, block, which, block.worth.utility[which])
+            refused = self._merge_refused(refused, block, block.is_refused, block.worth.utility)
         cutoff = _find_level(criterion)
         described = self._describe_refused(refused, cutoff)
         return best, Look(n_candidates, n_refused, described, cutoff)
 
     def _update_best(self, best: _Best | None, block: _Block) -> _Best | None:
         """The better of the best so far and the block's best; joined where they tie."""
-        which = block.find_allowed()
-        if len(which) == 0:
+        utility, margin = block.worth.utility, block.worth.margin
+        is_allowed = block.worth.is_candidate & ~block.is_refused
+        largest = utility[is_allowed].max() if is_allowed.any() else None
+        if largest is None or (best is not None and largest < best.key[0]):
             return best
-        for values in (block.worth.utility, block.worth.margin):
-            which = which[values[which] == values[which].max()]
-        key = block.worth.utility[which[0]].item(), int(block.worth.margin[which[0]])
+        which = np.flatnonzero(is_allowed & (utility == largest))
+        which = which[margin[which] == margin[which].max()]
+        key = largest.item(), int(margin[which[0]])
         if best is not None and key < best.key:
             return best
         if best is None or key > best.key:
@@ -268,21 +265,21 @@ class Growth:
         return best
 
     def _merge_refused(
-        self, first: list[_Refused], block: _Block, which: NDArray[np.intp], values: Array
+        self, first: list[_Refused], block: _Block, is_refused: BoolArray, values: Array
     ) -> list[_Refused]:
         """The first few of the refused so far and of some of a block: largest value first."""
         if len(first) == N_REFUSED_KEPT:
-            is_among = values >= -first[-1].value
-            which, values = which[is_among], values[is_among]
+            is_refused = is_refused & (values >= -first[-1].value)
+        which = np.flatnonzero(is_refused)
         if len(which) > N_REFUSED_KEPT:
-            is_among = values >= np.partition(values, -N_REFUSED_KEPT)[-N_REFUSED_KEPT]
-            which, values = which[is_among], values[is_among]
-        margins = block.worth.margin[which]
-        for i in np.lexsort((which, -margins, -values))[:N_REFUSED_KEPT].tolist():
-            leaf = block.leaves.tables[which[i]].tobytes()
-            reason = "small" if block.worth.is_small[which[i]] else "dependent"
-            rank = -values[i].item(), -int(margins[i])
-            cuts = self._view.list_alike(block.leaves.locate(which[i]), N_REFUSED_KEPT)
+            least = np.partition(values[which], -N_REFUSED_KEPT)[-N_REFUSED_KEPT]
+            which = which[values[which] >= least]
+        order = np.lexsort((which, -block.worth.margin[which], -values[which]))
+        for one in which[order[:N_REFUSED_KEPT]].tolist():
+            leaf = block.leaves.tables[one].tobytes()
+            reason = "small" if block.worth.is_small[one] else "dependent"
+            rank = -values[one].item(), -int(block.worth.margin[one])
+            cuts = self._view.list_alike(block.leaves.locate(one), N_REFUSED_KEPT)
             first = first + [_Refused(*rank, cut, reason, leaf) for cut in cuts]
         return sorted(first)[:N_REFUSED_KEPT]
 
@@ -293,9 +290,10 @@ class Growth:
             return ()
         nearest: list[_Refused] = []
         for block in self._judge_blocks(criterion):
-            which = np.flatnonzero(block.is_dependent)
-            p_values = test.compute_p_values(block.leaves.tables[which])
-            nearest = self._merge_refused(nearest, block, which, p_values)
+            p_values = np.zeros(len(block.is_dependent))
+            tables = block.leaves.tables[block.is_dependent]
+            p_values[block.is_dependent] = test.compute_p_values(tables)
+            nearest = self._merge_refused(nearest, block, block.is_dependent, p_values)
         return self._describe_refused(nearest, _find_level(criterion))
 
     # --- in the terms of the trace --------------------------------------------
