@@ -116,14 +116,13 @@ def count(source) -> None:
 
 def look(source) -> None:
     """One step of the search, on a source that it leaves as it was."""
-    from icscm.search.greedy import _Gate, _look
+    from icscm.search.greedy import Growth
     from icscm.search.settings import Settings
     from icscm.search.view import make_view
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
-    view = make_view(source, settings)
-    _look(view, view.count_totals(), settings, _Gate(settings.make_criterion(), None))
+    Growth(make_view(source, settings), settings).look(settings.make_criterion())
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):

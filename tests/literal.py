@@ -30,6 +30,7 @@ def assert_same(fitted, expected, inverted, environments, positions=None):
         assert step.look.n_candidates == wanted["n_candidates"]
         assert step.look.n_refused == wanted["n_refused"]
         assert [as_tuple(rule, inverted) for rule in step.equivalent] == wanted["equivalent"]
+        assert step.n_tied == wanted["n_tied"]
     removed = [(test.feature, test.p_value) for test in trace.pruning if test.removed]
     if positions is not None:
         removed = [(positions[feature], p_value) for feature, p_value in removed]

@@ -55,7 +55,6 @@ def predict_slowly(
     max_set_size=None,
     dof="adjusted",
     max_levels=4,
-    all_sets=True,
 ):
     """Everything worth comparing, in plain values."""
     levels = find_levels(X, max_levels)
@@ -64,8 +63,6 @@ def predict_slowly(
     p_values, accepted, common = {}, {}, None
     for k in range(size + 1):
         for features in itertools.combinations(range(n_features), k):
-            if not all_sets and common is not None and common <= set(features):
-                continue
             p_value = compute_set_p_value(levels, y, environments, features, test=test, dof=dof)
             p_values[features] = p_value
             if p_value > alpha:
@@ -78,7 +75,5 @@ def predict_slowly(
         "p_values": [
             max(p for features, p in p_values.items() if j not in features)
             for j in range(n_features)
-        ]
-        if all_sets
-        else None,
+        ],
     }

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 from scipy import stats
+
+
+def as_fraction(number):
+    """What a user meant: 0.1 is a tenth, and 0.3333333333333333 a third."""
+    return Fraction(str(number)).limit_denominator(10**9)
 
 
 def find_thresholds(values, max_thresholds):
@@ -248,15 +254,18 @@ def learn_slowly(
             leaf = make_leaf(rule)
             covered, lost = leaf & negatives, leaf & positives
             p_value = compute_p_value(pairs_of(leaf), test) if test else None
-            utility = len(covered) - p * len(lost)
-            weight = weights[rule[0]]
+            # equal utilities are equal: no rounding
+            utility = len(covered) - as_fraction(p) * len(lost)
+            weight = Fraction(str(weights[rule[0]]))
             utility = utility * weight if utility >= 0 else utility / weight
             key = (utility, len(covered) - len(lost))
             if best is None or key > best_key:
                 best, best_key, best_leaf, best_p = rule, key, leaf, p_value
-                equal = []
-            elif key == best_key and leaf == best_leaf:
-                equal.append(rule)
+                equal, n_tied = [], 1
+            elif key == best_key:
+                n_tied += 1
+                if leaf == best_leaf:
+                    equal.append(rule)
         if best is None:
             reason = "no_candidate"
             break
@@ -266,7 +275,7 @@ def learn_slowly(
         steps.append(
             {
                 "rule": best,
-                "utility": best_key[0],
+                "utility": float(best_key[0]),
                 "p_value": best_p,
                 "leaf": sorted(pairs_of(best_leaf)),
                 "remaining": sorted(pairs_of(positives | negatives)),
@@ -276,6 +285,7 @@ def learn_slowly(
                 "n_candidates": n_candidates,
                 "n_refused": n_refused,
                 "equivalent": equal,
+                "n_tied": n_tied,
             }
         )
     kept = list(chosen)

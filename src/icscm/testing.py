@@ -20,7 +20,18 @@ from icscm.stats.independence import IndependenceTest
 class LiteralSource:
     """A count source that counts row by row, as its description says: slow and plain.
 
-    `codes` is (row, feature): the bin of each value.
+    Parameters
+    ----------
+    codes : array of shape (n_rows, n_features)
+        The bin of each value.
+    labels, environments : array of shape (n_rows,)
+        Numbers of the label and the environment of each row.
+    candidates : CandidateMap
+        The meaning of the bins.
+    classes, environment_labels : sequence
+        What the numbers stand for.
+    notes : sequence of str
+        For the trace.
     """
 
     def __init__(
@@ -84,8 +95,17 @@ class LiteralSource:
 def check_count_source(source: CountSource, expected: CountSource, cuts: Sequence[Cut]) -> None:
     """Hold a source to another one that counts the same samples, while rules settle them.
 
-    `cuts` are rules to keep one after the other; coverage and patterns are compared for all of
-    them too. Both sources are used up.
+    Parameters
+    ----------
+    source, expected : CountSource
+        Yours, and one to compare with; both are used up.
+    cuts : sequence of Cut
+        Rules to keep one after the other; coverage and patterns are compared for all of them.
+
+    Raises
+    ------
+    AssertionError
+        At the first difference.
     """
     # each in its own terms: one of them may store the first of identical features only
     rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
@@ -111,7 +131,20 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
 
 
 def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> None:
-    """Hold a test to its contract on random and degenerate tables."""
+    """Hold a test to its contract on random and degenerate tables.
+
+    Parameters
+    ----------
+    test : IndependenceTest
+        Your test.
+    n_environments : int, default=3
+        Columns of the tables.
+
+    Raises
+    ------
+    AssertionError
+        If it breaks the contract; the message says how.
+    """
     rng = np.random.default_rng(0)
     tables = rng.integers(0, 30, size=(200, 2, n_environments))
     tables[:50] //= 15  # many empty rows and columns

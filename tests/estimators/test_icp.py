@@ -19,9 +19,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm.datasets import make_conjunction
-from icscm.estimators import icp
+from icscm.engine.levels import LevelCounts
 from icscm.estimators.icp import InvariantCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
+from icscm.search import sets
 from slow_icp import predict_slowly
 
 # --- equal to the definition ------------------------------------------------
@@ -58,7 +59,6 @@ PARAMETERS = st.fixed_dictionaries(
         "max_set_size": st.sampled_from([None, 1, 2, 3, 9]),
         "dof": st.sampled_from(["adjusted", "nominal"]),
         "max_levels": st.sampled_from([2, 3, 4, 20]),
-        "all_sets": st.booleans(),
     }
 )
 
@@ -67,15 +67,14 @@ PARAMETERS = st.fixed_dictionaries(
 @given(
     table=tables(),
     parameters=PARAMETERS,
-    block_cells=st.sampled_from([1, 60, 400, 2**18]),
-    first_sets=st.sampled_from([1, 6, 256]),
+    n_cells=st.sampled_from([1, 60, 400, 2**18]),
 )
-def test_equals_the_definition(table, parameters, block_cells, first_sets):
-    """Whatever the size of the blocks, and however many sets come one size at a time."""
+def test_equals_the_definition(table, parameters, n_cells):
+    """Whatever the size of the batches, and from wherever on silent strata are dropped."""
     X, y, environments = table
     with (
-        mock.patch.object(icp, "_BLOCK_CELLS", block_cells),
-        mock.patch.object(icp, "_FIRST_SETS", first_sets),
+        mock.patch.object(sets, "_BATCH_CELLS", n_cells),
+        mock.patch.object(sets, "_LARGE_CELLS", n_cells),
     ):
         fitted = fit_quietly(X, y, environments, **parameters)
     expected = predict_slowly(X.tolist(), y.tolist(), environments.tolist(), **parameters)
@@ -85,10 +84,7 @@ def test_equals_the_definition(table, parameters, block_cells, first_sets):
         list(fitted.accepted_sets_.values()), list(expected["accepted"].values()), rtol=1e-9
     )
     assert fitted.n_sets_tested_ == expected["n_tested"]
-    if parameters["all_sets"]:
-        np.testing.assert_allclose(fitted.p_values_, expected["p_values"], rtol=1e-9, atol=1e-300)
-    else:
-        assert fitted.p_values_ is None
+    np.testing.assert_allclose(fitted.p_values_, expected["p_values"], rtol=1e-9, atol=1e-300)
 
 
 def fit_quietly(X, y, environments, **parameters):
@@ -97,21 +93,10 @@ def fit_quietly(X, y, environments, **parameters):
         return InvariantCausalPrediction(**parameters).fit(X, y, environments=environments)
 
 
-@settings(max_examples=150, deadline=None)
-@given(tables(), PARAMETERS)
-def test_the_intersection_alone_is_that_of_all_sets(table, parameters):
-    full = fit_quietly(*table, **(parameters | {"all_sets": True}))
-    short = fit_quietly(*table, **(parameters | {"all_sets": False}))
-    assert short.parents_ == full.parents_
-    assert short.n_sets_tested_ <= full.n_sets_tested_
-    for features, p_value in short.accepted_sets_.items():
-        assert p_value == pytest.approx(full.accepted_sets_[features], rel=1e-9)
-
-
 @settings(max_examples=100, deadline=None)
 @given(tables(), PARAMETERS)
 def test_parents_follow_from_the_p_values(table, parameters):
-    fitted = fit_quietly(*table, **(parameters | {"all_sets": True}))
+    fitted = fit_quietly(*table, **parameters)
     if fitted.parents_ is None:
         assert fitted.accepted_sets_ == {}
         assert (fitted.p_values_ <= parameters["alpha"]).all()
@@ -133,15 +118,14 @@ def test_the_order_of_rows_does_not_matter(table, parameters, random):
     np.testing.assert_array_equal(other.p_values_, fitted.p_values_)
 
 
-@pytest.mark.parametrize("all_sets", [True, False])
 @pytest.mark.parametrize("parameters", [{}, {"max_set_size": 3}, {"max_set_size": 8}])
-def test_merging_equal_rows_changes_nothing(all_sets, parameters):
+def test_merging_equal_rows_changes_nothing(parameters):
     """The table of 8 features has 1,024 cells; more rows than that are merged, fewer are not."""
     data = make_conjunction(1_000, 5, random_state=0)
-    parameters = parameters | {"all_sets": all_sets, "alpha": 1e-4}
+    parameters = parameters | {"alpha": 1e-4}
     merged = InvariantCausalPrediction(**parameters)
     merged.fit(data.X, data.y, environments=data.environments)
-    with mock.patch.object(icp, "_merge_equal", lambda rows: rows):
+    with mock.patch.object(LevelCounts, "merge_equal", lambda rows: rows):
         plain = InvariantCausalPrediction(**parameters)
         plain.fit(data.X, data.y, environments=data.environments)
     assert merged.accepted_sets_
@@ -153,16 +137,9 @@ def test_merging_equal_rows_changes_nothing(all_sets, parameters):
 @pytest.mark.parametrize("size", [1, 2, 4, 7])
 def test_every_set_is_visited_once(n, size):
     size = min(n, size)
-    for common in [None, (0,), (n - 1,), tuple(range(size)), (0, n - 1)[:size]]:
-        families = icp._list_families(common, n, size)
-        sets = np.concatenate([family.list_sets(n, size) for family in families])
-        found = [frozenset(row[row < n].tolist()) for row in sets]
-        assert len(found) == len(set(found))
-        total = icp._count_sets(n, size)
-        within = 0 if common is None else icp._count_sets(n - len(set(common)), size - len(common))
-        if common is None or len(set(common)) == len(common):
-            assert len(found) == total - within
-        assert not any(common is not None and set(common) <= each for each in found)
+    found = [tuple(row[row < n].tolist()) for row in sets._list_sets(n, size)]
+    assert len(found) == len(set(found)) == sets._count_sets(n, size)
+    assert sorted(found) == sorted(sets.list_subsets(n, size))
 
 
 # --- right about simulated parents ------------------------------------------
@@ -229,12 +206,11 @@ def test_continuous_features_are_binned():
 # --- nothing accepted, and the empty set ------------------------------------
 
 
-@pytest.mark.parametrize("all_sets", [True, False])
-def test_every_set_rejected(all_sets):
+def test_every_set_rejected():
     rng = np.random.default_rng(0)
     environments = np.repeat([0, 1], 500)
     X, y = rng.integers(0, 2, size=(1000, 3)), rng.random(1000) < 0.2 + 0.5 * environments
-    selector = InvariantCausalPrediction(all_sets=all_sets)
+    selector = InvariantCausalPrediction()
     with pytest.warns(NothingAcceptedWarning, match="All 8 sets of features were rejected") as seen:
         selector.fit(X, y, environments=environments)
     assert seen[0].filename == __file__
@@ -244,23 +220,21 @@ def test_every_set_rejected(all_sets):
     assert selector.accepted_sets_ == {}
     assert not selector.get_support().any()
     assert selector.n_sets_tested_ == 8
-    if all_sets:
-        assert selector.p_values_.shape == (3,)
-        assert (selector.p_values_ <= 0.05).all()
+    assert selector.p_values_.shape == (3,)
+    assert (selector.p_values_ <= 0.05).all()
     with pytest.warns(UserWarning, match="No features were selected"):
         assert selector.transform(X).shape == (1000, 0)
 
 
-@pytest.mark.parametrize("all_sets", [True, False])
-def test_the_empty_set_is_not_nothing(all_sets):
+def test_the_empty_set_is_not_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, size=(1000, 3)), rng.integers(0, 2, 1000)
-    selector = InvariantCausalPrediction(all_sets=all_sets)
+    selector = InvariantCausalPrediction()
     selector.fit(X, y, environments=np.arange(1000) % 2)
     assert selector.parents_ == ()
     assert () in selector.accepted_sets_
     assert not selector.get_support().any()
-    assert selector.n_sets_tested_ == (8 if all_sets else 1)
+    assert selector.n_sets_tested_ == 8
 
 
 # --- as scikit-learn users meet it ------------------------------------------
@@ -302,7 +276,7 @@ def make_environments(X, y):
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @parametrize_with_checks(
-    [WithEnvironments(), WithEnvironments(alpha=0.98, max_set_size=1, all_sets=False)],
+    [WithEnvironments(), WithEnvironments(alpha=0.98, max_set_size=1)],
     expected_failed_checks=list_expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -382,7 +356,6 @@ def test_clone_keeps_every_parameter():
         "max_set_size": 3,
         "dof": "nominal",
         "max_levels": 2,
-        "all_sets": False,
     }
     selector = InvariantCausalPrediction(**changed)
     assert set(changed) == set(selector.get_params())
@@ -433,7 +406,6 @@ def test_bad_data():
         ({"max_set_size": 0}, "max_set_size must be a whole number of at least 1 or None; got 0"),
         ({"dof": "exact"}, "dof must be one of 'adjusted', 'nominal'; got 'exact'"),
         ({"max_levels": 1}, "max_levels must be a whole number of at least 2; got 1"),
-        ({"all_sets": "no"}, "all_sets must be True or False; got 'no'"),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -489,3 +461,15 @@ def test_a_failed_fit_leaves_it_unfitted():
         selector.fit(X, y)
     with pytest.raises(NotFittedError):
         selector.transform(X.to_numpy())
+
+
+def test_a_fit_forgets_the_one_before():
+    """Names of a frame must not survive a second fit on an array, nor anything else."""
+    X, y, environments = make_table()
+    selector = InvariantCausalPrediction(alpha=1e-6).fit(X, y, environments=environments)
+    assert hasattr(selector, "feature_names_in_")
+    selector.fit(X.to_numpy(), y, environments=environments)
+    fresh = InvariantCausalPrediction(alpha=1e-6)
+    fresh.fit(X.to_numpy(), y, environments=environments)
+    assert vars(selector).keys() == vars(fresh).keys()
+    assert selector.parents_ == fresh.parents_

@@ -2,8 +2,10 @@
 
 import itertools
 import warnings
+from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,15 +16,28 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning
 
 
-def search_slowly(X, y, environments, alpha, n_candidates, inverted):
-    """Screen, test every subset leaf by leaf, intersect: straight from rows."""
+def search_slowly(
+    X,
+    y,
+    environments,
+    alpha,
+    n_candidates,
+    inverted,
+    max_rules=10,
+    min_samples_leaf=1,
+    weights=None,
+):
+    """Screen, join copies, test every subset leaf by leaf, intersect: straight from rows."""
     y = 1 - y if inverted else y
+    weights = [1.0] * X.shape[1] if weights is None else weights
     best, n_tried = {}, 0
     for feature in range(X.shape[1]):
         for threshold in np.unique(X[:, feature])[:-1]:
             above = X[:, feature] > threshold
             sense = y[above].mean() > y[~above].mean()
-            if y[above].mean() == y[~above].mean():
+            if y[above].mean() == y[~above].mean() or weights[feature] == 0:
+                continue
+            if min(above.sum(), (~above).sum()) < min_samples_leaf:
                 continue
             n_tried += 1
             table = [[(above & (y == a)).sum(), (~above & (y == a)).sum()] for a in (0, 1)]
@@ -30,20 +45,26 @@ def search_slowly(X, y, environments, alpha, n_candidates, inverted):
             if feature not in best or statistic > best[feature][0] + 1e-9:
                 best[feature] = (statistic, threshold, bool(sense))
     passed = [
-        (statistic, feature, threshold, sense)
+        (statistic * weights[feature], feature, threshold, sense)
         for feature, (statistic, threshold, sense) in best.items()
         if stats.chi2.sf(statistic, 1) * n_tried <= 0.05
     ]
-    passed = sorted(passed, key=lambda each: (-round(each[0], 9), each[1]))[:n_candidates]
+    passed = sorted(passed, key=lambda each: (-round(each[0], 9), each[1]))
     truth = {f: (X[:, f] > t) == sense for _, f, t, sense in passed}
+    alike = {}  # the first of those that settle the same samples stands for the others
+    for feature, settled in truth.items():
+        first = next((f for f in alike if (truth[f] == settled).all()), feature)
+        alike.setdefault(first, []).append(feature)
+    passed = [each for each in passed if each[1] in list(alike)[:n_candidates]]
     order = [f for _, f, _, _ in passed]
     p_values = {}
-    for size in range(len(order) + 1):
+    for size in range(min(len(order), max_rules) + 1):
         for subset in itertools.combinations(order, size):
             p_values[subset] = compute_leaves_p_value(subset, truth, y, environments)
     accepted = [set(subset) for subset, p in p_values.items() if p > alpha]
     shared = set.intersection(*accepted) if accepted else None
-    return p_values, shared, [(f, t, sense) for _, f, t, sense in passed]
+    equivalent = {f: sorted(set(alike[f]) - {f}) for f in order}
+    return p_values, shared, [(f, t, sense) for _, f, t, sense in passed], equivalent
 
 
 def compute_leaves_p_value(subset, truth, y, environments):
@@ -61,43 +82,159 @@ def compute_leaves_p_value(subset, truth, y, environments):
     return float(stats.chi2.sf(statistic, dof)) if dof else 1.0
 
 
-@settings(max_examples=120, deadline=None)
-@given(
-    st.integers(0, 2**32),
-    st.integers(2, 4),
-    st.sampled_from([1, 2, 4]),
-    st.sampled_from([0.05, 0.3]),
-    st.sampled_from([2, 8]),
-    st.sampled_from(["conjunction", "disjunction"]),
+OPTIONS = st.fixed_dictionaries(
+    {
+        "alpha": st.sampled_from([0.05, 0.3]),
+        "n_candidates": st.sampled_from([2, 8]),
+        "max_rules": st.sampled_from([1, 2, 10]),
+        "min_samples_leaf": st.sampled_from([1, 1, 40]),
+    }
 )
-def test_equals_the_literal_search(seed, n_environments, n_values, alpha, n_candidates, model_type):
-    rng = np.random.default_rng(seed)
-    n_rows = int(rng.integers(30, 200))
-    X = rng.integers(0, n_values + 1, size=(n_rows, 4)).astype(float)
+
+
+@pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
+def test_equals_the_literal_search(model_type):
+    reached = Counter()
+
+    @settings(max_examples=80, deadline=None, derandomize=True)
+    @given(
+        st.integers(0, 2**32),
+        st.integers(2, 4),
+        st.sampled_from([1, 2, 4]),
+        OPTIONS,
+        st.sampled_from([None, [1.0, 1.0, 1.0, 0.0, 2.0, 1.0], [1.0, 3.0, 0.5, 1.0, 1.0, 2.0]]),
+    )
+    def compare(seed, n_environments, n_values, options, weights):
+        X, y, environments = make_table(np.random.default_rng(seed), n_environments, n_values)
+        learner = ICSCMClassifier(
+            search="exhaustive", model_type=model_type, feature_weights=weights, **options
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IcscmWarning)
+            learner.fit(X, y, environments=environments)
+        inverted = model_type == "disjunction"
+        p_values, shared, screened, equivalent = search_slowly(
+            X, y, environments, inverted=inverted, weights=weights, **options
+        )
+        assert [
+            (each.rule.column, each.rule.threshold, each.rule.above != inverted)
+            for each in learner.trace_.screening
+        ] == screened
+        found = {test.features: test.p_value for test in learner.trace_.sets}
+        assert found.keys() == p_values.keys()
+        for subset, p_value in p_values.items():
+            assert found[subset] == pytest.approx(p_value, rel=1e-9, abs=1e-9)
+        assert set(learner.features_used_) == (shared or set())
+        assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and shared is None)
+        for step in learner.trace_.steps:
+            columns = [rule.column for rule in step.equivalent]
+            assert columns == equivalent[step.chosen.rule.column]
+            reached["equivalent"] += bool(columns)
+        reached["found"] += bool(learner.rules_)
+        reached["weighted"] += weights is not None and bool(learner.rules_)
+        reached["bounded"] += len(screened) > options["max_rules"]
+        reached[learner.trace_.stop_reason] += 1
+
+    compare()
+    least = {"equivalent": 5, "found": 15, "weighted": 5, "bounded": 15, "all_rejected": 5}
+    least |= {"intersection": 15, "empty_intersection": 5, "nothing_associated": 1}
+    assert {name: reached[name] for name in least if reached[name] < least[name]} == {}
+
+
+def make_table(rng, n_environments, n_values):
+    """Six features: two parents that the environment moves, a copy, and an inverted one."""
+    n_rows = int(rng.integers(30, 250))
+    X = rng.integers(0, n_values + 1, size=(n_rows, 6)).astype(float)
     environments = rng.integers(0, n_environments, n_rows)
     environments[:2] = [0, 1]
     X[:, 0] += environments % 2
+    X[:, 4] = X[:, 1]
+    X[:, 5] = -X[:, 0]
     y = ((X[:, 0] > 1) & (X[:, 1] > 0)) ^ (rng.random(n_rows) < 0.1)
     y = y.astype(int)
     y[:2] = [0, 1]
-    learner = ICSCMClassifier(
-        search="exhaustive", alpha=alpha, n_candidates=n_candidates, model_type=model_type
-    )
+    return X, y, environments
+
+
+@pytest.mark.parametrize("in_front", [False, True])
+def test_a_parent_that_has_a_copy_is_not_lost(in_front):
+    """`A1_again = A1`: each of the two could stand in for the other, so that the accepted sets
+    shared neither, and the model was `A2 > 0` alone, without equivalent rules."""
+    data = make_conjunction(1_000, 5, random_state=3)
+    again = data.X[["A1"]].rename(columns={"A1": "A1_again"})
+    X = pd.concat([again, data.X] if in_front else [data.X, again], axis=1)
+    data = data._replace(X=X)
+    learner = fit(data)
+    names = ("A1_again", "A1") if in_front else ("A1", "A1_again")
+    assert learner.features_used_ == [names[0], "A2"]
+    assert [list(map(str, rules)) for rules in learner.equivalent_rules_] == [
+        [f"{names[1]} > 0"],
+        [],
+    ]
+    assert [step.n_tied for step in learner.trace_.steps] == [2, 1]
+
+
+def test_of_copies_that_weigh_differently_the_heavier_stands_for_both():
+    data = make_conjunction(1_000, 5, random_state=3)
+    data = data._replace(X=data.X.assign(A1_again=data.X["A1"]))
+    learner = fit(data, feature_weights={"A1_again": 2.0})
+    assert learner.features_used_ == ["A1_again", "A2"]
+    assert [str(rule) for rule in learner.equivalent_rules_[0]] == ["A1 > 0"]
+
+
+def test_copies_of_presence_are_joined_too():
+    """Columns of bits are stored once for all copies; the result is that of numbers."""
+    data = make_conjunction(1_000, 3, random_state=3)
+    X = data.X.to_numpy()[:, [0, 1, 0, 2, 1, 0]]
+    found = []
+    for table in (X.astype(float), X.astype(bool)):
+        learner = ICSCMClassifier(search="exhaustive", alpha="auto")
+        learner.fit(table, data.y, environments=data.environments)
+        columns = [[rule.column for rule in rules] for rules in learner.equivalent_rules_]
+        found.append((learner.features_used_, columns, learner.trace_.steps[0].look.n_candidates))
+    assert found[0] == found[1]
+    assert found[0][:2] == ([0, 1], [[2, 5], [4]])
+
+
+def test_max_rules_bounds_the_sets():
+    """It was ignored without a word: a model of two rules came with `max_rules=1`."""
+    data = make_conjunction(1_000, 5, random_state=3)
+    assert fit(data, max_rules=2).features_used_ == ["A1", "A2"]
+    learner = fit(data, max_rules=1)
+    assert len(learner.rules_) <= 1
+    assert max(len(test.features) for test in learner.trace_.sets) == 1
+    assert learner.trace_.notes[-1].startswith("Sets of more than 1 of the ")
+    assert fit(data, max_rules=2, n_candidates=2).trace_.notes == ()
+
+
+def test_weights_choose_among_the_candidates():
+    """Weights other than 0 were ignored without a word."""
+    data = make_conjunction(1_000, 5, random_state=3)
+    strongest = fit(data, n_candidates=1).trace_.screening[0].rule.feature
+    weights = {name: 0.001 for name in data.X.columns if name != "A2"}
+    heavy = fit(data, n_candidates=1, feature_weights=weights).trace_.screening
+    assert strongest != "A2"
+    assert [each.rule.feature for each in heavy] == ["A2"]
+    plain = {each.rule.feature: each for each in fit(data).trace_.screening}
+    # how strongly it goes with the label is a fact, whatever it weighs
+    assert heavy[0].statistic == plain["A2"].statistic
+    none = fit(data, feature_weights={"A2": 0.0})
+    assert "A2" not in {each.rule.feature for each in none.trace_.screening}
+
+
+@pytest.mark.parametrize("n_rare", [9, 10, 11])
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_leaf_and_rest_must_have_enough_samples(n_rare, is_leaf):
+    """Which of the two a rule leaves small does not matter; the rest was tested by nothing."""
+    y = np.arange(400) % 2
+    x = np.zeros(400)
+    x[np.flatnonzero(y == (not is_leaf))[:n_rare]] = 1 - 2 * is_leaf
+    learner = ICSCMClassifier(search="exhaustive", min_samples_leaf=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        learner.fit(X, y, environments=environments)
-    inverted = model_type == "disjunction"
-    p_values, shared, screened = search_slowly(X, y, environments, alpha, n_candidates, inverted)
-    assert [
-        (each.rule.column, each.rule.threshold, each.rule.above != inverted)
-        for each in learner.trace_.screening
-    ] == screened
-    found = {test.features: test.p_value for test in learner.trace_.sets}
-    assert found.keys() == p_values.keys()
-    for subset, p_value in p_values.items():
-        assert found[subset] == pytest.approx(p_value, rel=1e-9, abs=1e-9)
-    assert set(learner.features_used_) == (shared or set())
-    assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and shared is None)
+        learner.fit(x[:, np.newaxis], y, environments=np.arange(400) // 2 % 2)
+    # of a rare value on the positive side the rule `x > 0` settles all but these
+    assert len(learner.trace_.screening) == (n_rare >= 10)
 
 
 def fit(data, **parameters):

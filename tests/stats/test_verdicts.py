@@ -13,7 +13,7 @@ from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import TooLittleDataWarning
 from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion, make_criterion
-from icscm.stats.independence import ChiSquaredTest, find_independent
+from icscm.stats.independence import ChiSquaredTest, find_independent, make_test
 from icscm.stats.verdicts import (
     compute_detectable,
     compute_differences,
@@ -103,6 +103,35 @@ def test_the_test_that_is_used_has_the_power_it_is_said_to_have(n, rate):
     )
     rejected = ChiSquaredTest().compute_p_values(tables) <= 0.05
     assert 0.78 <= chances.ravel()[rejected].sum() <= 0.86
+
+
+@pytest.mark.parametrize(("n", "rate"), [(40, 0.5), (60, 0.3), (200, 0.5)])
+def test_only_a_corrected_test_needs_more(n, rate):
+    """Yates' shift was added for every test: of G, which has none, the detectable difference was
+    told too large by 1 / n, and its power there was 0.88 and more."""
+    positives = round(n * rate)
+    table = np.array([[[n - positives] * 2, [positives] * 2]])
+    detectable = {
+        name: make_verdicts(table, make_test(name), 0.05, 0.05)[0].detectable
+        for name in ("g", "chi2", "fisher")
+    }
+    uncorrected = make_verdicts(table, TEST, 0.05, 0.05)[0].detectable
+    assert detectable["g"] == uncorrected
+    assert detectable["chi2"] == detectable["fisher"] == pytest.approx(uncorrected + 1 / n)
+
+
+def test_a_verdict_tells_its_level():
+    """p = 0.02 is *not invariant* at 0.05, and not at 0.01: with the level the detectable grows."""
+    table = [[60, 75], [40, 25]]
+    (usual,) = make_verdicts([table], TEST, 0.05, 0.05)
+    same, strict = make_verdicts([table, table], TEST, 0.05, 0.05, levels=[0.05, 0.01])
+    assert same == usual
+    assert 0.01 < usual.p_value < 0.05
+    assert (usual.conclusion, usual.alpha) == ("not invariant", 0.05)
+    assert (strict.conclusion, strict.alpha) == ("too little data to tell", 0.01)
+    assert strict.detectable > usual.detectable
+    assert strict.difference_interval == usual.difference_interval
+    assert strict.to_dict()["alpha"] == 0.01
 
 
 @pytest.mark.parametrize("n_environments", [2, 4])

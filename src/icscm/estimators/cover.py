@@ -152,7 +152,8 @@ class ICSCMClassifier(CoverClassifier):
         The paper's search, or all subsets of a few screened rules: the model is what the accepted
         ones share. The latter needs about ten times fewer samples and reports a non-parent in
         at most alpha of the runs; `docs/theory.md`. `test`, `stop` and `pruning` are the greedy
-        search's; sets are tested with G.
+        search's; sets are tested with G. It tries no subset of more than `max_rules` rules, and
+        takes the candidates of largest association times feature weight.
     evidence : {"step", "cumulative"}, default="step"
         As in the paper, or `"cumulative"`: a rule once refused by the greedy search is not tried
         again.

@@ -68,7 +68,7 @@ def find_features(method: str, train: Training) -> set[str] | None:
         tuned = _tune(learner, {"p": list(P_GRID)}, train, environments=train.environments)
         return train.name(tuned.features_used_)
     dof = {"ICP": "adjusted", "ICP, nominal dof": "nominal"}[method]
-    icp = InvariantCausalPrediction(dof=dof, all_sets=False)
+    icp = InvariantCausalPrediction(dof=dof)
     icp.fit(train.X, train.y, environments=train.environments)
     return None if icp.parents_ is None else train.name(icp.parents_)
 

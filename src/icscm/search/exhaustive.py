@@ -1,7 +1,7 @@
 """Exhaustive search over a screened set of rules, leaf by leaf.
 
-    counts -> one rule per associated feature -> their joint table -> every subset's leaves
-           -> accepted subsets -> what they all share
+    counts -> one rule per associated feature, copies joined -> their joint table
+           -> every subset's leaves -> accepted subsets -> what they all share
 
 The greedy search takes "not refused" for "invariant" and may so be led astray by weak tests.
 Here every subset of a few candidate rules is tested as a whole, and only rules that all accepted
@@ -12,27 +12,29 @@ and its assumptions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
-from icscm.engine.counts import CountSource, Cut, PatternTable
+from icscm.engine.counts import CountSource, Cut
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet, freeze_counts
+from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
-    compute_conditional_g,
+    compute_conditional,
     compute_upper_tail,
     exceeds,
     find_independent,
 )
 from icscm.stats.leaf_tables import LeafTables
+from icscm.stats.utility import make_utility
 from icscm.stats.verdicts import Verdict
 
 # Chance that any unrelated feature passes the screen, over all rules tried.
@@ -52,95 +54,123 @@ def choose_alpha(n_samples: int) -> float:
 
 
 def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
-    """Learn from counts the rules that all accepted subsets of the screened rules share."""
-    view = make_view(source, settings, expanded=True)
+    """Learn from counts the rules that all accepted subsets of the screened rules share.
+
+    Subsets of more than `max_rules` rules are not tried.
+    """
+    view = make_view(source, settings)
     screened, n_tried = _screen(view, settings)
-    cuts = [each.cut for each in screened]
-    rules = [view.make_rule(cut) for cut in cuts]
-    table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
-    subsets = list_subsets(len(rules))
-    p_values = _test_subsets(table, subsets)
-    accepted = [
-        subset for subset, p in zip(subsets, p_values, strict=True) if exceeds(p, settings.alpha)
-    ]
-    shared = find_shared(accepted)
+    rules = [view.make_rule(each.cut) for each in screened]
+    table = source.count_patterns([view.make_binned_rule(each.cut) for each in screened])
+    subsets = list_subsets(len(rules), settings.max_rules)
+    # G summed over the leaves of each subset's conjunction
+    p_values = compute_conditional([compute_leaves(table, subset) for subset in subsets]).p_values
+    sets = tuple(
+        SetTest(tuple(rules[i].feature for i in subset), float(p), bool(exceeds(p, settings.alpha)))
+        for subset, p in zip(subsets, p_values, strict=True)
+    )
+    shared = find_shared(s for s, test in zip(subsets, sets, strict=True) if test.accepted)
     kept = sorted(shared or ())
     leaves = compute_leaves(table, kept)
     model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were judged by
     verdicts = settings.judge_leaves(model.leaves, GTest())
-    look = Look(n_tried, {}, ())
+    chosen = [screened[i] for i in kept]
     trace = Trace(
-        steps=tuple(_make_steps(view, screened, kept, leaves, verdicts, look)),
-        stop_reason=_find_reason(screened, accepted, kept),
+        steps=tuple(_make_steps(view, chosen, leaves, verdicts, Look(n_tried, {}, ()))),
+        stop_reason=_find_reason(screened, shared),
         last_look=None,
         nearest=(),
         pruning=(),
         classes=tuple(source.classes),
         environments=tuple(source.environments),
         alpha=settings.alpha,
-        notes=tuple(source.notes),
+        notes=(*source.notes, *_note_bound(len(rules), settings.max_rules)),
         screening=tuple(
             Screened(rule, each.statistic, each.p_value)
             for rule, each in zip(rules, screened, strict=True)
         ),
-        sets=tuple(
-            SetTest(
-                tuple(rules[i].feature for i in subset), float(p), bool(exceeds(p, settings.alpha))
-            )
-            for subset, p in zip(subsets, p_values, strict=True)
-        ),
+        sets=sets,
         verdicts=verdicts,
     )
     return model, trace
 
 
-@dataclass(frozen=True)
-class _Association:
-    """A rule and how strongly it goes with the label."""
+class _Association(NamedTuple):
+    """A feature's best rule; sorts the strongest first, then as ties are broken.
+
+    `rank` is the negative of its statistic times the weight of the feature.
+    """
+
+    rank: float
+    cut: Cut
+    statistic: float
+    leaf: bytes
+
+
+class _Screened(NamedTuple):
+    """A rule, those that settle the same samples, and how strongly they go with the label."""
 
     cut: Cut
+    alike: list[Cut]
     statistic: float
     p_value: float
     utility: float
 
 
-def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
+def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Screened], int]:
     """The best rule of each feature that is significantly associated with the label.
 
-    At most `n_candidates`, strongest first; and the number of rules tried, by which
-    Bonferroni's correction multiplies the p-values.
+    At most `n_candidates`, strongest first; those that settle the same samples are one, which the
+    first of them stands for. And the number of rules tried, by which Bonferroni's correction
+    multiplies the p-values.
     """
+    totals = view.count_totals()
+    utility = make_utility(settings.p, settings.feature_weights, int(totals.sum()))
+    found, n_tried = _associate_all(view, settings)
+    most = MAX_EQUIVALENT_RULES + 1
+    screened: list[_Screened] = []
+    while found and len(screened) < settings.n_candidates:
+        _, cut, statistic, leaf = found[0]
+        others = [each.cut for each in found[1:] if each.leaf == leaf]
+        same = {cut, *view.find_equivalent(cut, others)}
+        alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
+        worth = utility.compute(
+            np.frombuffer(leaf, totals.dtype).reshape(totals.shape), cut.feature
+        )
+        p_value = float(_compute_p_values(np.array([statistic]), n_tried)[0])
+        others = [each for each in alike if each != cut]
+        screened.append(_Screened(cut, others, statistic, p_value, worth))
+        found = [each for each in found if each.cut not in same]
+    return screened, n_tried
+
+
+def _associate_all(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
+    """The best rule of each feature, those that are significant in order; how many were tried."""
     totals = view.count_totals().sum(axis=1)
-    best: list[tuple[Cut, float, float]] = []
+    found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistic, utility = _associate(leaves, totals, settings)
-        n_tried += int((statistic > 0).sum())
-        by_feature = statistic.reshape(len(leaves.features), -1)
-        for row, column in enumerate(by_feature.argmax(axis=1)):
-            candidate = row * by_feature.shape[1] + int(column)
-            if statistic[candidate] > 0:
-                best.append(
-                    (
-                        leaves.locate(candidate),
-                        float(statistic[candidate]),
-                        float(utility[candidate]),
-                    )
-                )
-    found = [
-        _Association(cut, statistic, min(1.0, n_tried * _compute_tail(statistic)), utility)
-        for cut, statistic, utility in best
-    ]
-    significant = [each for each in found if each.p_value <= SCREEN_LEVEL]
-    significant.sort(key=lambda each: (-each.statistic, each.cut))
-    return significant[: settings.n_candidates], n_tried
+        statistics = _associate(leaves, totals, settings)
+        n_tried += leaves.count(statistics > 0)
+        best = statistics.reshape(len(leaves.features), -1).argmax(axis=1)
+        best += leaves.n_candidates * np.arange(len(best))
+        # more rules will be tried, but what is not significant now will never be
+        p_values = _compute_p_values(statistics[best], n_tried)
+        for one in best[(statistics[best] > 0) & (p_values <= SCREEN_LEVEL)].tolist():
+            cut, statistic = leaves.locate(one), float(statistics[one])
+            weight = 1.0
+            if settings.feature_weights is not None:
+                weight = float(settings.feature_weights[cut.feature])
+            leaf = leaves.tables[one].tobytes()
+            found.append(_Association(-statistic * weight, cut, statistic, leaf))
+    p_values = _compute_p_values(np.array([each.statistic for each in found]), n_tried)
+    significant = [each for each, p in zip(found, p_values, strict=True) if p <= SCREEN_LEVEL]
+    return sorted(significant), n_tried
 
 
-def _associate(
-    leaves: LeafTables, totals: CountArray, settings: Settings
-) -> tuple[FloatArray, FloatArray]:
-    """Pearson's statistic of each rule against the label, and its utility.
+def _associate(leaves: LeafTables, totals: CountArray, settings: Settings) -> FloatArray:
+    """Pearson's statistic of each rule against the label.
 
     0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
     and its negation one does, so each cut counts once.
@@ -154,68 +184,51 @@ def _associate(
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
         allowed &= find_independent(settings.test, leaves.tables, settings.alpha)
-    statistic = ChiSquaredTest(yates=False).compute_statistics(np.stack((leaf, rest), axis=2))
-    utility = leaf[:, 0] - settings.p * leaf[:, 1]
-    return np.where(allowed, statistic, 0.0), utility
+    tables = np.stack((leaf, rest), axis=2)
+    return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
 
 
-def _compute_tail(statistic: float) -> float:
-    return float(compute_upper_tail(np.array([statistic]), np.array([1]))[0])
-
-
-def list_subsets(n: int) -> list[tuple[int, ...]]:
-    """All subsets of 0 .. n - 1, small ones first.
-
-    >>> list_subsets(2)
-    [(), (0,), (1,), (0, 1)]
-    """
-    return [subset for size in range(n + 1) for subset in combinations(range(n), size)]
-
-
-def _test_subsets(table: PatternTable, subsets: Sequence[tuple[int, ...]]) -> FloatArray:
-    """p-value of each subset: G summed over the leaves of its conjunction."""
-    return compute_conditional_g([compute_leaves(table, subset) for subset in subsets]).p_values
-
-
-def find_shared(accepted: Sequence[tuple[int, ...]]) -> set[int] | None:
-    """What all accepted sets share; None when there is none, which is not the empty set.
-
-    >>> find_shared([(0, 1), (1, 2)]), find_shared([(0,), (1,)]), find_shared([])
-    ({1}, set(), None)
-    """
-    return set.intersection(*map(set, accepted)) if accepted else None
+def _compute_p_values(statistics: FloatArray, n_tried: int) -> FloatArray:
+    tails = compute_upper_tail(statistics, np.ones(len(statistics), dtype=np.int64))
+    return np.minimum(n_tried * tails, 1.0)
 
 
 def _make_steps(
     view: ConjunctionView,
-    screened: Sequence[_Association],
-    kept: Sequence[int],
+    chosen: Sequence[_Screened],
     leaves: CountArray,
     verdicts: Sequence[Verdict],
     look: Look,
-) -> list[Step]:
+) -> Iterator[Step]:
     """The model's rules as steps, with the leaf that each makes and what remains after it."""
-    steps = []
-    for number, i in enumerate(kept):
+    for number, each in enumerate(chosen):
         remaining = leaves[number + 1 :].sum(axis=0)
-        p_remaining = compute_conditional_g([remaining[np.newaxis]]).p_values[0]
-        rule = view.make_rule(screened[i].cut)
-        chosen = Candidate(
-            rule,
-            screened[i].utility,
-            verdicts[number].p_value,
-            freeze_counts(leaves[number]),
-            verdicts[number],
+        yield Step(
+            chosen=Candidate(
+                view.make_rule(each.cut),
+                each.utility,
+                verdicts[number].p_value,
+                freeze_counts(leaves[number]),
+                verdicts[number],
+            ),
+            remaining=freeze_counts(remaining),
+            p_value_remaining=float(compute_conditional([remaining[np.newaxis]]).p_values[0]),
+            look=look,
+            equivalent=tuple(view.make_rule(cut) for cut in each.alike),
+            n_tied=1 + len(each.alike),
         )
-        steps.append(Step(chosen, freeze_counts(remaining), float(p_remaining), look, (), 1))
-    return steps
 
 
-def _find_reason(
-    screened: Sequence[_Association], accepted: Sequence[tuple[int, ...]], kept: Sequence[int]
-) -> str:
+def _note_bound(n_rules: int, max_rules: int) -> list[str]:
+    """What was left out, if anything."""
+    if n_rules <= max_rules:
+        return []
+    return [f"Sets of more than {max_rules} of the {n_rules} screened rules were not tested."]
+
+
+def _find_reason(screened: Sequence[_Screened], shared: set[int] | None) -> str:
     if not screened:
         return "nothing_associated"
-    if not accepted:
+    if shared is None:
         return "all_rejected"
-    return "intersection" if kept else "empty_intersection"
+    return "intersection" if shared else "empty_intersection"

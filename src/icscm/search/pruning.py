@@ -9,7 +9,7 @@ from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
 from icscm.engine.patterns import merge_patterns
 from icscm.search.trace import PruningTest
-from icscm.stats.independence import compute_conditional_g, exceeds
+from icscm.stats.independence import compute_conditional, exceeds
 
 
 def prune(
@@ -41,7 +41,7 @@ def _test_each_feature(
 ) -> list[PruningTest]:
     tested = list(dict.fromkeys(features[i] for i in kept))
     others = [[i for i in kept if features[i] != feature] for feature in tested]
-    results = compute_conditional_g([merge_patterns(table, rules).counts for rules in others])
+    results = compute_conditional([merge_patterns(table, rules).counts for rules in others])
     return [
         PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
         for feature, statistic, dof, p_value in zip(tested, *results, strict=True)

@@ -46,9 +46,16 @@ class Settings:
         return make_criterion(self.criterion, self.test, self.alpha, self.margin, self.margin_on)
 
     def judge_leaves(
-        self, leaves: Sequence[LeafCounts], test: IndependenceTest
+        self,
+        leaves: Sequence[LeafCounts],
+        test: IndependenceTest,
+        levels: Sequence[float | None] | None = None,
     ) -> tuple[Verdict, ...]:
-        """The verdict on each leaf. What a criterion accepts, its verdicts call invariant."""
+        """The verdict on each leaf; what a criterion accepts, none calls *not invariant*.
+
+        `levels` are those at which criterion (i) tested the leaves, None for alpha.
+        """
+        alphas = [self.alpha if each is None else each for each in levels or [None] * len(leaves)]
         return make_verdicts(
             leaves,
             test,
@@ -56,4 +63,5 @@ class Settings:
             self.margin,
             margin_on=self.margin_on,
             trivial_is_invariant=self.criterion == "equivalence",
+            levels=alphas,
         )

@@ -7,6 +7,7 @@ was tested.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,15 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One rule that a step looked at."""
+    """One rule that a step looked at.
+
+    Parameters
+    ----------
+    rule, utility : Rule, float
+        As the model prints it, and abs(A) - p abs(B), times the weight of its feature.
+    p_value, leaf, verdict : float or None, tuple of tuple of int, Verdict or None
+        Of the samples that it settles.
+    """
 
     rule: Rule
     utility: float
@@ -50,7 +59,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A candidate that was not allowed, and why (a key of `REFUSALS`)."""
+    """A candidate that was not allowed.
+
+    Parameters
+    ----------
+    candidate, reason : Candidate, str
+        What was refused, and why: a key of `REFUSALS`.
+    """
 
     candidate: Candidate
     reason: str
@@ -60,9 +75,15 @@ class Refusal:
 class Look:
     """One look at all candidates.
 
-    `n_refused` counts refusals by reason, `best_refused` are those of largest utility. `cutoff` is
-    the p-value up to which candidates were refused: alpha, or what a correction made of it; None
-    where p-values did not decide.
+    Parameters
+    ----------
+    n_candidates, n_refused : int, dict
+        How many there were, and how many were refused by reason.
+    best_refused : tuple of Refusal
+        Those of largest utility.
+    cutoff : float or None
+        The p-value up to which candidates were refused: alpha, or what a correction made of it;
+        None where p-values did not decide.
     """
 
     n_candidates: int
@@ -75,9 +96,16 @@ class Look:
 class Step:
     """One rule added to the model.
 
-    `remaining`, `p_value_remaining` and `verdict_remaining` tell of the samples that no rule has
-    settled so far (criterion (ii)). `n_tied` candidates shared the largest utility, the chosen
-    one included; `equivalent` are those of them that would have settled exactly the same samples.
+    Parameters
+    ----------
+    chosen, look : Candidate, Look
+        The rule, and what else was there.
+    remaining, p_value_remaining, verdict_remaining : tuple, float or None, Verdict or None
+        The samples that no rule has settled so far, and the test on these (criterion (ii)).
+    equivalent : tuple of Rule
+        Other rules that would have settled exactly the same samples.
+    n_tied : int
+        Candidates that shared the largest utility, the chosen one included.
     """
 
     chosen: Candidate
@@ -91,7 +119,15 @@ class Step:
 
 @dataclass(frozen=True)
 class PruningTest:
-    """One conditional test of Proposition 3.2: label against environment without a feature."""
+    """One conditional test of Proposition 3.2: label against environment without a feature.
+
+    Parameters
+    ----------
+    round, feature, removed : int, str or int, bool
+        The feature left out, and whether it was removed; each round removes at most one.
+    statistic, dof, p_value : float, int, float
+        Of the conditional G-test.
+    """
 
     round: int
     feature: str | int
@@ -105,7 +141,10 @@ class PruningTest:
 class Screened:
     """A feature's best rule that passed the screen of the exhaustive search.
 
-    `p_value` is that of its association with the label, corrected for all rules tried.
+    Parameters
+    ----------
+    rule, statistic, p_value : Rule, float, float
+        Pearson's statistic of the rule against the label, and its p-value corrected for all tried.
     """
 
     rule: Rule
@@ -115,7 +154,13 @@ class Screened:
 
 @dataclass(frozen=True)
 class SetTest:
-    """One set of features tested by the exhaustive search."""
+    """One set of features tested by the exhaustive search.
+
+    Parameters
+    ----------
+    features, p_value, accepted : tuple of str or int, float, bool
+        The set, the test over the leaves of its conjunction, and whether it was passed.
+    """
 
     features: tuple[str | int, ...]
     p_value: float
@@ -126,10 +171,25 @@ class SetTest:
 class Trace:
     """The whole search.
 
-    `last_look` is the look that found no candidate to add, if the search ended so, and
-    `nearest` the refused candidates whose p-values came nearest to alpha at that look.
-    `screening` and `sets` tell of the exhaustive search: its candidates and the sets tested.
-    `verdicts` are those of the final model's leaves, the last for the samples no rule settles.
+    Parameters
+    ----------
+    steps : tuple of Step
+        One for each rule that was added.
+    stop_reason : str
+        A key of `STOP_REASONS`.
+    last_look, nearest : Look or None, tuple of Refusal
+        The look that found no candidate to add, if the search ended so, and the refused ones whose
+        p-values came nearest to alpha at it.
+    pruning : tuple of PruningTest
+        The tests made for pruning.
+    classes, environments, alpha : tuple, tuple, float or None
+        The order of all counts, and the level of the tests.
+    notes : tuple of str
+        What a user should know of how the counts came about.
+    screening, sets : tuple of Screened, tuple of SetTest
+        The candidates of the exhaustive search and the sets tested.
+    verdicts : tuple of Verdict
+        Of the final model's leaves, the last for the samples that no rule settles.
     """
 
     steps: tuple[Step, ...]
@@ -151,35 +211,61 @@ class Trace:
         return f"The search stopped because {STOP_REASONS[self.stop_reason]}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, rules as text."""
+        """Everything in plain values.
+
+        Returns
+        -------
+        dict
+            Dataclasses as dicts, rules as text, tuples as lists.
+        """
         plain: dict[str, Any] = _as_plain(self)
         return plain
 
     def to_frame(self, what: str = "steps") -> pandas.DataFrame:
-        """A table of `"steps"`, `"refused"` candidates, `"pruning"` tests or tested `"sets"`."""
+        """A table of one part.
+
+        Parameters
+        ----------
+        what : {"steps", "refused", "pruning", "sets"}, default="steps"
+            The rules added, the best candidates refused, the tests made for pruning, or the sets
+            tested by the exhaustive search.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each.
+
+        Raises
+        ------
+        ValueError
+            If there is no such part.
+        """
         import pandas
 
-        makers = {
-            "sets": self._set_rows,
-            "steps": self._step_rows,
-            "refused": self._refused_rows,
-            "pruning": self._pruning_rows,
+        makers: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+            "sets": lambda: map(asdict, self.sets),
+            "steps": self._list_steps,
+            "refused": self._list_refused,
+            "pruning": lambda: map(asdict, self.pruning),
         }
         if what not in makers:
             raise ValueError(f"to_frame gives {', '.join(map(repr, makers))}, not {what!r}")
-        return pandas.DataFrame(makers[what]())
+        return pandas.DataFrame(list(makers[what]()))
 
-    def _step_rows(self) -> list[dict[str, Any]]:
-        return [
-            {
+    def _list_steps(self) -> Iterator[dict[str, Any]]:
+        for number, step in enumerate(self.steps, start=1):
+            tested = {
+                "p_value": step.chosen.p_value,
+                "p_value_remaining": step.p_value_remaining,
+                "verdict": step.chosen.verdict and step.chosen.verdict.conclusion,
+                "verdict_remaining": step.verdict_remaining and step.verdict_remaining.conclusion,
+            }
+            yield {
                 "step": number,
                 "rule": str(step.chosen.rule),
                 "feature": step.chosen.rule.feature,
                 "utility": step.chosen.utility,
-                **self._p_value("p_value", step.chosen.p_value),
-                **self._p_value("p_value_remaining", step.p_value_remaining),
-                **self._verdict("verdict", step.chosen.verdict),
-                **self._verdict("verdict_remaining", step.verdict_remaining),
+                **_drop_none(tested),
                 "n_candidates": step.look.n_candidates,
                 "n_refused": sum(step.look.n_refused.values()),
                 "n_tied": step.n_tied,
@@ -187,37 +273,21 @@ class Trace:
                 **self._count_columns("leaf", step.chosen.leaf),
                 **self._count_columns("remaining", step.remaining),
             }
-            for number, step in enumerate(self.steps, start=1)
-        ]
 
-    def _refused_rows(self) -> list[dict[str, Any]]:
-        looks = [step.look for step in self.steps] + [self.last_look] * (self.last_look is not None)
-        return [
-            {
-                "step": number,
-                "rule": str(refusal.candidate.rule),
-                "reason": refusal.reason,
-                "utility": refusal.candidate.utility,
-                **self._p_value("p_value", refusal.candidate.p_value),
-                **self._verdict("verdict", refusal.candidate.verdict),
-                **self._count_columns("leaf", refusal.candidate.leaf),
-            }
-            for number, look in enumerate(looks, start=1)
-            if look is not None
-            for refusal in look.best_refused
-        ]
-
-    def _set_rows(self) -> list[dict[str, Any]]:
-        return [asdict(test) for test in self.sets]
-
-    def _pruning_rows(self) -> list[dict[str, Any]]:
-        return [asdict(test) for test in self.pruning]
-
-    def _p_value(self, name: str, value: float | None) -> dict[str, float]:
-        return {} if value is None else {name: value}
-
-    def _verdict(self, name: str, verdict: Verdict | None) -> dict[str, str]:
-        return {} if verdict is None else {name: verdict.conclusion}
+    def _list_refused(self) -> Iterator[dict[str, Any]]:
+        looks = [*(step.look for step in self.steps), *([self.last_look] if self.last_look else [])]
+        for number, look in enumerate(looks, start=1):
+            for refusal in look.best_refused:
+                refused = refusal.candidate
+                verdict = refused.verdict and refused.verdict.conclusion
+                yield {
+                    "step": number,
+                    "rule": str(refused.rule),
+                    "reason": refusal.reason,
+                    "utility": refused.utility,
+                    **_drop_none({"p_value": refused.p_value, "verdict": verdict}),
+                    **self._count_columns("leaf", refused.leaf),
+                }
 
     def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
         return {
@@ -225,6 +295,10 @@ class Trace:
             for i, label in enumerate(self.classes)
             for j, environment in enumerate(self.environments)
         }
+
+
+def _drop_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _as_plain(value: Any) -> Any:

@@ -66,6 +66,15 @@ class ConjunctionView:
         """The cut and those of identical features, the first of them."""
         return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
 
+    def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
+        """Which of the others settle the very samples in play that the chosen one settles."""
+        if not others:
+            return []
+        same = self.source.find_same_coverage(
+            self.make_binned_rule(chosen), [self.make_binned_rule(cut) for cut in others]
+        )
+        return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
+
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
         return self.source.candidates.make_binned_rule(cut)
 
@@ -73,9 +82,7 @@ class ConjunctionView:
         return counts[..., ::-1, :] if self._inverted else counts
 
 
-def make_view(
-    source: CountSource, settings: Settings, *, expanded: bool = False
-) -> ConjunctionView:
+def make_view(source: CountSource, settings: Settings) -> ConjunctionView:
     """The source for a search with these settings. Features that weigh differently are not alike.
 
     With `missing="separate"` no printed rule is true for a missing value; where the printed
@@ -83,5 +90,4 @@ def make_view(
     """
     inverted = settings.model_type == "disjunction"
     sides = (inverted,) if settings.missing == "separate" else EITHER_SIDE
-    expanded = expanded or settings.feature_weights is not None
-    return ConjunctionView(source, inverted, sides, expanded)
+    return ConjunctionView(source, inverted, sides, settings.feature_weights is not None)

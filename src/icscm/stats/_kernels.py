@@ -9,9 +9,10 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def weigh_leaves(tables, p, n_in_play, n_least, utility, margin, is_candidate, is_small):
-    """What each leaf is worth: |A| - p |B| and |A| - |B|, for A its negatives and B its positives.
+def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candidate, is_small):
+    """What each leaf is worth: den (|A| - p |B|) and |A| - |B|, with p = num / den.
 
+    A are its negatives, B its positives. All in whole numbers, so that equal utilities are equal.
     It is a candidate if it has negatives and leaves samples; a small one if it has, or leaves,
     fewer than `n_least`.
     """
@@ -21,10 +22,21 @@ def weigh_leaves(tables, p, n_in_play, n_least, utility, margin, is_candidate, i
             negatives += tables[i, 0, k]
             positives += tables[i, 1, k]
         size = negatives + positives
-        utility[i] = negatives - p * positives
+        utility[i] = den * negatives - num * positives
         margin[i] = negatives - positives
         is_candidate[i] = (negatives > 0) & (size < n_in_play)
         is_small[i] = is_candidate[i] & (min(size, n_in_play - size) < n_least)
+
+
+@njit(cache=True, nogil=True)
+def _count_margins(table):
+    """Negatives, positives, and the degrees of freedom: 0 unless both labels are there."""
+    negatives = positives = n_columns = 0
+    for k in range(table.shape[1]):
+        negatives += table[0, k]
+        positives += table[1, k]
+        n_columns += table[0, k] + table[1, k] > 0
+    return negatives, positives, n_columns - 1 if negatives > 0 and positives > 0 else 0
 
 
 @njit(cache=True, nogil=True)
@@ -35,12 +47,7 @@ def compute_pearson(tables, yates, statistics, dof):
     """
     for i in range(tables.shape[0]):
         table = tables[i]
-        negatives = positives = n_columns = 0
-        for k in range(table.shape[1]):
-            negatives += table[0, k]
-            positives += table[1, k]
-            n_columns += table[0, k] + table[1, k] > 0
-        dof[i] = n_columns - 1 if negatives > 0 and positives > 0 else 0
+        negatives, positives, dof[i] = _count_margins(table)
         statistics[i] = 0.0
         if dof[i] == 0:
             continue
@@ -61,19 +68,20 @@ def compute_likelihood_ratio(tables, statistics, dof):
     """G = 2 sum n log(n / expected) of each 2 x K table, and its degrees of freedom."""
     for i in range(tables.shape[0]):
         table = tables[i]
-        rows = (table[0].sum(), table[1].sum())
-        n_columns = 0
+        negatives, positives, dof[i] = _count_margins(table)
+        statistics[i] = 0.0
+        if dof[i] == 0:
+            continue
+        rows = (negatives, positives)
         total = 0.0
         for k in range(table.shape[1]):
             size = table[0, k] + table[1, k]
-            n_columns += size > 0
             for label in range(2):
                 n = table[label, k]
                 if n > 0:
                     # as a ratio, not as a difference of large logarithms: exactly 0 where n is
                     # as expected
                     expected = float(size) * rows[label]
-                    total += n * np.log(float(n) * (rows[0] + rows[1]) / expected)
-        dof[i] = n_columns - 1 if rows[0] > 0 and rows[1] > 0 else 0
+                    total += n * np.log(float(n) * (negatives + positives) / expected)
         # rounding may leave a hair below zero
         statistics[i] = max(2.0 * total, 0.0)

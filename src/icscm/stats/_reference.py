@@ -10,7 +10,8 @@ from icscm._types import Array
 
 def weigh_leaves(
     tables: Array,
-    p: float,
+    num: int,
+    den: int,
     n_in_play: int,
     n_least: int,
     utility: Array,
@@ -20,7 +21,7 @@ def weigh_leaves(
 ) -> None:
     negatives, positives = tables.sum(axis=2).T
     size = negatives + positives
-    utility[:] = negatives - p * positives
+    utility[:] = den * negatives - num * positives
     margin[:] = negatives - positives
     is_candidate[:] = (negatives > 0) & (size < n_in_play)
     is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)

@@ -13,30 +13,11 @@ METHODS = (None, "bonferroni", "holm", "bh")
 _SLACK = 1.0 + 1e-12
 
 
-def adjust_p_values(p_values: FloatArray, method: str | None) -> FloatArray:
-    """p-values to be compared with the level that was meant for a single test.
+def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float:
+    """The p-value up to which tests are rejected, so that all together keep to alpha.
 
     `"bonferroni"` and `"holm"` bound the chance of any false rejection, `"bh"` (Benjamini and
     Hochberg) the expected share of false ones among the rejections. None changes nothing.
-
-    >>> adjust_p_values(np.array([0.01, 0.03, 0.02]), "holm").round(3).tolist()
-    [0.03, 0.04, 0.04]
-    """
-    p_values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p_values, kind="stable")
-    factors = 1.0 / _compute_shares(len(p_values), method)
-    adjusted = p_values[order] * factors
-    if method == "holm":
-        adjusted = np.maximum.accumulate(adjusted)
-    if method == "bh":
-        adjusted = np.minimum.accumulate(adjusted[::-1])[::-1]
-    result = np.empty_like(adjusted)
-    result[order] = np.minimum(adjusted, 1.0)
-    return result
-
-
-def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float:
-    """The raw p-value up to which the adjusted ones are not above alpha.
 
     Let p(1) <= ... <= p(n), and s(i) the share of alpha that the method grants the i-th: 1 / n for
     Bonferroni, 1 / (n - i + 1) for Holm, i / n for Benjamini and Hochberg. Holm rejects the first

@@ -25,10 +25,10 @@ from icscm.stats.exact import compute_exact_p_values
 class IndependenceTest(Protocol):
     """What a test of your own must offer to be passed as `test=`.
 
-    `tables` is an integer array (n, 2, K): for each of n leaves the samples by label and
-    environment. Return n p-values in [0, 1], never NaN. `icscm.testing.check_independence_test`
-    tells whether an object keeps to this.
+    `icscm.testing.check_independence_test` tells whether an object keeps to this.
 
+    Examples
+    --------
     >>> class AlwaysIndependent:
     ...     def compute_p_values(self, tables):
     ...         return np.ones(len(tables))
@@ -36,27 +36,37 @@ class IndependenceTest(Protocol):
     True
     """
 
-    def compute_p_values(self, tables: CountArray) -> FloatArray: ...
+    def compute_p_values(self, tables: CountArray) -> FloatArray:
+        """The chance of tables like these if label and environment are independent.
+
+        Parameters
+        ----------
+        tables : int array of shape (n, 2, K)
+            For each of n leaves the samples by label and environment.
+
+        Returns
+        -------
+        float array of shape (n,)
+            p-values in [0, 1], never NaN.
+        """
+        ...
 
 
 class _StatisticTest:
     """A test whose statistic is compared with a critical value: no p-value per candidate."""
 
-    def compute_statistics(self, tables: CountArray) -> FloatArray:
-        return self._compute(tables)[0]
-
     def compute_p_values(self, tables: CountArray) -> FloatArray:
-        return compute_upper_tail(*self._compute(tables))
+        return compute_upper_tail(*self.compute_statistics(tables))
 
     def find_independent(self, tables: CountArray, alpha: float) -> BoolArray:
         """Which tables have a p-value above alpha."""
-        statistics, dof = self._compute(tables)
+        statistics, dof = self.compute_statistics(tables)
         # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
         critical = np.append(np.inf, special.chdtri(np.arange(1, tables.shape[2]), alpha))
         independent: BoolArray = statistics < critical[dof]
         return independent
 
-    def _compute(self, tables: CountArray) -> tuple[FloatArray, NDArray[np.int64]]:
+    def compute_statistics(self, tables: CountArray) -> tuple[FloatArray, NDArray[np.int64]]:
         """Statistic and degrees of freedom of each table."""
         tables = np.ascontiguousarray(tables, dtype=COUNT_DTYPE)
         statistics, dof = np.empty(len(tables)), np.empty(len(tables), dtype=np.int64)
@@ -73,7 +83,13 @@ class _StatisticTest:
 
 
 class ChiSquaredTest(_StatisticTest):
-    """Pearson's chi-squared; with Yates' correction when there is one degree of freedom."""
+    """Pearson's chi-squared.
+
+    Parameters
+    ----------
+    yates : bool, default=True
+        Whether Yates' correction is made where there is one degree of freedom.
+    """
 
     def __init__(self, yates: bool = True) -> None:
         self.yates = yates
@@ -163,21 +179,13 @@ def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -
     return independent
 
 
-def exceeds(p_values: FloatArray | float, alpha: float) -> Any:
+def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:
     """Whether p-values are above alpha, beyond rounding.
 
     Exact p-values are ratios of whole numbers and hit 0.05 on the nose more often than one
     would think; the last digits of a sum must not decide then.
     """
     return p_values > alpha * (1.0 + P_VALUE_SLACK)
-
-
-def compute_dof(tables: CountArray) -> NDArray[np.int64]:
-    """Columns with samples less one where both rows have samples, 0 elsewhere."""
-    is_mixed = tables[:, 0].any(axis=1) & tables[:, 1].any(axis=1)
-    n_columns = (tables[:, 0] + tables[:, 1] > 0).sum(axis=1)
-    dof: NDArray[np.int64] = np.maximum(n_columns - 1, 0) * is_mixed
-    return dof
 
 
 def compute_upper_tail(statistics: FloatArray, dof: NDArray[np.int64]) -> FloatArray:
@@ -194,15 +202,16 @@ class ConditionalTests(NamedTuple):
     p_values: FloatArray
 
 
-def compute_conditional_g(stratified: Sequence[CountArray]) -> ConditionalTests:
-    """G-tests of label against environment within strata, one for each way to stratify.
+def compute_conditional(
+    stratified: Sequence[CountArray], test: _StatisticTest | None = None
+) -> ConditionalTests:
+    """Tests of label against environment within strata, one for each way to stratify; G by default.
 
     Each item holds the tables (stratum, label, environment) of one test. Statistics and
     degrees of freedom add up over the strata; a stratum that is empty, pure or of a single
     environment carries neither.
     """
-    tables = np.concatenate(stratified)
     starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
-    statistics = np.add.reduceat(GTest().compute_statistics(tables), starts)
-    dof = np.add.reduceat(compute_dof(tables), starts)
+    by_stratum = (test or GTest()).compute_statistics(np.concatenate(stratified))
+    statistics, dof = (np.add.reduceat(each, starts) for each in by_stratum)
     return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import COUNT_DTYPE
 from icscm._types import CountArray
 from icscm.engine.counts import MISSINGNESS, ORDERED, CandidateMap, CountCube, Cut, Layout
-from icscm.stats import _kernels
 
 # The truth that a rule may have for a missing value.
 EITHER_SIDE = (False, True)
@@ -106,25 +103,6 @@ def compute_leaf_tables(
     joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
     joined = joined.reshape(-1, *cell)
     return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
-
-
-class Worth(NamedTuple):
-    """What leaves are worth to the search, whatever the environments."""
-
-    utility: NDArray[np.float64]
-    margin: NDArray[np.int64]
-    is_candidate: NDArray[np.bool_]
-    is_small: NDArray[np.bool_]
-
-
-def weigh(tables: CountArray, p: float, n_in_play: int, n_least: int) -> Worth:
-    """Utility and size of each leaf; see `weigh_leaves` of the kernels."""
-    n = len(tables)
-    worth = Worth(
-        np.empty(n), np.empty(n, COUNT_DTYPE), np.empty(n, np.bool_), np.empty(n, np.bool_)
-    )
-    _kernels.weigh_leaves(np.ascontiguousarray(tables), float(p), n_in_play, n_least, *worth)
-    return worth
 
 
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:

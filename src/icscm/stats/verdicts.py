@@ -19,17 +19,19 @@ margin is the two one-sided tests of equivalence, for all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
 
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.stats.independence import IndependenceTest, exceeds
+from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
+
+T = TypeVar("T")
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -42,15 +44,25 @@ class Verdict:
 
     Parameters
     ----------
-    conclusion : `"invariant"`, `"not invariant"` or `"too little data to tell"`.
-    p_value : of the test of independence.
-    rates : share of positive labels in each environment; None without samples.
-    rate_intervals : Wilson's interval of each rate, 95 %.
-    difference : the largest between two environments; None if fewer than two have samples.
-    difference_interval : of the largest difference, level 1 - 2 alpha; the upper end is 1 where
-        an environment has no samples.
-    detectable : the smallest difference that the test would have seen with 80 % power; None if
-        it could have seen none.
+    conclusion : {"invariant", "not invariant", "too little data to tell"}
+        The verdict itself.
+    p_value : float
+        Of the test of independence.
+    rates : tuple of float or None
+        Share of positive labels in each environment; None without samples.
+    rate_intervals : tuple of (float, float) or None
+        Wilson's interval of each rate, 95 %.
+    difference : float or None
+        The largest between two environments; None if fewer than two have samples.
+    difference_interval : (float, float) or None
+        Of the largest difference, level 1 - 2 alpha; the upper end is 1 where an environment has
+        no samples.
+    detectable : float or None
+        The smallest difference that the test would have seen with 80 % power; None if it could
+        have seen none.
+    alpha : float or None
+        The level of the test: *not invariant* are p-values up to it. With a correction for many
+        candidates this is what the correction left for the step in which the leaf was judged.
     """
 
     conclusion: str
@@ -60,9 +72,16 @@ class Verdict:
     difference: float | None
     difference_interval: tuple[float, float] | None
     detectable: float | None
+    alpha: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
+        """Plain values, as JSON knows them.
+
+        Returns
+        -------
+        dict
+            The fields above, tuples as lists.
+        """
         plain = asdict(self)
         plain["rates"] = list(self.rates)
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
@@ -86,8 +105,12 @@ def make_verdicts(
     *,
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
+    levels: Sequence[float] | None = None,
 ) -> tuple[Verdict, ...]:
     """The verdict on each of several leaves, given by label and environment.
+
+    `levels` are those of the tests where they are not alpha, as after a correction for many
+    tests; intervals are at alpha all the same.
 
     With very many samples a test also rejects differences that are shown to lie inside the
     margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
@@ -95,56 +118,42 @@ def make_verdicts(
     tables = np.asarray(tables, dtype=np.int64)
     if len(tables) == 0:
         return ()
+    tested_at = np.full(len(tables), alpha) if levels is None else np.asarray(levels)
     p_values = test.compute_p_values(tables)
     differences = compute_differences(tables, alpha)
     if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
         is_shown = _is_inside(differences.high, margin)
     else:
         is_shown = find_shown(tables, alpha, margin, margin_on)
-    is_rejected = ~exceeds(p_values, alpha)
+    is_rejected = ~exceeds(p_values, tested_at)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
-    detectable = compute_detectable(tables, alpha)
-    rates = _describe_rates(tables)
-    return tuple(
-        Verdict(
-            str(conclusions[i]),
-            float(p_values[i]),
-            *rates[i],
-            *_describe_difference(tables[i], *(float(each[i]) for each in differences)),
-            float(detectable[i]) if np.isfinite(detectable[i]) else None,
-        )
-        for i in range(len(tables))
-    )
-
-
-Rates = tuple[tuple[float | None, ...], tuple[tuple[float, float] | None, ...]]
-
-
-def _describe_rates(tables: CountArray) -> list[Rates]:
-    """For each table rate and interval of each environment, None without samples."""
+    detectable = compute_detectable(tables, tested_at, is_corrected(test))
     sizes = tables.sum(axis=1)
-    z = _find_quantile((1 - VERDICT_CONFIDENCE) / 2)
-    low, high = compute_wilson(tables[:, 1], sizes, z)
     rates = tables[:, 1] / np.maximum(sizes, 1)
-    described: list[Rates] = []
-    for row in zip(sizes.tolist(), rates.tolist(), low.tolist(), high.tolist(), strict=True):
-        cells = list(zip(*row, strict=True))
-        described.append(
-            (
-                tuple(rate if n else None for n, rate, _, _ in cells),
-                tuple((start, end) if n else None for n, _, start, end in cells),
-            )
+    bounds = compute_wilson(tables[:, 1], sizes, _find_quantile((1 - VERDICT_CONFIDENCE) / 2))
+    verdicts = []
+    for i, is_seen in enumerate((sizes > 0).tolist()):
+        largest, low, high = (float(each[i]) for each in differences)
+        intervals = zip(bounds[0][i].tolist(), bounds[1][i].tolist(), strict=True)
+        has_pair = sum(is_seen) > 1
+        verdict = Verdict(
+            conclusion=str(conclusions[i]),
+            p_value=float(p_values[i]),
+            rates=_blank(rates[i].tolist(), is_seen),
+            rate_intervals=_blank(intervals, is_seen),
+            difference=largest if has_pair else None,
+            difference_interval=(low, high) if has_pair else None,
+            detectable=float(detectable[i]) if np.isfinite(detectable[i]) else None,
+            alpha=float(tested_at[i]),
         )
-    return described
+        verdicts.append(verdict)
+    return tuple(verdicts)
 
 
-def _describe_difference(
-    table: CountArray, largest: float, low: float, high: float
-) -> tuple[float | None, tuple[float, float] | None]:
-    """The difference and its interval, None if fewer than two environments have samples."""
-    has_pair = (table.sum(axis=0) > 0).sum() > 1
-    return (largest, (low, high)) if has_pair else (None, None)
+def _blank(values: Iterable[T], is_seen: Sequence[bool]) -> tuple[T | None, ...]:
+    """The values of each environment, None where it has no samples."""
+    return tuple(value if seen else None for value, seen in zip(values, is_seen, strict=True))
 
 
 def compute_wilson(
@@ -240,7 +249,14 @@ def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
     return bounds
 
 
-def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
+def is_corrected(test: IndependenceTest) -> bool:
+    """Whether a test of two environments allows for counts being whole, as Fisher's does too."""
+    return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
+
+
+def compute_detectable(
+    tables: CountArray, alpha: float | FloatArray, corrected: bool = True
+) -> FloatArray:
     """The smallest difference that a chi-squared test sees with 80 % power; inf if there is none.
 
     It is asked of the two environments with the most samples (in harmonic mean), the others being
@@ -250,22 +266,22 @@ def compute_detectable(tables: CountArray, alpha: float) -> FloatArray:
         d^2 n1 n2 / (n1 + n2) / (r (1 - r)).
 
     The common rate is taken as (positives + 1) / (samples + 2): a leaf without positives has a
-    small rate, not the rate 0. With two environments Yates' correction, or Fisher's test, takes
-    (1/n1 + 1/n2) / 2 off any difference before it counts, so that much more is needed.
+    small rate, not the rate 0. With two environments a test that is `corrected` (by Yates, or
+    Fisher's) takes (1/n1 + 1/n2) / 2 off any difference first, so that much more is needed.
     """
     sizes = tables.sum(axis=1)
     largest = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
     if largest.shape[1] < 2:
         return np.full(len(tables), np.inf)
     rate = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
-    dof = np.maximum((sizes > 0).sum(axis=1) - 1, 1)
-    needed = np.array([_find_noncentrality(int(each), alpha) for each in dof])
-    weight = largest.prod(axis=1) / np.maximum(largest.sum(axis=1), 1.0)
-    squared = np.full(len(tables), np.inf)
-    np.divide(needed * rate * (1 - rate), weight, out=squared, where=weight > 0)
-    with np.errstate(divide="ignore"):
-        taken_off = np.where((sizes > 0).sum(axis=1) == 2, 0.5 * (1 / largest).sum(axis=1), 0.0)
-    detectable = np.sqrt(squared) + taken_off
+    n_seen = (sizes > 0).sum(axis=1)
+    levels = np.broadcast_to(alpha, len(tables)).tolist()
+    dof = np.maximum(n_seen - 1, 1).tolist()
+    needed = np.array([_find_noncentrality(*each) for each in zip(dof, levels, strict=True)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = (1 / largest).sum(axis=1)  # inf if fewer than two environments have samples
+        detectable = np.sqrt(needed * rate * (1 - rate) * errors)
+    detectable += np.where(corrected & (n_seen == 2), 0.5 * errors, 0.0)
     return np.where(detectable <= 1.0, detectable, np.inf)
 
 

@@ -1,0 +1,69 @@
+"""Utilities: exact, and in order however large or small p is."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from icscm.engine.counts import ORDERED
+from icscm.stats.leaf_tables import LeafTables
+from icscm.stats.utility import make_utility
+
+LEAVES = np.array([[[a], [b]] for a in range(1, 30) for b in range(30)])
+
+
+def rank(p, weights=None, n_samples=1000):
+    """The comparable utilities of all leaves, each of a feature of its own."""
+    tables = LeafTables(np.arange(len(LEAVES)), ORDERED, (False,), (False,), LEAVES)
+    return make_utility(p, weights, n_samples).weigh(tables, n_samples, 1).utility
+
+
+def compute_exactly(p):
+    return [Fraction(int(a)) - Fraction(p) * int(b) for a, b in LEAVES[:, :, 0]]
+
+
+@pytest.mark.parametrize("p", ["0.1", "0.3", "1", "2.5", "1e-7", "12345.678", "1e300", "1e-300"])
+@pytest.mark.parametrize("n_samples", [60, 10**6, 10**10])
+def test_order_and_ties_are_those_of_exact_numbers(p, n_samples):
+    exact = compute_exactly(p)
+    order = {value: number for number, value in enumerate(sorted(set(exact)))}
+    found = np.unique(rank(float(p), n_samples=n_samples), return_inverse=True)[1]
+    assert found.tolist() == [order[value] for value in exact]
+
+
+def test_a_third_is_a_third():
+    third = make_utility(1 / 3, None, 100)
+    assert third.ratio == Fraction(1, 3)
+    assert third.compute(np.array([[1], [3]]), 0) == 0.0
+    assert make_utility(np.float32(0.1), None, 100).ratio == Fraction(1, 10)
+    assert make_utility(0.1, None, 100).compute(np.array([[9], [81]]), 0) == 0.9
+    assert make_utility(1e-300, None, 100).compute(np.array([[0], [5]]), 0) == -5e-300
+
+
+def test_nothing_overflows():
+    """With billions of samples p may be rounded, but no utility wraps round."""
+    for p in (1e-30, 0.123456789123, 1.0, 98765.4321, 1e30):
+        ratio = make_utility(p, None, 9 * 10**9).ratio
+        assert max(ratio.as_integer_ratio()) * 9 * 10**9 < 2**63
+
+
+def test_weights_do_not_round_ties_away():
+    """0.3 * 3 is below 0.1 * 9 in floats, and -7 / 0.7 below -1 / 0.1 by a digit or equal."""
+    weights = np.full(len(LEAVES), 1.0)
+    places = {tuple(leaf[:, 0]): i for i, leaf in enumerate(LEAVES)}
+    weights[places[3, 0]], weights[places[9, 0]] = 0.3, 0.1
+    weights[places[1, 8]], weights[places[1, 2]] = 0.7, 0.1
+    found = rank(1.0, weights)
+    assert found[places[3, 0]] == found[places[9, 0]]
+    assert found[places[1, 8]] == found[places[1, 2]]
+    assert found[places[3, 1]] > found[places[3, 0]]
+
+
+def test_a_weight_of_zero_is_no_candidate():
+    weights = np.ones(len(LEAVES))
+    weights[7] = 0.0
+    tables = LeafTables(np.arange(len(LEAVES)), ORDERED, (False,), (False,), LEAVES)
+    worth = make_utility(1.0, weights, 1000).weigh(tables, 1000, 20)
+    assert not worth.is_candidate[7]
+    assert not worth.is_small[7]
+    assert worth.is_candidate.sum() == len(LEAVES) - 1
