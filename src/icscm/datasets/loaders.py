@@ -46,7 +46,7 @@ class RealData(NamedTuple):
 def load_diabetes_readmission(
     data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
 ) -> RealData:
-    """Was a diabetes patient readmitted to hospital? (UCI 296, 130 US hospitals, 1999-2008.)
+    """Whether a diabetes patient was readmitted (UCI 296, 130 US hospitals, 1999-2008).
 
     Rows whose race is unknown are left out. Environments: 1 for patients admitted through the
     emergency room, 0 for all others.
@@ -95,18 +95,20 @@ def load_acs_income(
     download: bool = False,
     states: Sequence[str] | None = None,
 ) -> RealData:
-    """Does a working adult earn more than 56,000 dollars? (American Community Survey 2018.)
+    """Whether a working adult earns over 56,000 dollars (American Community Survey 2018).
 
     Persons over 16 with an income over 100 dollars, working hours and a weight. Environments: 1
     for New England (division 1), 0 for all others.
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare. Prepared places of birth are states and parts of
         the world, occupations are the Census Bureau's groups, and what was not asked is code 00.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
     states : sequence of str, optional
         Two-letter codes; by default all states whose files are in the folder (with `download`,
         all 50 and Puerto Rico, as in the paper).
@@ -114,6 +116,7 @@ def load_acs_income(
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
     columns = [name for name in task.features if name != "ACS_YEAR"]
@@ -130,7 +133,7 @@ def load_acs_foodstamps(
     download: bool = False,
     states: Sequence[str] | None = None,
 ) -> RealData:
-    """Does a person's household receive food stamps? (American Community Survey 2018.)
+    """Whether a household receives food stamps (American Community Survey 2018).
 
     Persons of 18 to 61 with an income of 30,000 dollars or less, in households whose children
     are recorded (or that there are none). Environments: 1 for the East South Central states
@@ -144,6 +147,7 @@ def load_acs_foodstamps(
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
     of_households = ["FS", "HUPAC", "WIF"]
@@ -161,25 +165,28 @@ def load_college_scorecard(
     download: bool = False,
     year: str = "2018_19",
 ) -> RealData:
-    """Do more than half of a US college's students complete? (College Scorecard.)
+    """Whether more than half of a US college's students complete (College Scorecard).
 
     A completion rate (C150_4) that is not given counts as 0, as in the paper. Environments: 1
     for colleges of the Carnegie classes that the paper's benchmark holds out, 0 for all others.
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         As in the paper: categories as the ranks of their values, numbers in 100 quantile bins,
         missing values -1, and of columns with 50 or more distinct values 50 quantile codes.
         False: the raw table, as in `load_diabetes_readmission`.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
     year : str, default="2018_19"
         The academic year of the file. The paper has all from 1996 to 2013 in one table.
 
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     task, files = _features.COLLEGE_SCORECARD, _open("college_scorecard", data_home, download)
     table = files.read(
@@ -197,22 +204,25 @@ def load_college_scorecard(
 def load_assistments(
     data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
 ) -> RealData:
-    """Does a pupil solve a problem at the first attempt? (ASSISTments 2012-13, with affect.)
+    """Whether a pupil solves a problem at the first attempt (ASSISTments 2012-13, with affect).
 
     Only answers that are right or wrong, none in between. Environments: 1 for the ten schools
     that the paper's benchmark holds out, 0 for all others.
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare, and that rows in which a number is missing
         (mostly the skill) are left out, as in the paper.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
 
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
     categories = dict.fromkeys(task.categories, "category")
@@ -226,23 +236,26 @@ def load_assistments(
 def load_meps(
     data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
 ) -> RealData:
-    """Does a person use health care more than three times a year? (MEPS 2019, HC-216.)
+    """Whether a person uses health care more than three times a year (MEPS 2019, HC-216).
 
     Use: visits, hospital nights and days of home care together. Uninsured persons are left out.
     Environments: 1 for persons with any private insurance, 0 for those with public only.
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare. The publisher's negative codes (-1 inapplicable,
         -7 refused, -8 not known) are values like others. In the raw table, negative numbers are
         missing instead.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
 
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     table = _formats.read_meps(_open("meps", data_home, download))
     table = _keep(table, table[MEPS.environment].isin([1, 2]))
@@ -257,7 +270,7 @@ def load_meps(
 def load_heart_disease(
     data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
 ) -> RealData:
-    """Is a coronary artery narrowed? (UCI 45: Cleveland, Hungary, Switzerland, Long Beach.)
+    """Whether a coronary artery is narrowed (UCI 45: four hospitals, each an environment).
 
     Not in the paper. Environments: the hospitals. A blood pressure or cholesterol of 0 is taken
     as missing. What a hospital did not measure (mostly `ca`, `thal` and `slope` outside
@@ -265,16 +278,19 @@ def load_heart_disease(
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         A column for each value of a category; for missing numbers the median of all hospitals,
         with a column `<feature>_missing`; numbers in their own units, so that rules can be read.
         False: the raw table, with the hospital as a column.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
 
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     files = _open("heart_disease", data_home, download)
     hospitals = zip(files.source.files, _features.HEART_DISEASE_HOSPITALS, strict=True)
@@ -294,7 +310,7 @@ def load_sachs(
     download: bool = False,
     target: str = "Erk",
 ) -> RealData:
-    """Is a signalling protein above its median? (Sachs et al. 2005, eleven proteins in T cells.)
+    """Whether a signalling protein is above its median (Sachs et al. 2005, T cells).
 
     Not in the paper. Environments: the experiments 1 and 3 to 9 (stimulated cells; Akt
     inhibitor, G0076, psitectorigenin, U0126, LY294002; PMA, beta2cAMP). Causal: the parents in
@@ -303,16 +319,19 @@ def load_sachs(
 
     Parameters
     ----------
-    data_home, download : path, bool
+    data_home : path, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         The other ten proteins, as in the file. False: with the number of the experiment.
+    download : bool, default=False
+        As in `load_diabetes_readmission`.
     target : str, default="Erk"
         The protein whose level is the label.
 
     Returns
     -------
     RealData
+        Features, labels, environments and the known causes.
     """
     check_value("target", target, one_of(*SACHS_PARENTS))
     table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])

@@ -353,7 +353,7 @@ class ICSCMClassifier(CoverClassifier):
 
     @property
     def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:
-        """p-value of each set of features that the exhaustive search accepted."""
+        """The p-value of each set of features that the exhaustive search accepted."""
         check_is_fitted(self, "model_")
         return {test.features: test.p_value for test in self.trace_.sets if test.accepted}
 

@@ -164,6 +164,12 @@ class Conjunction(RuleSet):
         In the order in which they were chosen.
     leaves : tuple of counts by (label, environment)
         Training samples of each leaf, one more than there are rules.
+
+    Examples
+    --------
+    >>> from icscm import SCMClassifier
+    >>> print(SCMClassifier().fit([[0], [1]], [0, 1]).model_)
+    x0 > 0
     """
 
     kind = "conjunction"
@@ -181,6 +187,12 @@ class Disjunction(RuleSet):
         In the order in which they were chosen.
     leaves : tuple of counts by (label, environment)
         Training samples of each leaf, one more than there are rules.
+
+    Examples
+    --------
+    >>> from icscm import SCMClassifier
+    >>> print(SCMClassifier(model_type="disjunction").fit([[0], [1]], [0, 1]).model_)
+    x0 > 0
     """
 
     kind = "disjunction"

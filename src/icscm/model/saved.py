@@ -251,6 +251,15 @@ def load(path: str | PathLike[str]) -> SavedModel:
     ------
     IcscmError
         And nothing else, if the file holds no model that can be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icscm import SCMClassifier, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SCMClassifier().fit([[0], [1]], ["no", "yes"]).save(f"{folder}/model.json")
+    ...     print(load(f"{folder}/model.json").predict([[1], [0]]))
+    ['yes' 'no']
     """
     shown = escape_controls(str(path))
     try:

@@ -66,7 +66,7 @@ def describe_columns(
 
 
 def _nothing_to_close() -> None:
-    pass
+    """Nothing is held that would have to be given up."""
 
 
 @dataclass(frozen=True)
