@@ -1,4 +1,7 @@
-"""The command line: each command a few lines over the library."""
+"""The command line: each command a few lines over the library. May import everything else.
+
+What is printed comes from `report`; what is computed, from the library. Nothing imports this.
+"""
 
 # each of these adds its commands
 import icscm.cli.check

@@ -1,4 +1,7 @@
-"""Data to learn from: simulated with known parents, and real from their publishers' files."""
+"""Data to learn from: simulated with known parents, and real from their publishers' files.
+
+May import only the ground: parameters, writing, text, exceptions, constants.
+"""
 
 from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
 from icscm.datasets.loaders import (

@@ -1,4 +1,7 @@
-"""The paper's tables and figures, one module each; `icscm reproduce` runs them."""
+"""The paper's tables and figures, one module each; `icscm reproduce` runs them.
+
+May import `estimators` and what is below; nothing but the command line imports this.
+"""
 
 from __future__ import annotations
 

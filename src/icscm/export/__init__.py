@@ -11,6 +11,8 @@ first that is true decides:
 In a disjunction the conditions are the rules. In a conjunction they are the rules' opposites. Names
 and levels come from users: each language has one function here that quotes text, and nothing else
 lets text through.
+
+May import `search` and what is below; asks a saved model, never an estimator.
 """
 
 from __future__ import annotations
