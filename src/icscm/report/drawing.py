@@ -58,9 +58,7 @@ _LEAST_WIDTH = 0.1
 
 def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
     """The rows with the most samples, in the order given."""
-    if len(rows) <= limit:
-        return list(rows)
-    order = sorted(range(len(rows)), key=lambda i: (-rows[i]["n"], i))
+    order = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])
     return [rows[i] for i in sorted(order[:limit])]
 
 

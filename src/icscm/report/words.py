@@ -102,13 +102,8 @@ def make_names(
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
-    return Names(
-        target=as_text(target or "label"),
-        environment=as_text(environment or "environment"),
-        classes=(negative, positive),
-        environments=texts,
-        settled=int(model.settles_when),
-    )
+    label, place = as_text(target or "label"), as_text(environment or "environment")
+    return Names(label, place, (negative, positive), texts, int(model.settles_when))
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:

@@ -5,6 +5,7 @@ Everything is computed from counts by (value, label, environment); nothing is le
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -233,22 +234,18 @@ def check_environments(
     intake = read_table(X)
     left_out = _find_left_out(intake, labels, codes, keep_columns)
     coded = intake.code(N_BINS - 1, None)
-    columns = _list_columns(coded)
-    missing = [
-        np.bincount(codes[np.isnan(values)], minlength=len(names)) for values in columns.values()
-    ]
-    giveaways = [
-        _measure(name, values, codes, len(names))
-        for name, values in columns.items()
-        if name not in left_out
-    ]
+    n_missing, giveaways = np.zeros(len(names)), []
+    for name, values in _list_columns(coded):
+        n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
+        if name not in left_out:
+            giveaways.append(_measure(name, values, codes, len(names)))
     found = CheckUp(
         n_rows=n_rows,
         n_columns=coded.n_columns,
         classes=(classes.tolist()[0], classes.tolist()[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, np.sum(missing, axis=0) / coded.n_columns),
+        environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
         sparse=tuple(
             SparseCell(names[k], classes.tolist()[label], int(table[label, k]))
             for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
@@ -277,19 +274,14 @@ def _summarise(
     sizes = table.sum(axis=0)
     others = table.sum(axis=1, keepdims=True) - table
     against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
-    parts = describe_rates(table[1].tolist(), sizes.tolist()), missing / sizes, names
-    return tuple(
-        EnvironmentSummary(
-            label=label,
-            n_rows=rate["n"],
-            n_positive=rate["n_positive"],
-            rate=rate["rate"],
-            rate_interval=tuple(rate["rate_interval"]),
-            missing=float(share),
-            detectable=seen,
-        )
-        for rate, share, label, seen in zip(*parts, _find_detectable(against, alpha), strict=True)
-    )
+    rates = describe_rates(table[1].tolist(), sizes.tolist())
+    seen = _find_detectable(against, alpha)
+    found = []
+    for k, share in enumerate((missing / sizes).tolist()):
+        n_rows, n_positive, rate, (low, high) = rates[k].values()
+        told = names[k], n_rows, n_positive, rate, (low, high), share, seen[k]
+        found.append(EnvironmentSummary(*told))
+    return tuple(found)
 
 
 def _find_detectable(tables: Codes, alpha: float) -> list[float | None]:
@@ -306,15 +298,14 @@ def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
 # --- columns ----------------------------------------------------------------
 
 
-def _list_columns(coded: CodedTable) -> dict[str | int, FloatArray]:
+def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
     """Each column but dates as numbers, NaN where missing; of a category rare levels are one."""
     names: Sequence[str | int] = coded.names or range(coded.n_columns)
-    columns = {}
-    for j in sorted(set(range(len(names))) - set(coded.left_out)):
-        column: Any = coded.values[:, [j]]
-        dense = column.toarray() if issparse(column) else column
-        columns[names[j]] = dense.ravel().astype(np.float64)
-    return columns
+    for j, name in enumerate(names):
+        if j not in coded.left_out:
+            column: Any = coded.values[:, [j]]
+            dense = column.toarray() if issparse(column) else column
+            yield name, dense.ravel().astype(np.float64)
 
 
 def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: int) -> Giveaway:
@@ -348,16 +339,13 @@ def compute_cramers_v(table: Codes) -> float:
     (1.0, 0.0)
     """
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    n_rows, n_columns = table.shape
     total = int(table.sum())
-    if min(n_rows, n_columns) < 2 or total < 2:
+    if min(table.shape) < 2 or total < 2:
         return 0.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     phi = float(((table - expected) ** 2 / expected).sum()) / total
-    bias = (n_rows - 1) * (n_columns - 1) / (total - 1)
-    rows = n_rows - (n_rows - 1) ** 2 / (total - 1)
-    columns = n_columns - (n_columns - 1) ** 2 / (total - 1)
-    room = min(rows, columns) - 1
+    bias = math.prod(n - 1 for n in table.shape) / (total - 1)
+    room = min(n - (n - 1) ** 2 / (total - 1) for n in table.shape) - 1
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
