@@ -23,7 +23,7 @@ MAX_SQL_DIGITS: Final = 15
 MAX_TEN_POWER: Final = 22
 
 
-def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
+def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     """One SELECT that gives each row's prediction, its probability and what decided.
 
     The conditions stand there three times rather than once in a subquery: so rows keep their order,
@@ -183,15 +183,11 @@ def _factor(number: int) -> list[int]:
 
 
 def _quote_name(name: str) -> str:
-    return '"' + _check_sql_text(name).replace('"', '""') + '"'
+    return _quote_text(name, '"')
 
 
-def _quote_text(text: str) -> str:
-    return "'" + _check_sql_text(text).replace("'", "''") + "'"
-
-
-def _check_sql_text(text: str) -> str:
-    """Raise for what no SQL statement can hold."""
+def _quote_text(text: str, mark: str = "'") -> str:
+    """Text between marks; raises for what no SQL statement can hold."""
     is_broken = any("\ud800" <= each <= "\udfff" for each in text)
     what = "surrogates" if is_broken else "NUL characters" if "\0" in text else None
     if what:
@@ -199,7 +195,7 @@ def _check_sql_text(text: str) -> str:
             f"{escape_controls(repr(text))} holds {what}, which SQL cannot; rename it, or export "
             "to 'python' or 'json'"
         )
-    return text
+    return mark + text.replace(mark, 2 * mark) + mark
 
 
 def _quote_level(level: Level) -> str:

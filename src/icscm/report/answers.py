@@ -39,13 +39,11 @@ def make_answers(
     standard: Plain,
 ) -> Plain:
     """The four answers: the rule, its error, its invariance, and what was refused."""
+    asked = f"Does it hold in every {names.environment}?"
     answers = {
         "rule": ("What is the rule?", *_answer_rule(learner.model_, names)),
         "error": ("How good is it?", *_answer_error(errors)),
-        "invariance": (
-            f"Does it hold in every {names.environment}?",
-            *_answer_invariance(leaves, standard),
-        ),
+        "invariance": (asked, *_answer_invariance(leaves, standard)),
         "refused": ("What was refused?", *_answer_refused(learner, search)),
     }
     keys = "question", "answer", "detail", "conclusion"

@@ -120,14 +120,13 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
         y += rows[-1]["height"] + _GAP
     last = _draw_leaf(leaves[-1], 1.0, y, _NODE_WIDTH)
     return {
+        **tree,
         "width": TREE_WIDTH,
         "node_width": _NODE_WIDTH,
         "leaf_x": _LEAF_X,
         "height": y + last["height"] + 1,
         "rows": rows,
         "last": last,
-        "exit": tree["exit"],
-        "onward": tree["onward"],
         "n_left_out": len(nodes) - len(shown),
         "description": _describe_tree(tree, shown),
     }
@@ -138,21 +137,14 @@ def _draw_row(node: Plain, leaf: Plain, y: float) -> Plain:
     lines = wrap(f"{node['rule']}?", _NODE_WIDTH - 2 * _PADDING)
     box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
     height = max(len(lines) * _LINE + 2 * _PADDING, box["height"])
-    return {
-        "y": y,
-        "height": height,
-        "lines": _place_lines(lines, y, height),
-        "leaf": _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"]),
-        "middle": y + height / 2,
-    }
+    beside = _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"])
+    place = {"y": y, "height": height, "middle": y + height / 2}
+    return {**place, "lines": _place_lines(lines, y, height), "leaf": beside}
 
 
 def _draw_leaf(leaf: Plain, x: float, y: float, width: float) -> Plain:
-    lines = [
-        *wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3),
-        f"n = {leaf['n']:,}",
-        f"rate {format_share(leaf['rate'])}",
-    ]
+    title = wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3)
+    lines = [*title, f"n = {leaf['n']:,}", f"rate {format_share(leaf['rate'])}"]
     height = len(lines) * _LINE + 2 * _PADDING
     placed = _place_lines(lines, y, height)
     return {"x": x, "y": y, "width": width, "height": height, "lines": placed, **leaf}

@@ -54,8 +54,6 @@ def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Any:
     return axes.text(x, y, text, parse_math=False, **options)
 
 
-# --- the tree ---------------------------------------------------------------
-
 # In inches from the left: the boxes of rules, and those of leaves.
 _NODE, _NODE_WIDTH, _LEAF, _LEAF_WIDTH = 0.1, 2.3, 2.95, 1.6
 # Of a letter in a leaf's title.
@@ -116,9 +114,6 @@ def _draw_leaf(axes: Axes, x: float, y: float, leaf: Plain, width: float) -> Non
 def _draw_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     style = {"arrowstyle": "->", "color": _SOFT, "shrinkA": 0, "shrinkB": 1, "linewidth": 1}
     axes.annotate("", xy=end, xytext=start, arrowprops=style)
-
-
-# --- the rates --------------------------------------------------------------
 
 
 def _draw_rates(axes: Axes, summary: Plain, row: float) -> None:

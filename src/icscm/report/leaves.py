@@ -72,10 +72,7 @@ def judge(model: RuleSet, trace: Trace, standard: Plain) -> Sequence[Verdict]:
 
 
 def describe_leaves(
-    model: RuleSet,
-    names: Names,
-    verdicts: Sequence[Verdict] = (),
-    standard: Plain | None = None,
+    model: RuleSet, names: Names, verdicts: Sequence[Verdict] = (), standard: Plain | None = None
 ) -> list[Plain]:
     """Every leaf with its counts, rates and verdict."""
     judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -205,7 +205,19 @@ def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
         autoescape=is_html,
         finalize=None if is_html else escape_markdown,
     )
-    environment.filters |= _make_filters(limits)
+    environment.filters |= {
+        "share": format_share,
+        "points": format_points,
+        "p": format_p,
+        "value": format_value,
+        "interval": format_interval,
+        "count": lambda n: f"{n:,}",
+        "level": lambda alpha: f"{alpha:g}",
+        "percent": lambda share: f"{100 * share:.4g}%",
+        "utility": lambda utility: f"{utility:,.10g}",
+        "clip": lambda text: clip(text, limits.characters),
+        "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
+    }
     return environment
 
 
@@ -284,23 +296,6 @@ def format_interval(interval: Sequence[float] | None) -> str:
     ('10.0% to 25.0%', '')
     """
     return "" if interval is None else f"{format_share(interval[0])} to {format_share(interval[1])}"
-
-
-def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
-    """What templates call to write numbers and names; `prose` is for sentences that hold names."""
-    return {
-        "share": format_share,
-        "points": format_points,
-        "p": format_p,
-        "value": format_value,
-        "interval": format_interval,
-        "count": lambda n: f"{n:,}",
-        "level": lambda alpha: f"{alpha:g}",
-        "percent": lambda share: f"{100 * share:.4g}%",
-        "utility": lambda utility: f"{utility:,.10g}",
-        "clip": lambda text: clip(text, limits.characters),
-        "prose": lambda text: clip(text, 8 * limits.characters),
-    }
 
 
 # what has a meaning within a line; a colon only in addresses and in :names: of pictures

@@ -105,9 +105,7 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
     """The steps, the sets tested, why the search ended and what was pruned."""
     search = summary["search"]
     yield _make_step_table(search)
-    if search["sets"]:
-        yield ""
-        yield _make_set_table(search)
+    yield from _render_sets(search["sets"])
     pruning = [_describe_pruning(summary["pruning"])] if summary["pruning"]["tests"] else []
     yield make_note("\n" + " ".join([search["stop_text"], *pruning, *summary["notes"]]))
     if search["is_tested"]:
@@ -152,9 +150,7 @@ def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
         yield ""
         rows = [(each["rule"], f"{each['n']:,}", *_explain(each)) for each in search["nearest"]]
         yield make_table(("nearest candidate", ">settles", ">p leaf", "why"), rows)
-    if search["sets"]:
-        yield ""
-        yield _make_set_table(search)
+    yield from _render_sets(search["sets"])
     yield make_heading("What to try")
     yield make_list(search["suggestions"])
 
@@ -171,13 +167,15 @@ def _make_step_table(search: Plain) -> Table:
     return make_table(("step", "rule", ">utility", ">settles", *tests, ">refused"), rows)
 
 
-def _make_set_table(search: Plain) -> Table:
+def _render_sets(sets: Sequence[Plain]) -> Iterator[RenderableType]:
     """The sets of the exhaustive search that came nearest to being accepted, or were."""
     rows = []
-    for each in search["sets"][:_N_SETS]:
+    for each in sets[:_N_SETS]:
         features = ", ".join(each["features"]) or "(none)"
         rows.append((format_p(each["p_value"]), features, "yes" if each["accepted"] else "no"))
-    return make_table(("p", "set of features", "accepted"), rows)
+    if rows:
+        yield ""
+        yield make_table(("p", "set of features", "accepted"), rows)
 
 
 def _describe_pruning(pruning: Plain) -> str:
