@@ -16,7 +16,7 @@ from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import ThresholdRule
 from icscm.report.errors import describe_errors, find_worst_and_best
-from icscm.report.leaves import UNTESTED, describe_leaves, describe_standard
+from icscm.report.leaves import describe_leaves, make_standard
 from icscm.report.summary import make_summary
 from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_table
 from icscm.report.words import make_names
@@ -276,10 +276,15 @@ def make_model(totals, wrong):
 
 def test_the_worst_environment_is_not_one_of_two_samples():
     """The report named the worst of all environments, however small, and the terminal another."""
-    assert find_worst_and_best([2, 30, 20], [2, 100, 100]) == (1, 2)
-    assert find_worst_and_best([1, 0], [2, 3]) == (0, 1)
-    assert find_worst_and_best([1, 0, 9], [2, 3, 90]) is None
-    assert find_worst_and_best([4], [40]) is None
+
+    def find(*counts):
+        rows = [{"wrong": wrong, "n": n, "place": i} for i, (wrong, n) in enumerate(counts)]
+        return tuple(each and each["place"] for each in find_worst_and_best(rows, "wrong"))
+
+    assert find((2, 2), (30, 100), (20, 100)) == (1, 2)
+    assert find((1, 2), (0, 3)) == (0, 1)
+    assert find((1, 2), (0, 3), (9, 90)) == (None, None)
+    assert find((4, 40)) == (None, None)
     model = make_model([2, 100, 100], [2, 30, 20])
     names = make_names(model, ("tiny", "big", "other"), (0, 1))
     (_, (_, text), _) = list_rule_facts(str(model), describe_errors(model, names))
@@ -311,7 +316,7 @@ def test_no_vacuous_bound():
         names = make_names(model, ("a", "b"), (0, 1))
         verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
         leaves = describe_leaves(model, names, verdicts)
-        return describe_bounds(leaves, describe_standard(UNTESTED, names))
+        return describe_bounds(leaves, make_standard(names))
 
     assert "100.0%" not in describe(((5, 0), (5, 0)))
     assert "In no leaf do the data allow more than" in describe(((50, 50), (50, 50)))

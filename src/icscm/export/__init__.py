@@ -18,7 +18,7 @@ May import `search` and what is below; asks a saved model, never an estimator.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
 
 from icscm.exceptions import IcscmError
 from icscm.export.documents import make_json
@@ -56,17 +56,12 @@ def export_model(
     IcscmError
         If there is no such language, or a name that SQL cannot hold.
     """
-    if to == "sql":
-        return make_sql(saved, table, schema)
-    if to not in _WRITERS:
-        raise IcscmError(
-            f"a model is exported to 'sql', {', '.join(map(repr, _WRITERS))}; not {to!r}"
-        )
-    return _WRITERS[to](saved)
-
-
-_WRITERS: Final[dict[str, Callable[[SavedModel], str]]] = {
-    "python": make_python,
-    "json": make_json,
-    "text": make_text,
-}
+    writers: dict[str, Callable[[SavedModel], str]] = {
+        "sql": partial(make_sql, table=table, schema=schema),
+        "python": make_python,
+        "json": make_json,
+        "text": make_text,
+    }
+    if to not in writers:
+        raise IcscmError(f"a model is exported to {', '.join(map(repr, writers))}; not {to!r}")
+    return writers[to](saved)

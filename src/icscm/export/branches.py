@@ -2,90 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat, find_numbers
-from icscm.model.parsing import Feature, Label
-from icscm.model.rule_sets import RuleSet
+from icscm.model.parsing import NUMBER, Label
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.tables.columns import Level
 from icscm.text import count, escape_controls, format_number
 
-OPPOSITES: Final = {
-    ">": "<=",
-    "<=": ">",
-    "in": "not in",
-    "not in": "in",
-    "is missing": "is present",
-    "is present": "is missing",
-}
+_Operators = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Leaf:
     """What becomes of the samples that one condition, or none, decides.
 
-    `counts` are the training samples of each class; Laplace's rule makes the probability of them.
+    `training_samples` are those of each class; Laplace's rule makes the probability of them.
     """
 
-    label: Label
+    prediction: Label
     probability: float
     decided_by: str
-    counts: tuple[int, int]
+    training_samples: tuple[int, int]
 
     @property
     def fraction(self) -> tuple[int, int] | None:
         """Two whole numbers whose quotient is the probability; None if floats cannot hold them."""
-        above, below = self.counts[1] + 1, sum(self.counts) + 2
+        above, below = self.training_samples[1] + 1, sum(self.training_samples) + 2
         return (above, below) if below < LARGEST_EXACT else None
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A condition on one column and the leaf of the samples for which it is true."""
+    """A condition on one column, and the leaf of the samples for which it is true."""
 
-    column: int
-    name: str | None
+    column: str | None
+    position: int
     type: str
     operator: str
     value: float | tuple[Level, ...] | None
     if_missing: bool
-    leaf: Leaf
+    then: Leaf
 
     @property
-    def has_number_levels(self) -> bool:
-        """Whether it asks for categories that are numbers."""
-        levels = self.value
-        return isinstance(levels, tuple) and not isinstance(levels[0], str | bool)
+    def compares(self) -> str:
+        """What it asks for: numbers (also as categories), booleans or text."""
+        first = self.value[0] if isinstance(self.value, tuple) else ""
+        if self.type == NUMBER or not isinstance(first, str | bool):
+            return "numbers"
+        return "booleans" if isinstance(first, bool) else "text"
 
 
 @dataclass(frozen=True)
 class Absent:
     """What `icscm fit` took for missing in its file, and so stands for it in tables made of it.
 
-    Parameters
-    ----------
-    texts : that mean missing.
-    numbers : those of them that the user named and that are numbers.
-    is_trimmed : whether spaces around a text are no part of it, as in text files.
+    `numbers` are those of the texts that the user named and that are numbers. `is_trimmed` tells
+    whether spaces around a text are no part of it, as in text files.
     """
 
     texts: tuple[str, ...]
     numbers: tuple[float, ...]
     is_trimmed: bool
-
-    @property
-    def texts_of_numbers(self) -> tuple[str, ...]:
-        """In columns of numbers NaN is missing, however it is written."""
-        return tuple(dict.fromkeys((*self.texts, "NaN", "nan", "-nan")))
 
 
 def find_absent(saved: SavedModel) -> Absent | None:
@@ -103,81 +87,67 @@ def find_absent(saved: SavedModel) -> Absent | None:
 def make_branches(saved: SavedModel) -> tuple[tuple[Branch, ...], Leaf]:
     """The conditions in order, and the leaf of the samples for which none is true."""
     *leaves, last = make_leaves(saved)
-    branches = tuple(
-        _make_branch(rule, saved.model, saved.features, leaf)
-        for rule, leaf in zip(saved.model.rules, leaves, strict=True)
-    )
-    return branches, last
+    pairs = zip(saved.model.rules, leaves, strict=True)
+    return tuple(_make_branch(rule, saved, leaf) for rule, leaf in pairs), last
 
 
 def make_leaves(saved: SavedModel) -> list[Leaf]:
     """What becomes of the samples that each condition, or none, decides."""
     model = saved.model
-    return [
-        Leaf(saved.classes[int(verdict)], probability, text, (sum(counts[0]), sum(counts[1])))
-        for verdict, probability, text, counts in zip(
-            model.leaf_verdicts.tolist(),
-            model.leaf_probabilities().tolist(),
-            model.leaf_texts,
-            model.leaves,
-            strict=True,
-        )
-    ]
+    labels = [saved.classes[int(verdict)] for verdict in model.leaf_verdicts]
+    counts = [(sum(negative), sum(positive)) for negative, positive in model.leaves]
+    parts = labels, model.leaf_probabilities().tolist(), model.leaf_texts, counts
+    return [Leaf(*each) for each in zip(*parts, strict=True)]
 
 
-def _make_branch(rule: Rule, model: RuleSet, features: Sequence[Feature], leaf: Leaf) -> Branch:
+def _make_branch(rule: Rule, saved: SavedModel, leaf: Leaf) -> Branch:
+    """The rule, or its opposite in a conjunction."""
     if not isinstance(rule, AnyRule):
         raise IcscmError(f"a rule of type {type(rule).__name__} cannot be exported")
-    operator, value, is_true_of_missing = _read_rule(rule)
-    return Branch(
-        column=rule.column,
-        name=rule.name,
-        type=features[rule.column].type,
-        operator=operator if model.settles_when else OPPOSITES[operator],
-        value=value,
-        if_missing=is_true_of_missing == model.settles_when,
-        leaf=leaf,
-    )
+    operators, is_first, value, is_true_of_missing = _read_rule(rule)
+    settles_when = saved.model.settles_when
+    operator, if_missing = operators[is_first != settles_when], is_true_of_missing == settles_when
+    kind = saved.features[rule.column].type
+    return Branch(rule.name, rule.column, kind, operator, value, if_missing, leaf)
 
 
-def _read_rule(rule: AnyRule) -> tuple[str, float | tuple[Level, ...] | None, bool]:
-    """A rule's operator, value and truth for a missing value."""
+def _read_rule(rule: AnyRule) -> tuple[_Operators, bool, float | tuple[Level, ...] | None, bool]:
+    """An operator and its opposite, whether it is the first, the value, and truth of missing."""
     if isinstance(rule, PresenceRule):
-        return ">" if rule.present else "<=", 0, False
+        return (">", "<="), rule.present, 0, False
     if isinstance(rule, ThresholdRule):
-        return ">" if rule.above else "<=", rule.threshold, bool(rule.missing)
+        return (">", "<="), rule.above, rule.threshold, bool(rule.missing)
     if isinstance(rule, CategoryRule):
-        return "in" if rule.equal else "not in", rule.levels, bool(rule.missing)
-    return "is missing" if rule.is_missing else "is present", None, rule.is_missing
+        return ("in", "not in"), rule.equal, rule.levels, bool(rule.missing)
+    return ("is missing", "is present"), rule.is_missing, None, rule.is_missing
 
 
 def say_refused(saved: SavedModel) -> list[str]:
     """A line for models that predict complete samples only; code elsewhere cannot enforce that."""
-    if saved.settings.get("missing") != "error":
-        return []
-    return [
-        "The model was fitted without missing values and refuses them: make sure there are none."
-    ]
+    line = "The model was fitted without missing values and refuses them: make sure there are none."
+    return [line] if saved.settings.get("missing") == "error" else []
 
 
 def say_origin(saved: SavedModel) -> str:
     """What learned the model, from how much."""
     n_samples = sum(sum(map(sum, leaf)) for leaf in saved.model.leaves)
-    parts = [f"Learned by icscm {escape_controls(saved.version)} from {n_samples:,} samples"]
+    origin = f"Learned by icscm {escape_controls(saved.version)} from {n_samples:,} samples"
     if saved.environments is not None:
-        parts.append(f" in {count(len(saved.environments), 'environment')}")
+        origin += f" in {count(len(saved.environments), 'environment')}"
     if saved.alpha is not None:
-        parts.append(f", at level alpha = {format_number(saved.alpha)}")
-    return "".join(parts) + "."
+        origin += f", at level alpha = {format_number(saved.alpha)}"
+    return origin + "."
 
 
-@lru_cache
-def get_template(name: str) -> Template:
-    """The frame of an export; whoever fills it quotes all text that comes from users."""
-    environment = Environment(
-        loader=PackageLoader("icscm.export"),
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template(name)
+def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
+    """An export in its frame; whoever fills it quotes all text that comes from users."""
+    told = {"origin": say_origin(saved), "rule": str(saved), "refused": say_refused(saved)}
+    return _TEMPLATES.get_template(name).render(told, **values)
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("icscm.export"),
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import asdict
+from typing import Final
 
-from icscm.export.branches import Branch, Leaf, find_absent, make_branches, say_refused
-from icscm.model.plain import format_json
+from icscm.export.branches import find_absent, make_branches, say_refused
+from icscm.model.plain import format_json, make_plain
 from icscm.model.saved import SavedModel
 
 FORMAT: Final = "icscm-decision-list"
@@ -33,29 +34,7 @@ def make_json(saved: SavedModel) -> str:
             "missing_numbers": [] if absent is None else list(absent.numbers),
             "rule": str(saved),
             "classes": list(saved.classes),
-            "conditions": [_describe_branch(branch) for branch in branches],
-            "otherwise": _describe_leaf(last),
+            "conditions": [make_plain(asdict(branch)) for branch in branches],
+            "otherwise": make_plain(asdict(last)),
         }
     )
-
-
-def _describe_branch(branch: Branch) -> dict[str, Any]:
-    value = branch.value
-    return {
-        "column": branch.name,
-        "position": branch.column,
-        "type": branch.type,
-        "operator": branch.operator,
-        "value": list(value) if isinstance(value, tuple) else value,
-        "if_missing": branch.if_missing,
-        "then": _describe_leaf(branch.leaf),
-    }
-
-
-def _describe_leaf(leaf: Leaf) -> dict[str, Any]:
-    return {
-        "prediction": leaf.label,
-        "probability": leaf.probability,
-        "decided_by": leaf.decided_by,
-        "training_samples": list(leaf.counts),
-    }

@@ -8,15 +8,18 @@ from icscm.export.branches import make_leaves, say_origin, say_refused
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel
-from icscm.text import escape_controls, format_level, format_name
+from icscm.text import as_text, format_level, format_name
 
 
 def make_text(saved: SavedModel) -> str:
     """The rule in words and tables of its leaves."""
+    probability = (
+        "The first line that is true of a sample decides. The probability is\n"
+        f"(samples of {format_level(saved.classes[1])} + 1) / (samples + 2)."
+    )
     parts = [_say_rule(saved), _list_pools(saved.model), "\n".join(make_leaf_table(saved))]
-    parts += [_say_probability(saved), _make_environment_table(saved), *say_refused(saved)]
-    parts += [say_origin(saved)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts += [probability, _make_environment_table(saved), *say_refused(saved), say_origin(saved)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _say_rule(saved: SavedModel) -> str:
@@ -33,17 +36,9 @@ def _list_pools(model: RuleSet) -> str:
     """The levels that a rule sums up as rare."""
     return "\n".join(
         f"The rare levels of {format_name(rule.feature)}: "
-        f"{', '.join(format_level(level) for level in rule.levels)}."
+        f"{', '.join(map(format_level, rule.levels))}."
         for rule in model.rules
         if isinstance(rule, CategoryRule) and rule.pooled
-    )
-
-
-def _say_probability(saved: SavedModel) -> str:
-    positive = format_level(saved.classes[1])
-    return (
-        "The first line that is true of a sample decides. The probability is\n"
-        f"(samples of {positive} + 1) / (samples + 2)."
     )
 
 
@@ -51,16 +46,12 @@ def make_leaf_table(saved: SavedModel) -> list[str]:
     """A line for each leaf."""
     negative, positive = map(format_level, saved.classes)
     header = ["decided by", "predicts", f"probability of {positive}", negative, positive]
-    rows = [
-        [
-            leaf.decided_by,
-            format_level(leaf.label),
-            f"{leaf.probability:.4f}",
-            *(f"{count:,}" for count in leaf.counts),
-        ]
-        for leaf in make_leaves(saved)
-    ]
-    return _align([header, *rows], n_text=2)
+    rows = [header]
+    for leaf in make_leaves(saved):
+        counts = (f"{count:,}" for count in leaf.training_samples)
+        predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
+        rows.append([leaf.decided_by, predicts, probability, *counts])
+    return _align(rows, n_text=2)
 
 
 def _make_environment_table(saved: SavedModel) -> str:
@@ -68,17 +59,12 @@ def _make_environment_table(saved: SavedModel) -> str:
     if saved.environments is None:
         return ""
     positive = format_level(saved.classes[1])
-    leaves = saved.model.leaves
-    header = ["environment", *(f"line {number + 1}" for number in range(len(leaves)))]
-    rows = [
-        [
-            escape_controls(str(label)),
-            *(f"{leaf[1][number]:,} / {leaf[0][number] + leaf[1][number]:,}" for leaf in leaves),
-        ]
-        for number, label in enumerate(saved.environments)
-    ]
+    columns = [["environment", *map(as_text, saved.environments)]]
+    for number, (negatives, positives) in enumerate(saved.model.leaves, start=1):
+        pairs = zip(negatives, positives, strict=True)
+        columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
     title = f"Samples of {positive} / all samples, by environment and line of the table above:"
-    return "\n".join([title, "", *_align([header, *rows], n_text=1)])
+    return "\n".join([title, "", *_align(list(zip(*columns, strict=True)), n_text=1)])
 
 
 def _align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:

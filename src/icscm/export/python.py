@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from icscm.export.branches import (
-    Absent,
     Branch,
     Leaf,
+    fill_template,
     find_absent,
-    get_template,
     make_branches,
     say_origin,
-    say_refused,
 )
 from icscm.export.prose import make_leaf_table
-from icscm.model.parsing import NUMBER
 from icscm.model.saved import SavedModel
 from icscm.tables.columns import Level
 from icscm.text import format_level, format_number
@@ -23,28 +20,29 @@ def make_python(saved: SavedModel) -> str:
     """A module that predicts, without imports."""
     branches, last = make_branches(saved)
     absent = find_absent(saved)
-    readers = [_find_reader(branch, absent) for branch in branches]
+    readers = [_find_reader(each, has_texts=absent is not None) for each in branches]
     sets: dict[str, tuple[Level, ...]] = {
-        f"LEVELS_{number + 1}": each.value
-        for number, each in enumerate(branches)
-        if isinstance(each.value, tuple) and _is_pool(each)
+        f"LEVELS_{number}": each.value
+        for number, each in enumerate(branches, start=1)
+        if isinstance(each.value, tuple) and _is_pool(each.value)
     }
     if absent is not None and any(readers):
         sets["MISSING_TEXTS"] = absent.texts
         sets |= {"MISSING_NUMBERS": absent.numbers} if absent.numbers else {}
-    return get_template("model.py.txt").render(
+    return fill_template(
+        "model.py.txt",
+        saved,
         facts=_escape(f"{say_origin(saved)}\n\n    {saved}"),
         keys="position" if saved.features[0].name is None else "name",
         positive=_escape(format_level(saved.classes[1])),
-        refused=say_refused(saved),
         leaves=map(_escape, make_leaf_table(saved)),
         absent=absent,
         stripped="value.strip()" if absent is None or absent.is_trimmed else "value",
         sets={name: map(quote_python, values) for name, values in sets.items()},
         readers=readers,
         branches=[
-            (_read_value(each, reader), _make_condition(number, each), _make_leaf(each.leaf))
-            for number, (each, reader) in enumerate(zip(branches, readers, strict=True))
+            (_read_value(each, reader), _make_condition(number, each), _make_leaf(each.then))
+            for number, (each, reader) in enumerate(zip(branches, readers, strict=True), start=1)
         ],
         last=_make_leaf(last),
     )
@@ -55,18 +53,15 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _find_reader(branch: Branch, absent: Absent | None) -> str:
+def _find_reader(branch: Branch, *, has_texts: bool) -> str:
     """The function that makes a value comparable; none where there is nothing to do."""
-    if branch.type == NUMBER or branch.has_number_levels:
+    if branch.compares == "numbers":
         return "as_number"
-    if absent is None:
-        return ""
-    is_boolean = isinstance(branch.value, tuple) and isinstance(branch.value[0], bool)
-    return "as_boolean" if is_boolean else "as_level"
+    return {"booleans": "as_boolean", "text": "as_level"}[branch.compares] if has_texts else ""
 
 
 def _read_value(branch: Branch, reader: str) -> str:
-    value = f"row[{quote_python(branch.column if branch.name is None else branch.name)}]"
+    value = f"row[{quote_python(branch.position if branch.column is None else branch.column)}]"
     return f"{reader}({value})" if reader else value
 
 
@@ -74,33 +69,26 @@ def _make_condition(number: int, branch: Branch) -> str:
     """The condition; None and NaN equal no level, so only comparisons need to ask for them."""
     if branch.value is None:
         return "is_missing(value)" if branch.if_missing else "not is_missing(value)"
-    truth = _compare(number, branch)
+    if not isinstance(branch.value, tuple):
+        truth = f"value {branch.operator} {format_number(branch.value)}"
+    elif _is_pool(branch.value):
+        truth = f"value {branch.operator} LEVELS_{number}"
+    else:
+        truth = f"value {'==' if branch.operator == 'in' else '!='} {quote_python(branch.value[0])}"
     if branch.operator == ("not in" if branch.if_missing else "in"):
         return truth
-    return (
-        f"is_missing(value) or {truth}"
-        if branch.if_missing
-        else f"not is_missing(value) and {truth}"
-    )
+    start = "is_missing(value) or" if branch.if_missing else "not is_missing(value) and"
+    return f"{start} {truth}"
 
 
-def _compare(number: int, branch: Branch) -> str:
-    if _is_pool(branch):
-        return f"value {branch.operator} LEVELS_{number + 1}"
-    if isinstance(branch.value, tuple):
-        return f"value {'==' if branch.operator == 'in' else '!='} {quote_python(branch.value[0])}"
-    return f"value {branch.operator} {format_number(branch.value or 0)}"
-
-
-def _is_pool(branch: Branch) -> bool:
-    """Whether its levels stand apart: several, or booleans, which `==` is not meant for."""
-    levels = branch.value
-    return isinstance(levels, tuple) and (len(levels) > 1 or isinstance(levels[0], bool))
+def _is_pool(levels: tuple[Level, ...]) -> bool:
+    """Whether levels stand apart: several, or booleans, which `==` is not meant for."""
+    return len(levels) > 1 or isinstance(levels[0], bool)
 
 
 def _make_leaf(leaf: Leaf) -> str:
     above, below = leaf.fraction or (leaf.probability, 1)
-    return f"{quote_python(leaf.label)}, {above} / {below}, {quote_python(leaf.decided_by)}"
+    return f"{quote_python(leaf.prediction)}, {above} / {below}, {quote_python(leaf.decided_by)}"
 
 
 def quote_python(value: Level) -> str:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export.branches import (
-    Absent,
-    Branch,
-    Leaf,
-    find_absent,
-    get_template,
-    make_branches,
-    say_origin,
-    say_refused,
-)
+from icscm.export.branches import Absent, Branch, Leaf, fill_template, find_absent, make_branches
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
 from icscm.tables.columns import Level
@@ -32,7 +23,7 @@ MAX_SQL_DIGITS: Final = 15
 MAX_TEN_POWER: Final = 22
 
 
-def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) -> str:
+def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     """One SELECT that gives each row's prediction, its probability and what decided.
 
     The conditions stand there three times rather than once in a subquery: so rows keep their order,
@@ -41,71 +32,67 @@ def make_sql(saved: SavedModel, table: str = "data", schema: str | None = None) 
     """
     branches, last = make_branches(saved)
     absent = find_absent(saved)
-    conditions = [
-        _make_sql_condition(branch) if absent is None else _make_guarded_condition(branch, absent)
-        for branch in branches
-    ]
-    writers: dict[str, Callable[[Leaf], str]] = {
-        "prediction": lambda leaf: _quote_label(leaf.label),
-        "probability": _make_sql_probability,
-        "decided_by": lambda leaf: _quote_text(leaf.decided_by),
-    }
-    columns = [
-        (name, [write(branch.leaf) for branch in branches], write(last))
-        for name, write in writers.items()
-    ]
-    texts = [] if absent is None else [escape_controls(_quote_text(each)) for each in absent.texts]
-    return get_template("model.sql.txt").render(
-        origin=say_origin(saved),
-        rule=str(saved),
+    texts = [escape_controls(_quote_text(each)) for each in absent.texts] if absent else []
+    return fill_template(
+        "model.sql.txt",
+        saved,
         positive=format_level(saved.classes[1]),
         absent=absent,
         missing_texts=textwrap.wrap(", ".join(texts), 92),
         missing_numbers=", ".join(map(format_number, absent.numbers if absent else ())),
-        refused=say_refused(saved),
         has_commas=get_table_settings(saved).get("decimal") == ",",
         is_unnamed=saved.features[0].name is None,
-        conditions=conditions,
-        columns=columns,
+        conditions=[_make_condition(branch, absent) for branch in branches],
+        leaves=[_make_leaf(branch.then) for branch in branches],
+        last=_make_leaf(last),
         place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
     )
 
 
-def _make_sql_condition(branch: Branch) -> str:
+def _make_leaf(leaf: Leaf) -> dict[str, str]:
+    """What a row's three columns hold; the probability is a quotient of counts, and so exact."""
+    above, below = leaf.fraction or (None, None)
+    return {
+        "prediction": _quote_label(leaf.prediction),
+        "probability": f"{above}e0 / {below}e0" if above else format_sql_number(leaf.probability),
+        "decided_by": _quote_text(leaf.decided_by),
+    }
+
+
+def _make_condition(branch: Branch, absent: Absent | None) -> str:
     """The condition, so that NULL and NaN come out as the rule says.
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
-    column = _name_column(branch)
-    number = column if branch.has_number_levels else None  # what may be NaN
-    if branch.type == NUMBER:
-        number = _cast(branch, column)
+    name = format_name(branch.position) if branch.column is None else branch.column
+    column = f"d.{_quote_name(name)}"
+    if absent is not None:
+        return _make_guarded_condition(branch, absent, column)
+    number = None  # what may be NaN
+    if branch.compares == "numbers":
+        number = _cast(branch, column) if branch.type == NUMBER else column
     truth = _compare_sql(branch, number or column)
-    is_null = f"{column} IS NULL"
-    is_nan = [] if number is None else [f"{number} > 9e999"]
-    if truth is None and branch.if_missing:
-        return " OR ".join([is_null, *is_nan])
-    if truth is None:
-        return f"{column} IS NOT NULL" if number is None else f"{number} <= 9e999"
     if branch.if_missing:  # NaN is greater than any threshold
-        return " OR ".join([truth, is_null, *(is_nan if branch.operator != ">" else [])])
-    is_nan_wrong = number is not None and branch.operator in (">", "not in")
+        is_nan = f"{number} > 9e999" if number and branch.operator != ">" else None
+        return " OR ".join(filter(None, [truth, f"{column} IS NULL", is_nan]))
+    if truth is None:
+        return f"{number} <= 9e999" if number else f"{column} IS NOT NULL"
+    is_nan_wrong = number and branch.operator in (">", "not in")
     return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
 
 
-def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
+def _make_guarded_condition(branch: Branch, absent: Absent, column: str) -> str:
     """The condition for columns of any type in which texts stand for missing values.
 
     Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
     a number behind a CASE, the one thing that both are bound to evaluate in order.
     """
-    column = _name_column(branch)
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
-    if branch.type == NUMBER or branch.has_number_levels:
+    if branch.compares == "numbers":
         return _guard_number(branch, absent, column, text)
     levels = branch.value if isinstance(branch.value, tuple) else ()
-    if levels and isinstance(levels[0], bool):
+    if branch.compares == "booleans":
         text = f"LOWER({text})"
         levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
     texts = [_quote_level(level) for level in levels]
@@ -120,7 +107,8 @@ def _make_guarded_condition(branch: Branch, absent: Absent) -> str:
 
 
 def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
-    missing = [_quote_text(each) for each in absent.texts_of_numbers]
+    # NaN is missing, however it is written
+    missing = [_quote_text(each) for each in dict.fromkeys((*absent.texts, "NaN", "nan", "-nan"))]
     number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(branch, column)} END"
     for each in absent.numbers:
         number = f"NULLIF({number}, {format_sql_number(each)})"
@@ -154,14 +142,6 @@ def _compare_sql(branch: Branch, subject: str) -> str | None:
     return _is_in(subject, levels, branch.operator.upper())
 
 
-def _make_sql_probability(leaf: Leaf) -> str:
-    """A quotient of counts: exact, and it tells how much it rests on."""
-    if leaf.fraction is None:
-        return format_sql_number(leaf.probability)
-    above, below = leaf.fraction
-    return f"{above}e0 / {below}e0"
-
-
 def format_sql_number(value: float) -> str:
     """A number that SQLite and DuckDB read as exactly this one.
 
@@ -193,7 +173,6 @@ def _factor(number: int) -> list[int]:
 
     Taken in order, no product or quotient of them is rounded.
 
-
     >>> _factor(3 * 2**60) == [3, 2**52, 2**8], _factor(1)
     (True, [])
     """
@@ -203,28 +182,20 @@ def _factor(number: int) -> list[int]:
     return [odd] * (odd > 1) + [2**52] * whole + [2**rest] * (rest > 0)
 
 
-def _name_column(branch: Branch) -> str:
-    return f"d.{_quote_name(format_name(branch.column) if branch.name is None else branch.name)}"
-
-
 def _quote_name(name: str) -> str:
-    return '"' + _check_sql_text(name).replace('"', '""') + '"'
+    return _quote_text(name, '"')
 
 
-def _quote_text(text: str) -> str:
-    return "'" + _check_sql_text(text).replace("'", "''") + "'"
-
-
-def _check_sql_text(text: str) -> str:
-    """Raise for what no SQL statement can hold."""
+def _quote_text(text: str, mark: str = "'") -> str:
+    """Text between marks; raises for what no SQL statement can hold."""
     is_broken = any("\ud800" <= each <= "\udfff" for each in text)
-    if "\0" in text or is_broken:
-        what = "surrogates" if is_broken else "NUL characters"
+    what = "surrogates" if is_broken else "NUL characters" if "\0" in text else None
+    if what:
         raise IcscmError(
             f"{escape_controls(repr(text))} holds {what}, which SQL cannot; rename it, or export "
             "to 'python' or 'json'"
         )
-    return text
+    return mark + text.replace(mark, 2 * mark) + mark
 
 
 def _quote_level(level: Level) -> str:

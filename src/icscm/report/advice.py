@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from icscm.exceptions import Parameter, Words
 from icscm.model.learner import Learner
-from icscm.report.leaves import Standard
 from icscm.report.words import Names, Plain, format_p
-from icscm.search.trace import Trace
 from icscm.stats.verdicts import NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.text import count
 
@@ -17,11 +15,11 @@ _WORTH_A_TRY = 1e-4
 
 
 def explain_meaning(
-    learner: Learner, leaves: Sequence[Plain], standard: Standard, names: Names
+    learner: Learner, leaves: Sequence[Plain], standard: Plain, names: Names
 ) -> Plain:
     """What the result says and what it does not, in sentences."""
     return {
-        "says": _explain_says(learner.trace_, names),
+        "says": _explain_says(learner.trace_.alpha, names),
         "does_not_say": [
             "It is no proof of cause. Invariance is evidence of cause only if the environments act "
             "on the columns but not directly on the label, no hidden cause acts on both, and the "
@@ -37,8 +35,8 @@ def explain_meaning(
     }
 
 
-def _explain_says(trace: Trace, names: Names) -> list[str]:
-    if trace.alpha is None:
+def _explain_says(alpha: float | None, names: Names) -> list[str]:
+    if alpha is None:
         return [
             "The rule describes these data as well as the search could. Nothing was asked about "
             "environments while it was learned: a column that is an effect of the label, or a "
@@ -47,14 +45,14 @@ def _explain_says(trace: Trace, names: Names) -> list[str]:
     return [
         f"The null hypothesis of every test is: {names.target} does not depend on "
         f"{names.environment} in this leaf. A rule in the model was not refused at level "
-        f"{trace.alpha:g}: it is invariant across these environments as far as this many samples "
+        f"{alpha:g}: it is invariant across these environments as far as this many samples "
         "can tell.",
         "A refused rule is one under which the label's rate was seen to shift between "
         "environments, or not shown to stay.",
     ]
 
 
-def _list_cautions(learner: Learner, leaves: Sequence[Plain], standard: Standard) -> list[str]:
+def _list_cautions(learner: Learner, leaves: Sequence[Plain], standard: Plain) -> list[str]:
     """Warnings that this very result calls for."""
     found = []
     is_incomplete = len(leaves) > 1 and leaves[-1]["conclusion"] == NOT_INVARIANT
@@ -69,28 +67,23 @@ def _list_cautions(learner: Learner, leaves: Sequence[Plain], standard: Standard
             f"{n_blind} of {count(len(leaves), 'leaf')} had too little data to tell: there the "
             "rule was not refuted, which is less than shown to hold."
         )
-    if standard.afterwards:
+    if standard["afterwards"]:
         found.append(
-            f"The leaves were judged afterwards, with Pearson's test at {standard.alpha:g}; they "
-            "had no say in the search."
+            f"The leaves were judged afterwards, with Pearson's test at {standard['alpha']:g}; "
+            "they had no say in the search."
         )
-    if standard.alpha is not None:
+    if standard["alpha"] is not None:
         found += [_name_uncompared(learner, leaf) for leaf in leaves if leaf["n_seen"] == 1]
     return found
 
 
 def _name_uncompared(learner: Learner, leaf: Plain) -> str:
     """Of a leaf of one environment: its p-value is 1 by definition, which reads like evidence."""
-    where = leaf["lowest"]["environment"]
+    told = f"of one environment only, {leaf['lowest']['environment']}: nothing could be compared"
     if leaf["is_rest"]:
-        return (
-            f"The samples that no rule settles are of one environment only, {where}: nothing could "
-            "be compared there."
-        )
-    return (
-        f"{learner.model_.rules[leaf['number'] - 1]} settles rows of one environment only, "
-        f"{where}: nothing could be compared there; such a rule may be a mark of the site."
-    )
+        return f"The samples that no rule settles are {told} there."
+    rule = learner.model_.rules[leaf["number"] - 1]
+    return f"{rule} settles rows {told} there; such a rule may be a mark of the site."
 
 
 def suggest(learner: Learner, search: Plain, words: Words) -> list[str]:
@@ -102,15 +95,14 @@ def suggest(learner: Learner, search: Plain, words: Words) -> list[str]:
     if not search["is_tested"]:
         return [turned, f"Other columns, or a smaller {words(Parameter('p'))}."]
     found = [turned]
-    tried = [each["p_value"] for each in search["nearest"]] or [0.0]
-    if search["nearest"] and tried[0] is not None:
-        is_promising = tried[0] >= _WORTH_A_TRY
-        found.insert(0 if is_promising else 1, _describe_nearest(search, tried[0], words))
-    found += _suggest_for_refused(search, settings["criterion"], words)
-    found += _suggest_for_sets(search["stop_reason"], words)
+    nearest = next((each["p_value"] for each in search["nearest"]), None)
+    if nearest is not None:
+        found.insert(nearest < _WORTH_A_TRY, _describe_nearest(search, nearest, words))
     checkup = words(Parameter("icscm.studies.checkup.check_environments"))
     return [
         *found,
+        *_suggest_for_refused(search, settings["criterion"], words),
+        *_suggest_for_sets(search["stop_reason"], words),
         f"{checkup}: columns that give the environment away, environments to merge.",
         f"{words(Parameter('SCMClassifier'))}: the best rule without invariance, to compare.",
     ]

@@ -31,11 +31,7 @@ _LEAST = Limits(environments=4, leaves=4, equivalent=2, sets=4, characters=40)
 
 
 def make_plot(
-    rows: Sequence[Plain],
-    pooled: Plain,
-    key: str,
-    limits: Limits,
-    band: float | None = None,
+    rows: Sequence[Plain], pooled: Plain, key: str, limits: Limits, band: float | None = None
 ) -> Plain:
     """Dots and intervals on one axis: places in percent of its width, and the words beside them.
 
@@ -43,23 +39,15 @@ def make_plot(
     around the share of all together. Of very many rows those with the most samples are shown.
     """
     shown = choose_largest(rows, limits.environments)
-    axis = _find_axis([*shown, pooled], key)
+    ticks, share = _find_ticks([*shown, pooled], key), pooled[key]
     return {
-        "rows": [_place_row(each, key, axis, each["environment"]) for each in shown],
-        "pooled": _place_row(pooled, key, axis, "all together"),
-        "ticks": [{"x": _place(each, axis), "text": _format_tick(each)} for each in axis.ticks],
-        "band": None if band is None else _place_band(pooled[key], band, axis),
+        "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
+        "pooled": _place_row(pooled, key, ticks, "all together"),
+        "ticks": [{"x": _place(each, ticks), "text": _format_percent(each, 4)} for each in ticks],
+        "band": None if band is None or share is None else _place_band(share, band, ticks),
         "n_rows": len(rows),
         "n_left_out": len(rows) - len(shown),
     }
-
-
-class Axis(NamedTuple):
-    """The shares between which a plot reaches, and where it is marked."""
-
-    low: float
-    high: float
-    ticks: tuple[float, ...]
 
 
 # Widths between marks; a plot has three to six of them.
@@ -70,13 +58,12 @@ _LEAST_WIDTH = 0.1
 
 def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
     """The rows with the most samples, in the order given."""
-    if len(rows) <= limit:
-        return list(rows)
-    order = sorted(range(len(rows)), key=lambda i: (-rows[i]["n"], i))
+    order = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])
     return [rows[i] for i in sorted(order[:limit])]
 
 
-def _find_axis(rows: Sequence[Plain], key: str) -> Axis:
+def _find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
+    """Where the axis is marked, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
@@ -84,41 +71,34 @@ def _find_axis(rows: Sequence[Plain], key: str) -> Axis:
     last = max(math.ceil(round(high / step, 6)), first + math.ceil(_LEAST_WIDTH / step))
     if last * step > 1.0:  # grow downwards where there is no room above
         first, last = min(first, round(1 / step) - math.ceil(_LEAST_WIDTH / step)), round(1 / step)
-    ticks = tuple(round(i * step, 6) for i in range(first, last + 1))
-    return Axis(ticks[0], ticks[-1], ticks)
+    return [round(i * step, 6) for i in range(first, last + 1)]
 
 
-def _format_tick(share: float) -> str:
-    """A share as it stands at an axis."""
-    return f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%"
+def _format_percent(share: float, n_digits: int) -> str:
+    return f"{100 * share:.{n_digits}f}".rstrip("0").rstrip(".") + "%"
 
 
-def _place(share: float, axis: Axis) -> str:
+def _place(share: float, ticks: Sequence[float]) -> str:
     """A share's place on the axis as SVG wants it."""
-    at = (share - axis.low) / (axis.high - axis.low)
-    return f"{100 * min(max(at, 0.0), 1.0):.2f}".rstrip("0").rstrip(".") + "%"
+    at = (share - ticks[0]) / (ticks[-1] - ticks[0])
+    return _format_percent(min(max(at, 0.0), 1.0), 2)
 
 
-def _place_row(row: Plain, key: str, axis: Axis, name: str) -> Plain:
+def _place_row(row: Plain, key: str, ticks: Sequence[float], name: str) -> Plain:
     share, interval = row[key], row[f"{key}_interval"]
-    places = [None] * 3 if share is None else [_place(each, axis) for each in (share, *interval)]
+    x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
     told = {"name": name, "n": row["n"], "share": share, "interval": interval}
-    return {**told, **dict(zip(("x", "x1", "x2"), places, strict=True))}
+    return {**told, "x": x[0], "x1": x[1], "x2": x[2]}
 
 
-def _place_band(share: float | None, width: float, axis: Axis) -> Plain | None:
-    if share is None:
-        return None
-    ends = (_place(share - width / 2, axis), _place(share + width / 2, axis))
-    low, high = (float(each[:-1]) for each in ends)
-    return {"x": ends[0], "width": f"{high - low:.2f}%"}
+def _place_band(share: float, width: float, ticks: Sequence[float]) -> Plain:
+    start, end = (_place(each, ticks) for each in (share - width / 2, share + width / 2))
+    return {"x": start, "width": f"{float(end[:-1]) - float(start[:-1]):.2f}%"}
 
 
 # Sizes in the drawing's own units, which are pixels on a phone.
-TREE_WIDTH = 360
-_NODE_WIDTH, _LEAF_X = 190, 224
+TREE_WIDTH, _NODE_WIDTH, _LEAF_X = 360, 190, 224
 _FONT, _LINE, _PADDING, _GAP = 13, 17, 10, 30
-_MAX_LINES = 5
 # How much wider bold text runs.
 _BOLD = 1.12
 
@@ -140,14 +120,13 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
         y += rows[-1]["height"] + _GAP
     last = _draw_leaf(leaves[-1], 1.0, y, _NODE_WIDTH)
     return {
+        **tree,
         "width": TREE_WIDTH,
         "node_width": _NODE_WIDTH,
         "leaf_x": _LEAF_X,
         "height": y + last["height"] + 1,
         "rows": rows,
         "last": last,
-        "exit": tree["exit"],
-        "onward": tree["onward"],
         "n_left_out": len(nodes) - len(shown),
         "description": _describe_tree(tree, shown),
     }
@@ -158,21 +137,14 @@ def _draw_row(node: Plain, leaf: Plain, y: float) -> Plain:
     lines = wrap(f"{node['rule']}?", _NODE_WIDTH - 2 * _PADDING)
     box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
     height = max(len(lines) * _LINE + 2 * _PADDING, box["height"])
-    return {
-        "y": y,
-        "height": height,
-        "lines": _place_lines(lines, y, height),
-        "leaf": _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"]),
-        "middle": y + height / 2,
-    }
+    beside = _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"])
+    place = {"y": y, "height": height, "middle": y + height / 2}
+    return {**place, "lines": _place_lines(lines, y, height), "leaf": beside}
 
 
 def _draw_leaf(leaf: Plain, x: float, y: float, width: float) -> Plain:
-    lines = [
-        *wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3),
-        f"n = {leaf['n']:,}",
-        f"rate {format_share(leaf['rate'])}",
-    ]
+    title = wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3)
+    lines = [*title, f"n = {leaf['n']:,}", f"rate {format_share(leaf['rate'])}"]
     height = len(lines) * _LINE + 2 * _PADDING
     placed = _place_lines(lines, y, height)
     return {"x": x, "y": y, "width": width, "height": height, "lines": placed, **leaf}
@@ -204,7 +176,7 @@ def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
     return " ".join([*parts, f"At the end, {last}."])
 
 
-def wrap(text: str, width: float, most: int = _MAX_LINES) -> list[str]:
+def wrap(text: str, width: float, most: int = 5) -> list[str]:
     """Lines that fit a box, broken at spaces where there are any; the rest is an ellipsis.
 
     SVG does not wrap, and what the reader's font measures is not known here: widths are guessed,

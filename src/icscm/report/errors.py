@@ -25,24 +25,21 @@ def describe_errors(model: RuleSet, names: Names) -> Plain:
         {"environment": name, **_describe_error(totals[:, k], right[:, k], majority)}
         for k, name in enumerate(names.environments)
     ]
-    ends = find_worst_and_best(
-        [each["n_errors"] for each in environments], [each["n"] for each in environments]
-    )
-    worst, best = (None, None) if ends is None else (environments[k] for k in ends)
+    worst, best = find_worst_and_best(environments, "n_errors")
     return {
         "on": "the training data",
         **_describe_error(totals.sum(axis=1), right.sum(axis=1), majority),
         "majority_class": names.predict(bool(majority)),
         "majority_is_positive": bool(majority),
         "environments": environments,
-        "worst": worst and {**worst, "text": _name_place(worst, names)},
+        "worst": worst and {**worst, "text": f"{names.place(worst)}, {format_error(worst)}"},
         "best": best,
     }
 
 
-def _name_place(environment: Plain, names: Names) -> str:
-    share, n = format_share(environment["error"]), count(environment["n"], "sample")
-    return f"{names.place(environment)}, {share} of {n}"
+def format_error(fields: Plain) -> str:
+    """The share that is wrong, and of how many."""
+    return f"{format_share(fields['error'])} of {count(fields['n'], 'sample')}"
 
 
 def _describe_error(totals: CountArray, right: CountArray, majority: int) -> Plain:
@@ -60,18 +57,21 @@ def _describe_error(totals: CountArray, right: CountArray, majority: int) -> Pla
     }
 
 
-def find_worst_and_best(wrong: Sequence[int], total: Sequence[int]) -> tuple[int, int] | None:
-    """Where the largest and the smallest share is wrong; None unless two can be compared.
+def find_worst_and_best(
+    environments: Sequence[Plain], key: str
+) -> tuple[Plain, Plain] | tuple[None, None]:
+    """Those of the largest and the smallest share of `key` in `n`; None unless two compare.
 
     Few samples are all wrong, or all right, by chance: an environment with fewer than 5 is named
     only where all are so small.
 
-    >>> find_worst_and_best([1, 30, 20], [1, 100, 100])
-    (1, 2)
+    >>> counts = [(1, 1), (30, 100), (20, 100)]
+    >>> find_worst_and_best([{"wrong": wrong, "n": n} for wrong, n in counts], "wrong")
+    ({'wrong': 30, 'n': 100}, {'wrong': 20, 'n': 100})
     """
-    seen = [k for k, n in enumerate(total) if n]
-    named = [k for k in seen if total[k] >= SPARSE_ENVIRONMENT] or seen
+    seen = [each for each in environments if each["n"]]
+    named = [each for each in seen if each["n"] >= SPARSE_ENVIRONMENT] or seen
+    shares = [each[key] / each["n"] for each in named]
     if len(named) < 2:
-        return None
-    shares = {k: wrong[k] / total[k] for k in named}
-    return max(named, key=shares.__getitem__), min(named, key=shares.__getitem__)
+        return None, None
+    return named[shares.index(max(shares))], named[shares.index(min(shares))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib
@@ -26,14 +26,6 @@ _ROW_HEIGHT, _PER_ENVIRONMENT, _MAX_ROW_HEIGHT = 1.0, 0.16, 2.4
 _SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
 
 
-class _Row(NamedTuple):
-    """A leaf and where it stands, in inches from the top."""
-
-    leaf: Plain
-    middle: float
-    height: float
-
-
 def draw_model(learner: Learner) -> Figure:
     """The tree of a fitted learner, and beside each leaf the rate in every environment.
 
@@ -43,26 +35,18 @@ def draw_model(learner: Learner) -> Figure:
     from matplotlib.figure import Figure as NewFigure
 
     summary = make_summary(learner)
-    rows = _place_rows(summary["leaves"])
-    names = _NAMES_WIDTH if 1 < summary["asked"]["n_environments"] <= _N_NAMED else _EDGE
-    height = sum(row.height for row in rows)
-    width = _TREE_WIDTH + names + _PLOT_WIDTH + _EDGE
-    figure = NewFigure(figsize=(width, height + _FOOT + _EDGE))
-    bottom, tall = _FOOT / (height + _FOOT + _EDGE), height / (height + _FOOT + _EDGE)
-    left = (_TREE_WIDTH + names) / width
-    tree = figure.add_axes((0, bottom, _TREE_WIDTH / width, tall))
-    plot = figure.add_axes((left, bottom, _PLOT_WIDTH / width, tall))
-    _draw_tree(tree, summary, rows)
-    _draw_rates(plot, summary, rows)
-    for axes in (tree, plot):
+    n_environments, n_leaves = summary["asked"]["n_environments"], len(summary["leaves"])
+    row = min(_ROW_HEIGHT + _PER_ENVIRONMENT * max(n_environments - 3, 0), _MAX_ROW_HEIGHT)
+    names = _NAMES_WIDTH if 1 < n_environments <= _N_NAMED else _EDGE
+    height = row * n_leaves
+    width, tall = _TREE_WIDTH + names + _PLOT_WIDTH + _EDGE, height + _FOOT + _EDGE
+    figure = NewFigure(figsize=(width, tall))
+    places = (0, _TREE_WIDTH), (_TREE_WIDTH + names, _PLOT_WIDTH)
+    for draw, (left, wide) in zip((_draw_tree, _draw_rates), places, strict=True):
+        axes = figure.add_axes((left / width, _FOOT / tall, wide / width, height / tall))
+        draw(axes, summary, row)
         axes.set_ylim(height, 0)
     return figure
-
-
-def _place_rows(leaves: list[Plain]) -> list[_Row]:
-    n_environments = len(leaves[0]["environments"])
-    height = min(_ROW_HEIGHT + _PER_ENVIRONMENT * max(n_environments - 3, 0), _MAX_ROW_HEIGHT)
-    return [_Row(leaf, (i + 0.5) * height, height) for i, leaf in enumerate(leaves)]
 
 
 def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Any:
@@ -70,29 +54,28 @@ def _write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Any:
     return axes.text(x, y, text, parse_math=False, **options)
 
 
-# --- the tree ---------------------------------------------------------------
-
 # In inches from the left: the boxes of rules, and those of leaves.
 _NODE, _NODE_WIDTH, _LEAF, _LEAF_WIDTH = 0.1, 2.3, 2.95, 1.6
 # Of a letter in a leaf's title.
 _LETTER_WIDTH = 0.087
 
 
-def _draw_tree(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
-    tree = summary["tree"]
+def _draw_tree(axes: Axes, summary: Plain, row: float) -> None:
+    """The rules below each other, each `row` high and beside its leaf, and the last leaf."""
+    tree, (*leaves, last) = summary["tree"], summary["leaves"]
     axes.set_xlim(0, _TREE_WIDTH)
     axes.axis("off")
-    trunk = _NODE + _NODE_WIDTH / 2
-    for node, row, below in zip(tree["nodes"], rows, rows[1:], strict=False):
-        half = _draw_rule(axes, row.middle, wrap(f"{node['rule']}?", 190, 4))
-        _draw_arrow(axes, (_NODE + _NODE_WIDTH, row.middle), (_LEAF, row.middle))
-        middle = (_NODE + _NODE_WIDTH + _LEAF) / 2
-        _write(axes, middle, row.middle - 0.07, tree["exit"], ha="center", **_EDGE_TEXT)
-        _draw_leaf(axes, _LEAF, row, _LEAF_WIDTH)
-        _draw_arrow(axes, (trunk, row.middle + half), (trunk, below.middle - _LEAF_HALF))
-        y = (row.middle + half + below.middle - _LEAF_HALF) / 2
-        _write(axes, trunk + 0.1, y, tree["onward"], va="center", **_EDGE_TEXT)
-    _draw_leaf(axes, _NODE, rows[-1], _NODE_WIDTH)
+    trunk, right = _NODE + _NODE_WIDTH / 2, _NODE + _NODE_WIDTH
+    for i, (node, leaf) in enumerate(zip(tree["nodes"], leaves, strict=True)):
+        y = (i + 0.5) * row
+        half = _draw_rule(axes, y, wrap(f"{node['rule']}?", 190, 4))
+        _draw_arrow(axes, (right, y), (_LEAF, y))
+        _write(axes, (right + _LEAF) / 2, y - 0.07, tree["exit"], ha="center", **_EDGE_TEXT)
+        _draw_leaf(axes, _LEAF, y, leaf, _LEAF_WIDTH)
+        start, end = y + half, (i + 1.5) * row - _LEAF_HALF
+        _draw_arrow(axes, (trunk, start), (trunk, end))
+        _write(axes, trunk + 0.1, (start + end) / 2, tree["onward"], va="center", **_EDGE_TEXT)
+    _draw_leaf(axes, _NODE, (len(leaves) + 0.5) * row, last, _NODE_WIDTH)
 
 
 _EDGE_TEXT = {"color": _SOFT, "style": "italic", "fontsize": 8.5}
@@ -118,8 +101,7 @@ def _draw_rule(axes: Axes, y: float, lines: list[str]) -> float:
     return half
 
 
-def _draw_leaf(axes: Axes, x: float, row: _Row, width: float) -> None:
-    leaf, y = row.leaf, row.middle
+def _draw_leaf(axes: Axes, x: float, y: float, leaf: Plain, width: float) -> None:
     fill, ink = (_ACCENT, "white") if leaf["is_positive"] else ("white", _INK)
     style = {"pad": 0.16, "rounding": 0.16, "facecolor": fill, "edgecolor": _ACCENT}
     _draw_box(axes, x, y, width, _LEAF_HALF, **style)
@@ -134,11 +116,8 @@ def _draw_arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]
     axes.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
-# --- the rates --------------------------------------------------------------
-
-
-def _draw_rates(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
-    asked = summary["asked"]
+def _draw_rates(axes: Axes, summary: Plain, row: float) -> None:
+    asked, leaves = summary["asked"], summary["leaves"]
     axes.set_xlim(-0.02, 1.02)
     axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.set_yticks([])
@@ -147,26 +126,23 @@ def _draw_rates(axes: Axes, summary: Plain, rows: list[_Row]) -> None:
     axes.spines["bottom"].set_color(_SOFT)
     axes.grid(axis="x", color=_LINE, linewidth=0.6)
     axes.set_axisbelow(True)
-    label = axes.set_xlabel(
-        f"rate of {clip(asked['positive'], 30)} and its 95% interval",
-        color=_SOFT,
-        fontsize=8.5,
-    )
-    label.set_parse_math(False)
+    label = f"rate of {clip(asked['positive'], 30)} and its 95% interval"
+    axes.set_xlabel(label, color=_SOFT, fontsize=8.5, parse_math=False)
     names_shown = 1 < asked["n_environments"] <= _N_NAMED
-    for row in rows:
-        _draw_leaf_rates(axes, row, names_shown=names_shown)
-    for row in rows[:-1]:
-        axes.axhline(row.middle + row.height / 2, color=_LINE, linewidth=0.8)
+    for i, leaf in enumerate(leaves):
+        _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, names_shown=names_shown)
+    for i in range(1, len(leaves)):
+        axes.axhline(i * row, color=_LINE, linewidth=0.8)
     axes.tick_params(left=False, colors=_SOFT, labelsize=8.5)
 
 
-def _draw_leaf_rates(axes: Axes, row: _Row, *, names_shown: bool) -> None:
+def _draw_leaf_rates(
+    axes: Axes, leaf: Plain, top: float, bottom: float, *, names_shown: bool
+) -> None:
     """Dots from top to bottom in the order of the environments, below the leaf's verdict."""
-    leaf, top = row.leaf, row.middle - row.height / 2
     environments = leaf["environments"]
     _write(axes, 0.0, top + 0.15, _describe_leaf(leaf), va="center", fontsize=8.5, color=_INK)
-    first, last = top + 0.3, top + row.height - 0.1
+    first, last = top + 0.3, bottom - 0.1
     if leaf["rate"] is not None:
         axes.plot([leaf["rate"]] * 2, [first, last], color=_ACCENT, linewidth=1.2, zorder=2)
     size, line = (4.5, 1.2) if names_shown else (3.0, 0.7)
@@ -181,7 +157,7 @@ def _draw_leaf_rates(axes: Axes, row: _Row, *, names_shown: bool) -> None:
 
 
 def _describe_leaf(leaf: Plain) -> str:
-    if leaf["conclusion"] is None:
-        return f"leaf {leaf['number']}"
-    mark = _SYMBOLS[leaf["conclusion"]]
-    return f"leaf {leaf['number']}: {mark} {leaf['conclusion']}, p {format_p(leaf['p_value'])}"
+    name, conclusion = f"leaf {leaf['number']}", leaf["conclusion"]
+    if conclusion is None:
+        return name
+    return f"{name}: {_SYMBOLS[conclusion]} {conclusion}, p {format_p(leaf['p_value'])}"

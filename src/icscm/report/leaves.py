@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
-from icscm.model.rule_sets import LeafCounts, RuleSet
-from icscm.report.words import (
-    Names,
-    Plain,
-    describe_counts,
-    format_p,
-    format_points,
-    format_share,
-    sum_labels,
-)
+from icscm.model.rule_sets import RuleSet
+from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
@@ -25,7 +16,6 @@ from icscm.text import count
 
 # The level at which the leaves of a learner that tests nothing are judged afterwards.
 AFTERWARDS_ALPHA = 0.05
-
 
 # What each conclusion means, the best first.
 CONCLUSIONS = {
@@ -35,57 +25,60 @@ CONCLUSIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Standard:
+def make_standard(
+    names: Names,
+    alpha: float | None = None,
+    margin: float = DEFAULT_MARGIN,
+    margin_on: str = "rate",
+    *,
+    afterwards: bool = False,
+) -> Plain:
     """By what leaves are judged; `alpha` is None where there is nothing to compare."""
+    is_odds = margin_on == "odds_ratio"
+    return {
+        "alpha": alpha,
+        "margin": margin,
+        "margin_on": margin_on,
+        "margin_text": f"an odds ratio of {margin:g}" if is_odds else format_points(margin),
+        "afterwards": afterwards,
+        "confidence": VERDICT_CONFIDENCE,
+        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
+        "power": VERDICT_POWER,
+        "conclusions": CONCLUSIONS,
+        "null_hypothesis": (
+            f"within this leaf, {names.target} does not depend on {names.environment}. A small "
+            "p-value speaks against that, and so against invariance; a large one does not prove it."
+        ),
+    }
 
-    alpha: float | None
-    margin: float
-    margin_on: str
-    afterwards: bool
 
-    @property
-    def margin_text(self) -> str:
-        """The difference that still counts as none, in words."""
-        if self.margin_on == "odds_ratio":
-            return f"an odds ratio of {self.margin:g}"
-        return format_points(self.margin)
-
-
-UNTESTED = Standard(None, DEFAULT_MARGIN, "rate", afterwards=False)
-
-
-def find_standard(learner: Learner) -> Standard:
+def find_standard(learner: Learner, names: Names) -> Plain:
     """The learner's own standard, or the usual one where it tests nothing itself."""
-    trace = learner.trace_
-    if len(trace.environments) < 2:
-        return UNTESTED
-    if not learner.tests_invariance or trace.alpha is None:
-        return Standard(AFTERWARDS_ALPHA, DEFAULT_MARGIN, "rate", afterwards=True)
+    alpha = learner.trace_.alpha
+    if len(names.environments) < 2:
+        return make_standard(names)
+    if not learner.tests_invariance or alpha is None:
+        return make_standard(names, AFTERWARDS_ALPHA, afterwards=True)
     settings = learner.get_params(deep=False)
-    return Standard(trace.alpha, settings["margin"], settings["margin_on"], afterwards=False)
+    return make_standard(names, alpha, settings["margin"], settings["margin_on"])
 
 
-def judge(model: RuleSet, trace: Trace, standard: Standard) -> Sequence[Verdict | None]:
-    """The search's own verdicts, or those of Pearson's test where it made none."""
-    if standard.alpha is None:
-        return [None] * len(model.leaves)
-    if trace.verdicts:
-        return trace.verdicts
-    return make_verdicts(model.leaves, make_test("chi2"), standard.alpha, standard.margin)
+def judge(model: RuleSet, trace: Trace, standard: Plain) -> Sequence[Verdict]:
+    """The search's own verdicts, or those of Pearson's test where it made none; [] without any."""
+    level = standard["alpha"], standard["margin"]
+    if standard["alpha"] is None:
+        return []
+    return trace.verdicts or make_verdicts(model.leaves, make_test("chi2"), *level)
 
 
 def describe_leaves(
-    model: RuleSet,
-    names: Names,
-    verdicts: Sequence[Verdict | None] | None = None,
-    standard: Standard = UNTESTED,
+    model: RuleSet, names: Names, verdicts: Sequence[Verdict] = (), standard: Plain | None = None
 ) -> list[Plain]:
     """Every leaf with its counts, rates and verdict."""
-    verdicts = verdicts or [None] * len(model.leaves)
+    judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
     is_positive = model.leaf_verdicts.tolist()
     leaves = []
-    for number, (counts, verdict) in enumerate(zip(model.leaves, verdicts, strict=True)):
+    for number, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
         overall, environments = describe_counts(counts, names)
         leaf = {
             "number": number + 1,
@@ -95,10 +88,11 @@ def describe_leaves(
             "is_positive": is_positive[number],
             **overall,
             "environments": environments,
-            **find_extremes(counts, names),
+            **find_extremes(environments),
             **describe_verdict(verdict),
         }
-        leaves.append({**leaf, "explanation": _explain_leaf(leaf, names, standard)})
+        told = _explain_leaf(leaf, names, standard or make_standard(names))
+        leaves.append({**leaf, "explanation": told})
     return leaves
 
 
@@ -112,18 +106,12 @@ def _describe_condition(model: RuleSet, number: int) -> str:
     return str(rule if model.settles_when else rule.negate())
 
 
-def find_extremes(counts: LeafCounts, names: Names) -> Plain:
+def find_extremes(environments: Sequence[Plain]) -> Plain:
     """The environments of lowest and highest rate, None without samples."""
-    seen = [
-        {"environment": name, "n": n, "rate": positive / n}
-        for name, n, positive in zip(names.environments, sum_labels(counts), counts[1], strict=True)
-        if n
-    ]
-    return {
-        "n_seen": len(seen),
-        "lowest": min(seen, key=itemgetter("rate"), default=None),
-        "highest": max(seen, key=itemgetter("rate"), default=None),
-    }
+    kept = "environment", "n", "rate"
+    seen = [{key: each[key] for key in kept} for each in environments if each["n"]]
+    ends = (find(seen, key=itemgetter("rate"), default=None) for find in (min, max))
+    return dict(zip(("n_seen", "lowest", "highest"), (len(seen), *ends), strict=True))
 
 
 def describe_verdict(verdict: Verdict | None) -> Plain:
@@ -133,15 +121,13 @@ def describe_verdict(verdict: Verdict | None) -> Plain:
     return {key: fields.get(key) for key in keys}
 
 
-def _explain_leaf(leaf: Plain, names: Names, standard: Standard) -> str:
+def _explain_leaf(leaf: Plain, names: Names, standard: Plain) -> str:
     """What the numbers of a leaf say, in sentences."""
     if leaf["conclusion"] is None:
         return "Nothing to compare: the data name no environments."
     if leaf["difference"] is None:
-        return (
-            f"Only {count(leaf['n_seen'], names.environment)} has samples here, so that there is "
-            "nothing to compare."
-        )
+        seen = count(leaf["n_seen"], names.environment)
+        return f"Only {seen} has samples here, so that there is nothing to compare."
     low, high = name_ends(leaf, names)
     spread = f"The rate of {names.positive} lies between {low} and {high}."
     return f"{spread} {_explain_conclusion(leaf, standard)}"
@@ -153,52 +139,26 @@ def name_ends(fields: Plain, names: Names) -> list[str]:
     return [f"{format_share(each['rate'])} ({names.place(each)})" for each in ends]
 
 
-def _explain_conclusion(leaf: Plain, standard: Standard) -> str:
-    possible = format_points(leaf["difference_interval"][1])
-    margin = standard.margin_text
+def _explain_conclusion(leaf: Plain, standard: Plain) -> str:
+    most, margin = leaf["difference_interval"][1], standard["margin_text"]
+    if leaf["conclusion"] == INVARIANT and standard["margin_on"] == "odds_ratio":
+        return f"The data rule out a shift beyond the margin, {margin}."
     if leaf["conclusion"] == INVARIANT:
-        if standard.margin_on == "odds_ratio":
-            return f"The data rule out a shift beyond the margin, {margin}."
-        return (
-            f"The data rule out a difference of more than {possible}, which is inside the "
-            f"margin of {margin}."
-        )
+        bound = f"a difference of more than {format_points(most)}"
+        return f"The data rule out {bound}, which is inside the margin of {margin}."
     if leaf["conclusion"] == NOT_INVARIANT:
         return (
-            f"If the label did not depend on the environment here, a shift this large would "
+            "If the label did not depend on the environment here, a shift this large would "
             f"come about by chance with probability {format_p(leaf['p_value'])}."
         )
-    seen = (
-        "the test could not have seen any"
-        if leaf["detectable"] is None
-        else f"the test would likely have seen {format_points(leaf['detectable'])}"
+    seen = "could not have seen any"
+    if leaf["detectable"] is not None:
+        seen = f"would likely have seen {format_points(leaf['detectable'])}"
+    # up to 100 points is no bound
+    what = (
+        "any difference" if most >= 0.9995 else f"a true difference of up to {format_points(most)}"
     )
-    if leaf["difference_interval"][1] >= 0.9995:  # up to 100 points is no bound
-        return f"That may be chance; but any difference is still possible, and {seen}."
-    return (
-        f"That may be chance; but a true difference of up to {possible} is still possible, "
-        f"and {seen}."
-    )
-
-
-def describe_standard(standard: Standard, names: Names) -> Plain:
-    """By what the leaves were judged."""
-    alpha = standard.alpha
-    return {
-        "alpha": alpha,
-        "margin": standard.margin,
-        "margin_on": standard.margin_on,
-        "margin_text": standard.margin_text,
-        "afterwards": standard.afterwards,
-        "confidence": VERDICT_CONFIDENCE,
-        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
-        "power": VERDICT_POWER,
-        "conclusions": CONCLUSIONS,
-        "null_hypothesis": (
-            f"within this leaf, {names.target} does not depend on {names.environment}. A small "
-            "p-value speaks against that, and so against invariance; a large one does not prove it."
-        ),
-    }
+    return f"That may be chance; but {what} is still possible, and the test {seen}."
 
 
 def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 
 from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import RuleSet
@@ -19,9 +20,7 @@ from icscm.search.trace import Trace
 from icscm.sources.memory import MemorySource
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in numbers that people would choose.
-DEFAULT_ALPHAS = tuple(
-    float(f"{digit}e{exponent}") for exponent in range(-6, 0) for digit in (1, 2, 5)
-)
+DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ def compute_alpha_path(
     0.01 0.05 A1 > 0 and A2 > 0
     0.5 0.5 always true (no rule)
     """
-    levels = sorted(set(alphas))
-    for alpha in levels:
+    levels = set(alphas)
+    for alpha in sorted(levels):
         check_value("each of alphas", alpha, LEVEL)
     if settings.test is None:
         raise IcscmError(
@@ -106,12 +105,8 @@ def compute_alpha_path(
 
 
 def _join_equal(learned: Sequence[tuple[float, RuleSet, Trace]]) -> tuple[AlphaModel, ...]:
-    groups = [list(group) for _, group in groupby(learned, key=lambda each: each[1])]
-    return tuple(
-        AlphaModel(
-            model=group[0][1],
-            alphas=tuple(alpha for alpha, _, _ in group),
-            traces=tuple(trace for _, _, trace in group),
-        )
-        for group in groups
-    )
+    found = []
+    for model, group in groupby(learned, key=itemgetter(1)):
+        alphas, _, traces = zip(*group, strict=True)
+        found.append(AlphaModel(model, alphas, traces))
+    return tuple(found)

@@ -11,12 +11,14 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from importlib.resources import files
 from itertools import groupby
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -134,9 +136,8 @@ class Report:
 
         A notebook that is not trusted shows the sentence behind the frame instead.
         """
-        return _FRAME.format(
-            sentence=escape(self.summary["model"]["sentence"]), page=escape(self.to_html())
-        )
+        sentence, page = self.summary["model"]["sentence"], self.to_html()
+        return _FRAME.format(sentence=escape(sentence), page=escape(page))
 
 
 _FRAME = (
@@ -180,55 +181,52 @@ def make_report(learner: Learner, **options: Any) -> Report:
 
 
 def _render_html(summary: Plain, limits: Limits) -> str:
-    environment = _make_environment(limits, is_html=True)
-    style, script = (_read_template(environment, name) for name in ("report.css", "report.js"))
-    return environment.get_template("report.html").render(
-        _lay_out(summary, limits),
-        style=style,
-        script=script,
-        policy=_make_policy(style, script),
+    """The page loads nothing; its one style sheet and its one script are named by their hashes."""
+    folder = files("icscm.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
+    policy = (
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
+    template = _make_environment(limits, is_html=True).get_template("report.html")
+    return template.render(_lay_out(summary, limits), style=style, script=script, policy=policy)
 
 
 @lru_cache(maxsize=8)
 def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
     """What renders templates; every value is escaped on its way out."""
-    escape_values: dict[str, Any] = (
-        {"autoescape": True} if is_html else {"finalize": escape_markdown}
-    )
     environment = Environment(
         loader=PackageLoader("icscm.report"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        **escape_values,
+        autoescape=is_html,
+        finalize=None if is_html else escape_markdown,
     )
-    environment.filters |= _make_filters(limits)
+    environment.filters |= {
+        "share": format_share,
+        "points": format_points,
+        "p": format_p,
+        "value": format_value,
+        "interval": format_interval,
+        "count": lambda n: f"{n:,}",
+        "level": lambda alpha: f"{alpha:g}",
+        "percent": lambda share: f"{100 * share:.4g}%",
+        "utility": lambda utility: f"{utility:,.10g}",
+        "clip": lambda text: clip(text, limits.characters),
+        "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
+    }
     return environment
-
-
-def _read_template(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _make_policy(style: str, script: str) -> str:
-    """Nothing is loaded; the one style sheet and the one script are named by their hashes."""
-    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
-    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
-    return (
-        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _lay_out(summary: Plain, limits: Limits) -> Plain:
     """The summary with its drawings, and no more of it than the limits allow."""
     asked, errors, standard = summary["asked"], summary["errors"], summary["invariance"]
     band = standard["margin"] if standard["margin_on"] == "rate" else None
-    leaves = summary["leaves"]
-    # the last leaf, where no rule settles, is always shown
-    shown = leaves if len(leaves) <= limits.leaves else [*leaves[: limits.leaves - 1], leaves[-1]]
+    *first, last = summary["leaves"]  # where no rule settles is always shown
+    shown = [*first[: limits.leaves - 1], last]
     return {
         **summary,
         "limits": limits,
@@ -248,48 +246,34 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
 
 def _lay_out_path(path: Plain, limits: Limits) -> Plain:
     """The models with their drawings, and what the slider says at each of its places."""
-    models = [
-        {
-            **each,
-            "drawing": draw_tree(each["tree"], limits),
-            "spans": _join_levels(each["levels"]),
-        }
-        for each in path["models"]
-    ]
-    levels = [(i, model, level) for i, model in enumerate(models) for level in model["levels"]]
-    places = [
-        {
-            "alpha": f"{level['alpha']:g}",
-            "model": number,
-            "text": _describe_place(model, level, limits),
-        }
-        for number, model, level in levels
-    ]
-    own = [level["is_own"] for _, _, level in levels].index(True)
-    return {**path, "models": models, "places": places, "own_place": own}
+    models, own_place = [], 0
+    places: list[Plain] = []
+    for number, model in enumerate(path["models"]):
+        drawing, spans = draw_tree(model["tree"], limits), _join_levels(model["levels"])
+        models.append({**model, "drawing": drawing, "spans": spans})
+        rule, error = clip(model["text"], limits.characters), format_share(model["errors"]["error"])
+        for level in model["levels"]:
+            alpha, verdicts = f"{level['alpha']:g}", say_conclusions(level["conclusions"])
+            own = " (the level of this report)" if level["is_own"] else ""
+            told = f"model {model['name']}, {rule}; wrong for {error}; leaves: {verdicts}."
+            own_place = len(places) if level["is_own"] else own_place
+            places.append(
+                {"alpha": alpha, "model": number, "text": f"alpha = {alpha}{own}: {told}"}
+            )
+    return {**path, "models": models, "places": places, "own_place": own_place}
 
 
 def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
     """Neighbouring levels with the same conclusions as one line; the report's own stands alone."""
-    groups = groupby(
-        levels, key=lambda each: (each["is_own"], say_conclusions(each["conclusions"]))
-    )
+    told = [
+        (each["is_own"], say_conclusions(each["conclusions"]), each["alpha"]) for each in levels
+    ]
     spans = []
-    for (is_own, conclusions), group in groups:
-        ends = [f"{each['alpha']:g}" for each in group]
+    for (is_own, conclusions), group in groupby(told, key=itemgetter(0, 1)):
+        ends = [f"{alpha:g}" for *_, alpha in group]
         text = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
         spans.append({"is_own": is_own, "conclusions": conclusions, "text": text})
     return spans
-
-
-def _describe_place(model: Plain, level: Plain, limits: Limits) -> str:
-    verdicts = say_conclusions(level["conclusions"])
-    own = " (the level of this report)" if level["is_own"] else ""
-    return (
-        f"alpha = {level['alpha']:g}{own}: model {model['name']}, "
-        f"{clip(model['text'], limits.characters)}; wrong for "
-        f"{format_share(model['errors']['error'])}; leaves: {verdicts}."
-    )
 
 
 def format_value(value: Any) -> str:
@@ -312,23 +296,6 @@ def format_interval(interval: Sequence[float] | None) -> str:
     ('10.0% to 25.0%', '')
     """
     return "" if interval is None else f"{format_share(interval[0])} to {format_share(interval[1])}"
-
-
-def _make_filters(limits: Limits) -> dict[str, Callable[..., str]]:
-    """What templates call to write numbers and names; `prose` is for sentences that hold names."""
-    return {
-        "share": format_share,
-        "points": format_points,
-        "p": format_p,
-        "value": format_value,
-        "interval": format_interval,
-        "count": lambda n: f"{n:,}",
-        "level": lambda alpha: f"{alpha:g}",
-        "percent": lambda share: f"{100 * share:.4g}%",
-        "utility": lambda utility: f"{utility:,.10g}",
-        "clip": lambda text: clip(text, limits.characters),
-        "prose": lambda text: clip(text, 8 * limits.characters),
-    }
 
 
 # what has a meaning within a line; a colon only in addresses and in :names: of pictures

@@ -7,7 +7,7 @@ from typing import Any
 
 from icscm.model.learner import Learner
 from icscm.report.leaves import describe_verdict, find_extremes, name_ends
-from icscm.report.words import Names, Plain, count_samples
+from icscm.report.words import Names, Plain, count_samples, describe_counts
 from icscm.search.trace import REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
 from icscm.text import format_name
@@ -69,24 +69,21 @@ def _describe_look(look: Look, names: Names) -> Plain:
 
 
 def _describe_refusal(refusal: Refusal, names: Names) -> Plain:
-    fields = _describe_candidate(refusal.candidate, names)
-    return {
-        "rule": str(refusal.candidate.rule),
-        **fields,
-        "reason": refusal.reason,
-        "why": _explain_refusal(refusal.reason, fields, names),
-    }
+    fields, reason = _describe_candidate(refusal.candidate, names), refusal.reason
+    return {**fields, "reason": reason, "why": _explain_refusal(reason, fields, names)}
 
 
 def _describe_candidate(candidate: Any, names: Names) -> Plain:
     """Utility, test and counts of a candidate, and between which environments it differs most."""
+    overall, environments = describe_counts(candidate.leaf, names)
     return {
+        "rule": str(candidate.rule),
         "utility": float(candidate.utility),
-        "n": count_samples(candidate.leaf),
+        "n": overall["n"],
         "n_right": sum(candidate.leaf[names.settled]),
         "n_wrong": sum(candidate.leaf[1 - names.settled]),
         "counts": [list(row) for row in candidate.leaf],
-        **find_extremes(candidate.leaf, names),
+        **find_extremes(environments),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
     }
@@ -106,10 +103,8 @@ def _explain_refusal(reason: str, fields: Plain, names: Names) -> str:
 def _describe_refusals(look: Look) -> str | None:
     """How many candidates a look refused, and why, as a sentence; None if it refused none."""
     reasons = [f"{n:,} because {REFUSALS[reason]}" for reason, n in look.n_refused.items() if n]
-    n_refused = sum(look.n_refused.values())
-    if not reasons:
-        return None
-    return f"Of {look.n_candidates:,} candidates it refused {n_refused:,}: {'; '.join(reasons)}."
+    told = f"{sum(look.n_refused.values()):,}: {'; '.join(reasons)}."
+    return f"Of {look.n_candidates:,} candidates it refused {told}" if reasons else None
 
 
 def describe_pruning(trace: Trace) -> Plain:

@@ -45,13 +45,7 @@ from icscm.model.rule_sets import RuleSet
 from icscm.report.advice import explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
 from icscm.report.errors import describe_errors
-from icscm.report.leaves import (
-    count_conclusions,
-    describe_leaves,
-    describe_standard,
-    find_standard,
-    judge,
-)
+from icscm.report.leaves import count_conclusions, describe_leaves, find_standard, judge
 from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
 from icscm.report.words import Names, Plain, count_samples, describe_counts, make_names
@@ -59,7 +53,6 @@ from icscm.text import as_text, format_name
 
 # Raised when a key is renamed or changes its meaning.
 SCHEMA = 1
-
 
 MEANINGS = {
     "p": "weight of a sample that a rule settles wrongly, against one that it settles rightly",
@@ -85,6 +78,10 @@ MEANINGS = {
     "keep_columns": "columns used although they look like identifiers or copies",
 }
 
+_MISSING = (
+    '"missing: true" means that a missing value counts as fulfilling the rule, '
+    '"missing: false" that it does not.'
+)
 
 LeftOut = Mapping[Any, str] | Iterable[tuple[str | int, str]]
 
@@ -112,7 +109,7 @@ def make_summary(
     model, trace = learner.model_, learner.trace_
     classes = class_names or trace.classes
     names = make_names(model, trace.environments, classes, target, environment)
-    standard = find_standard(learner)
+    standard = find_standard(learner, names)
     leaves = describe_leaves(model, names, judge(model, trace, standard), standard)
     errors = describe_errors(model, names)
     search = describe_search(learner, names)
@@ -125,7 +122,7 @@ def make_summary(
         "model": _describe_model(learner, names),
         "tree": _describe_tree(model, leaves),
         "leaves": leaves,
-        "invariance": describe_standard(standard, names),
+        "invariance": standard,
         "errors": errors,
         "search": search,
         "pruning": describe_pruning(trace),
@@ -148,7 +145,7 @@ def _describe_question(
         "target": names.target,
         "environment": names.environment,
         "classes": {"negative": names.classes[0], "positive": names.classes[1]},
-        "negative": names.negative,
+        "negative": names.predict(False),
         "positive": names.positive,
         "overall": overall,
         "n_environments": len(names.environments),
@@ -161,22 +158,16 @@ def _describe_question(
 
 
 def _describe_settings(learner: Learner) -> list[Plain]:
-    defaults = type(learner)().get_params()
-    settings = [
-        {
-            "name": name,
-            "value": _name_value(value),
-            "is_default": _name_value(value) == _name_value(defaults[name]),
-            "meaning": MEANINGS.get(name, ""),
-        }
-        for name, value in learner.get_params(deep=False).items()
-    ]
-    order = {name: place for place, name in enumerate(MEANINGS)}
-    settings.sort(key=lambda each: order.get(str(each["name"]), len(order)))
+    defaults, values = type(learner)().get_params(), learner.get_params(deep=False)
     used = getattr(learner, "alpha_", None)
-    for setting in settings:
-        if setting["name"] == "alpha" and setting["value"] == "auto" and used is not None:
-            setting["value"] = f"auto ({used:.4g})"
+    settings = []
+    for name in sorted(values, key=[*MEANINGS, *values].index):
+        value = _name_value(values[name])
+        is_default, meaning = value == _name_value(defaults[name]), MEANINGS.get(name, "")
+        if name == "alpha" and value == "auto" and used is not None:
+            value = f"auto ({used:.4g})"
+        setting = {"name": name, "value": value, "is_default": is_default, "meaning": meaning}
+        settings.append(setting)
     return settings
 
 
@@ -190,12 +181,13 @@ def _name_value(value: Any) -> Any:
 
 def _describe_model(learner: Learner, names: Names) -> Plain:
     model = learner.model_
-    importances = learner.rule_importances_.tolist()
+    has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
+    parts = model.rules, learner.rule_importances_.tolist(), learner.equivalent_rules_
     return {
         "kind": model.kind,
         "text": str(model),
         "sentence": make_sentence(model, names),
-        "missing": _explain_missing(model),
+        "missing": _MISSING if has_missing else None,
         "n_rules": len(model),
         "features": [format_name(each) for each in learner.features_used_],
         "rules": [
@@ -203,23 +195,13 @@ def _describe_model(learner: Learner, names: Names) -> Plain:
                 "number": i + 1,
                 "text": str(rule),
                 "feature": format_name(rule.feature),
-                "importance": importances[i],
+                "importance": importance,
                 "n_settled": count_samples(model.leaves[i]),
-                "equivalent": [str(other) for other in learner.equivalent_rules_[i]],
+                "equivalent": [*map(str, equivalent)],
             }
-            for i, rule in enumerate(model.rules)
+            for i, (rule, importance, equivalent) in enumerate(zip(*parts, strict=True))
         ],
     }
-
-
-def _explain_missing(model: RuleSet) -> str | None:
-    """What the words on missing values in the rules mean; None where there are none."""
-    if all(getattr(rule, "missing", None) is None for rule in model.rules):
-        return None
-    return (
-        '"missing: true" means that a missing value counts as fulfilling the rule, '
-        '"missing: false" that it does not.'
-    )
 
 
 def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
@@ -230,8 +212,8 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
         "exit": exit_answer,
         "onward": onward,
         "nodes": [
-            {"number": i + 1, "rule": str(rule), "leaf": i + 1}
-            for i, rule in enumerate(model.rules)
+            {"number": number, "rule": str(rule), "leaf": number}
+            for number, rule in enumerate(model.rules, start=1)
         ],
         "leaves": [{key: leaf[key] for key in kept} for leaf in leaves],
     }
@@ -239,22 +221,16 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
 
 def _describe_path(path: AlphaPath, names: Names) -> Plain:
     models = [_describe_path_model(each, path, names, i) for i, each in enumerate(path.models)]
-    return {
-        "own_alpha": path.own_alpha,
-        "n_searches": len(path.alphas),
-        "seconds": path.seconds,
-        "models": models,
-    }
+    costs = {"n_searches": len(path.alphas), "seconds": path.seconds}
+    return {"own_alpha": path.own_alpha, **costs, "models": models}
 
 
 def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number: int) -> Plain:
     """One model: all that does not depend on the level, and what was concluded at each."""
     model = each.model
-    judged = [trace.verdicts for trace in each.traces]
-    leaves = describe_leaves(model, names, judged[0])
+    leaves = describe_leaves(model, names, each.traces[0].verdicts)
     dropped = "environments", "explanation", "conclusion", "detectable", "difference_interval"
     errors = describe_errors(model, names)
-    compact = [{k: v for k, v in leaf.items() if k not in dropped} for leaf in leaves]
     return {
         "name": _name_model(number),
         "alpha_from": each.alpha_from,
@@ -264,16 +240,16 @@ def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number
         "sentence": make_sentence(model, names),
         "n_rules": len(model),
         "tree": _describe_tree(model, [{**leaf, "conclusion": None} for leaf in leaves]),
-        "leaves": compact,
+        "leaves": [{k: v for k, v in leaf.items() if k not in dropped} for leaf in leaves],
         "errors": {key: errors[key] for key in ("error", "n_errors", "n", "worst")},
         "levels": [
             {
                 "alpha": alpha,
                 "is_own": alpha == path.own_alpha,
                 "stop_text": trace.stop_text,
-                "conclusions": count_conclusions(verdict.conclusion for verdict in verdicts),
+                "conclusions": count_conclusions(leaf.conclusion for leaf in trace.verdicts),
             }
-            for alpha, trace, verdicts in zip(each.alphas, each.traces, judged, strict=True)
+            for alpha, trace in zip(each.alphas, each.traces, strict=True)
         ],
     }
 

@@ -5,7 +5,7 @@ Names come from users, so every cell is `Text`: nothing in it is read as markup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -74,11 +74,9 @@ def render_summary(summary: Plain) -> Iterator[RenderableType]:
         yield make_fact_table([("Rule", f"none: {model['text']}")])
         yield from _render_nothing_found(summary)
         return
-    facts = [*list_rule_facts(model["text"], summary["errors"])]
-    counted = count_conclusions(leaf["conclusion"] for leaf in leaves)
-    if counted:
-        facts.append(("Leaves", say_conclusions(counted)))
-    yield make_fact_table(facts)
+    conclusions = say_conclusions(count_conclusions(leaf["conclusion"] for leaf in leaves))
+    facts = [("Leaves", conclusions)] if conclusions else []
+    yield make_fact_table([*list_rule_facts(model["text"], summary["errors"]), *facts])
     yield make_heading("How it was found")
     yield from render_search(summary)
     if summary["meaning"]["here"]:
@@ -107,9 +105,7 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
     """The steps, the sets tested, why the search ended and what was pruned."""
     search = summary["search"]
     yield _make_step_table(search)
-    if search["sets"]:
-        yield ""
-        yield _make_set_table(search)
+    yield from _render_sets(search["sets"])
     pruning = [_describe_pruning(summary["pruning"])] if summary["pruning"]["tests"] else []
     yield make_note("\n" + " ".join([search["stop_text"], *pruning, *summary["notes"]]))
     if search["is_tested"]:
@@ -154,9 +150,7 @@ def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
         yield ""
         rows = [(each["rule"], f"{each['n']:,}", *_explain(each)) for each in search["nearest"]]
         yield make_table(("nearest candidate", ">settles", ">p leaf", "why"), rows)
-    if search["sets"]:
-        yield ""
-        yield _make_set_table(search)
+    yield from _render_sets(search["sets"])
     yield make_heading("What to try")
     yield make_list(search["suggestions"])
 
@@ -173,41 +167,34 @@ def _make_step_table(search: Plain) -> Table:
     return make_table(("step", "rule", ">utility", ">settles", *tests, ">refused"), rows)
 
 
-def _make_set_table(search: Plain) -> Table:
+def _render_sets(sets: Sequence[Plain]) -> Iterator[RenderableType]:
     """The sets of the exhaustive search that came nearest to being accepted, or were."""
-    rows = [
-        (
-            format_p(each["p_value"]),
-            ", ".join(each["features"]) or "(none)",
-            "yes" if each["accepted"] else "no",
-        )
-        for each in search["sets"][:_N_SETS]
-    ]
-    return make_table(("p", "set of features", "accepted"), rows)
+    rows = []
+    for each in sets[:_N_SETS]:
+        features = ", ".join(each["features"]) or "(none)"
+        rows.append((format_p(each["p_value"]), features, "yes" if each["accepted"] else "no"))
+    if rows:
+        yield ""
+        yield make_table(("p", "set of features", "accepted"), rows)
 
 
 def _describe_pruning(pruning: Plain) -> str:
-    removed = [
-        f"{test['feature']} (p {format_p(test['p_value'])})"
-        for test in pruning["tests"]
-        if test["removed"]
-    ]
+    tests = [test for test in pruning["tests"] if test["removed"]]
+    removed = ", ".join(f"{test['feature']} (p {format_p(test['p_value'])})" for test in tests)
     if not removed:
         return "Pruning removed nothing."
-    return f"Pruning removed, as not needed for invariance: {', '.join(removed)}."
+    return f"Pruning removed, as not needed for invariance: {removed}."
 
 
 def _explain_p_values(search: Plain) -> str:
-    leaf = (
-        "p leaf: is the label independent of the environment among the rows that the rule settles?"
+    asked = "is the label independent of the environment among the rows that the rule settles?"
+    rest, above = "p rest: the same for the rows that remain.", f"above {search['alpha']:g}."
+    if not search["is_exhaustive"]:
+        return f"p leaf: {asked} Refused unless {above} {rest}"
+    return (
+        f"p leaf: {asked} {rest} p of a set: in all leaves of its rules together; accepted if "
+        f"{above} The model is what all accepted sets share."
     )
-    rest = "p rest: the same for the rows that remain."
-    if search["is_exhaustive"]:
-        return (
-            f"{leaf} {rest} p of a set: in all leaves of its rules together; accepted if above "
-            f"{search['alpha']:g}. The model is what all accepted sets share."
-        )
-    return f"{leaf} Refused unless above {search['alpha']:g}. {rest}"
 
 
 def _explain(refused: Plain) -> tuple[str, str]:
@@ -226,30 +213,25 @@ def name_leaf(leaf: Plain) -> str:
 def _make_rate_table(leaves: Sequence[Plain]) -> Table:
     """The rate in each environment, side by side."""
     places = [f">environment {each['environment']}" for each in leaves[0]["environments"]]
-    return _make_leaf_table(
-        leaves, places, lambda leaf: [_format_rate(each) for each in leaf["environments"]]
-    )
+    cells = [[*map(_format_rate, leaf["environments"])] for leaf in leaves]
+    return _make_leaf_table(leaves, places, cells)
 
 
 def make_range_table(leaves: Sequence[Plain]) -> Table:
     """For many environments: those of lowest and highest rate."""
-    columns = ">samples", "lowest rate", "highest rate"
-    return _make_leaf_table(leaves, columns, lambda leaf: [f"{leaf['n']:,}", *_name_ends(leaf)])
+    cells = [[f"{leaf['n']:,}", *_name_ends(leaf)] for leaf in leaves]
+    return _make_leaf_table(leaves, [">samples", "lowest rate", "highest rate"], cells)
 
 
 def _make_leaf_table(
-    leaves: Sequence[Plain], columns: Sequence[str], list_cells: Callable[[Plain], list[str]]
+    leaves: Sequence[Plain], columns: Sequence[str], cells: Sequence[Sequence[str]]
 ) -> Table:
     judged = ["invariant?"] if leaves[0]["conclusion"] is not None else []
-    rows = [
-        [
-            name_leaf(leaf),
-            "positive" if leaf["is_positive"] else "negative",
-            *list_cells(leaf),
-            *([_BRIEFLY[leaf["conclusion"]]] * len(judged)),
-        ]
-        for leaf in leaves
-    ]
+    rows = []
+    for leaf, middle in zip(leaves, cells, strict=True):
+        predicts = "positive" if leaf["is_positive"] else "negative"
+        conclusion = [_BRIEFLY[leaf["conclusion"]]] * len(judged)
+        rows.append([name_leaf(leaf), predicts, *middle, *conclusion])
     return make_table(["leaf", "predicts", *columns, *judged], rows)
 
 
@@ -263,28 +245,20 @@ def _name_ends(leaf: Plain) -> list[str]:
     An environment with hardly a sample in the leaf has a rate of 0 or 1 by chance, and is passed
     over where there are others.
     """
-    cells = leaf["environments"]
-    ends = find_worst_and_best(
-        [each["n_positive"] for each in cells], [each["n"] for each in cells]
-    )
-    chosen = [leaf["lowest"], leaf["highest"]] if ends is None else [cells[k] for k in ends[::-1]]
     if leaf["n_seen"] == 0:
         return ["no sample", ""]
-    texts = [f"{_format_rate(each)}\n(env {each['environment']})" for each in chosen]
+    highest, lowest = find_worst_and_best(leaf["environments"], "n_positive")
+    ends = lowest or leaf["lowest"], highest or leaf["highest"]
+    texts = [f"{_format_rate(each)}\n(env {each['environment']})" for each in ends]
     return texts if leaf["n_seen"] > 1 else [texts[0], "no other env"]
 
 
 def make_environment_table(leaf: Plain, most: int | None = None) -> Table:
     """One leaf, an environment a line, the largest first; `most` limits the lines."""
-    rows = [
-        (
-            each["environment"],
-            f"{each['n']:,}",
-            f"{each['n_positive']:,}",
-            f"{each['rate']:.1%}" if each["n"] else "-",
-        )
-        for each in sorted(leaf["environments"], key=lambda each: -each["n"])[:most]
-    ]
+    rows = []
+    for each in sorted(leaf["environments"], key=lambda each: -each["n"])[:most]:
+        rate = f"{each['rate']:.1%}" if each["n"] else "-"
+        rows.append((each["environment"], f"{each['n']:,}", f"{each['n_positive']:,}", rate))
     return make_table(("environment", ">samples", ">positive", ">rate"), rows)
 
 
@@ -297,8 +271,6 @@ def describe_bounds(leaves: Sequence[Plain], standard: Plain) -> str:
     if max(bounds, default=1) < 0.9995:  # 100.0% is no bound
         sentences.append(f"In no leaf do the data allow more than {max(bounds):.1%}.")
     seen = [leaf["detectable"] for leaf in leaves]
-    if None in seen:
-        sentences.append("In some leaf no difference, however large, would have been seen.")
-    else:
-        sentences.append(f"In each the test would likely have seen {max(seen):.1%}.")
-    return " ".join(sentences)
+    none = "In some leaf no difference, however large, would have been seen."
+    some = none if None in seen else f"In each the test would likely have seen {max(seen):.1%}."
+    return " ".join([*sentences, some])

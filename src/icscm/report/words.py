@@ -30,16 +30,12 @@ class Names:
     environments: tuple[str, ...]
     settled: int
 
-    @property
-    def negative(self) -> str:
-        return f"{self.target} = {self.classes[0]}"
+    def predict(self, is_positive: bool) -> str:
+        return f"{self.target} = {self.classes[is_positive]}"
 
     @property
     def positive(self) -> str:
-        return f"{self.target} = {self.classes[1]}"
-
-    def predict(self, is_positive: bool) -> str:
-        return self.positive if is_positive else self.negative
+        return self.predict(True)
 
     def place(self, environment: Plain) -> str:
         """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
@@ -106,13 +102,8 @@ def make_names(
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
-    return Names(
-        target=as_text(target or "label"),
-        environment=as_text(environment or "environment"),
-        classes=(negative, positive),
-        environments=texts,
-        settled=int(model.settles_when),
-    )
+    label, place = as_text(target or "label"), as_text(environment or "environment")
+    return Names(label, place, (negative, positive), texts, int(model.settles_when))
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
@@ -134,16 +125,11 @@ def describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain
 
 def describe_counts(counts: LeafCounts, names: Names) -> tuple[Plain, list[Plain]]:
     """Rate and interval of all together, and in each environment."""
-    sizes = sum_labels(counts)
+    sizes = [negative + positive for negative, positive in zip(*counts, strict=True)]
     (overall,) = describe_rates([sum(counts[1])], [sum(sizes)])
     rates = describe_rates(counts[1], sizes)
     pairs = zip(names.environments, rates, strict=True)
     return overall, [{"environment": name, **rate} for name, rate in pairs]
-
-
-def sum_labels(counts: LeafCounts) -> list[int]:
-    """Samples of each environment, whatever their label."""
-    return [negative + positive for negative, positive in zip(*counts, strict=True)]
 
 
 def count_samples(counts: LeafCounts) -> int:

@@ -5,8 +5,9 @@ Everything is computed from counts by (value, label, environment); nothing is le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from icscm.tables.environments import check_several, encode_environments
 from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
 from icscm.tables.suspicion import find_suspicious
-from icscm.text import escape_controls, shorten_list
+from icscm.text import as_text, shorten_list
 
 Codes = NDArray[np.int64]
 
@@ -233,10 +234,11 @@ def check_environments(
     intake = read_table(X)
     left_out = _find_left_out(intake, labels, codes, keep_columns)
     coded = intake.code(N_BINS - 1, None)
-    columns = dict(_list_columns(coded))
-    n_missing = np.zeros(len(names))
-    for values in columns.values():
+    n_missing, giveaways = np.zeros(len(names)), []
+    for name, values in _list_columns(coded):
         n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
+        if name not in left_out:
+            giveaways.append(_measure(name, values, codes, len(names)))
     found = CheckUp(
         n_rows=n_rows,
         n_columns=coded.n_columns,
@@ -244,14 +246,16 @@ def check_environments(
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
         environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
-        sparse=_find_sparse(table, names, classes.tolist()),
-        giveaways=_rank_giveaways(
-            {name: each for name, each in columns.items() if name not in left_out}, codes
+        sparse=tuple(
+            SparseCell(names[k], classes.tolist()[label], int(table[label, k]))
+            for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
         ),
+        giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
         left_out=left_out,
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
-    return CheckUp(**{**vars(found), "advice": tuple(_advise(found, words))})
+    sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
+    return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
 
 def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
@@ -268,42 +272,27 @@ def _summarise(
 ) -> tuple[EnvironmentSummary, ...]:
     """One summary each; `missing` counts the missing values of an environment, per column."""
     sizes = table.sum(axis=0)
-    rates = describe_rates(table[1].tolist(), sizes.tolist())
     others = table.sum(axis=1, keepdims=True) - table
     against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
-    detectable = compute_detectable(against, alpha)
-    return tuple(
-        EnvironmentSummary(
-            label=label,
-            n_rows=rates[k]["n"],
-            n_positive=rates[k]["n_positive"],
-            rate=rates[k]["rate"],
-            rate_interval=tuple(rates[k]["rate_interval"]),
-            missing=float(missing[k] / sizes[k]),
-            detectable=_finite(detectable[k]),
-        )
-        for k, label in enumerate(names)
-    )
+    rates = describe_rates(table[1].tolist(), sizes.tolist())
+    seen = _find_detectable(against, alpha)
+    found = []
+    for k, share in enumerate((missing / sizes).tolist()):
+        n_rows, n_positive, rate, (low, high) = rates[k].values()
+        told = names[k], n_rows, n_positive, rate, (low, high), share, seen[k]
+        found.append(EnvironmentSummary(*told))
+    return tuple(found)
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _find_sparse(
-    table: Codes, names: Sequence[Any], classes: Sequence[Any]
-) -> tuple[SparseCell, ...]:
-    return tuple(
-        SparseCell(names[k], classes[label], int(table[label, k]))
-        for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
-    )
+def _find_detectable(tables: Codes, alpha: float) -> list[float | None]:
+    """Of each table the smallest difference that would be seen; None if there is none."""
+    found = compute_detectable(tables, alpha)
+    return [float(each) if np.isfinite(each) else None for each in found]
 
 
 def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
     leaf = np.floor(table * share).astype(np.int64)
-    return Detectable(
-        share, int(leaf.sum()), _finite(float(compute_detectable(leaf[None], alpha)[0]))
-    )
+    return Detectable(share, int(leaf.sum()), _find_detectable(leaf[None], alpha)[0])
 
 
 # --- columns ----------------------------------------------------------------
@@ -319,13 +308,6 @@ def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
             yield name, dense.ravel().astype(np.float64)
 
 
-def _rank_giveaways(columns: Mapping[str | int, FloatArray], codes: Codes) -> tuple[Giveaway, ...]:
-    """The columns, the most telling first."""
-    n_environments = int(codes.max()) + 1
-    found = [_measure(name, values, codes, n_environments) for name, values in columns.items()]
-    return tuple(sorted(found, key=lambda each: -each.strength))
-
-
 def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: int) -> Giveaway:
     missing = np.isnan(values)
     bins = _bin(values[~missing])
@@ -333,9 +315,10 @@ def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: 
     missingness = None
     if missing.any():
         missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
-    is_pure = ((table > 0).sum(axis=1) <= 1).all() and ((table > 0).sum(axis=0) == 1).all()
-    is_copy = is_pure and int((table.sum(axis=1) > 0).sum()) == n_environments
-    return Giveaway(name, compute_cramers_v(table), missingness, bool(is_copy))
+    of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
+    is_pure = (of_value <= 1).all() and (of_environment == 1).all()
+    is_copy = bool(is_pure and of_value.sum() == n_environments)
+    return Giveaway(name, compute_cramers_v(table), missingness, is_copy)
 
 
 def _bin(values: FloatArray) -> Codes:
@@ -356,16 +339,13 @@ def compute_cramers_v(table: Codes) -> float:
     (1.0, 0.0)
     """
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    n_rows, n_columns = table.shape
     total = int(table.sum())
-    if min(n_rows, n_columns) < 2 or total < 2:
+    if min(table.shape) < 2 or total < 2:
         return 0.0
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
     phi = float(((table - expected) ** 2 / expected).sum()) / total
-    bias = (n_rows - 1) * (n_columns - 1) / (total - 1)
-    rows = n_rows - (n_rows - 1) ** 2 / (total - 1)
-    columns = n_columns - (n_columns - 1) ** 2 / (total - 1)
-    room = min(rows, columns) - 1
+    bias = math.prod(n - 1 for n in table.shape) / (total - 1)
+    room = min(n - (n - 1) ** 2 / (total - 1) for n in table.shape) - 1
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
@@ -382,14 +362,8 @@ def _find_left_out(intake: Intake, labels: Codes, codes: Codes, keep: Any) -> di
 # --- advice -----------------------------------------------------------------
 
 
-def _advise(found: CheckUp, words: Words) -> Iterator[str]:
-    yield from _advise_on_sizes(found)
-    yield from _advise_on_power(found, words)
-    yield from _advise_on_columns(found, words)
-
-
 def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
-    sparse = list(dict.fromkeys(escape_controls(str(cell.environment)) for cell in found.sparse))
+    sparse = list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse))
     if sparse:
         yield (
             f"Merge or leave out {shorten_list(sparse)}: fewer than {SPARSE_ENVIRONMENT} rows of a "
@@ -451,4 +425,4 @@ def _advise_on_columns(found: CheckUp, words: Words) -> Iterator[str]:
 
 
 def _name(found: Sequence[Giveaway]) -> str:
-    return shorten_list([escape_controls(str(each.column)) for each in found])
+    return shorten_list([as_text(each.column) for each in found])
