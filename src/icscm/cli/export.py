@@ -8,9 +8,10 @@ import click
 
 from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
-from icscm.cli.options import FILE, check_outputs, force_option
-from icscm.cli.shorthand import value
+from icscm.cli.options import check_outputs, force_option
+from icscm.cli.shorthand import FILE, value
 from icscm.exceptions import IcscmError
+from icscm.writing import write_text
 
 
 @main.command()
@@ -22,9 +23,9 @@ from icscm.exceptions import IcscmError
     help="sql: a SELECT for SQLite, DuckDB and others. python: a function without imports. json: "
     "rules and leaves. text: the rule in words.",
 )
-@value("--table NAME", str, "For sql: the table to select from.", "data")
-@value("--schema NAME", str, "For sql: the schema of the table.  [default: none]")
-@value("--out FILE", FILE, "Write it here.  [default: to standard output]")
+@value("--table NAME", "For sql: the table to select from.", default="data")
+@value("--schema NAME", "For sql: the schema of the table.  [default: none]")
+@value("--out FILE", "Write it here.  [default: to standard output]", FILE)
 @force_option
 def export(
     model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
@@ -40,7 +41,6 @@ def export(
     """
     from icscm.export import export_model
     from icscm.model.saved import load
-    from icscm.writing import write_text
 
     if schema is not None and to != "sql":
         raise IcscmError("--schema is for --to sql")

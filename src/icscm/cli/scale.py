@@ -11,16 +11,16 @@ import click
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
-    FILE,
-    apply,
     check_outputs,
     force_option,
     get_text_settings,
     quiet_option,
     read_data,
 )
+from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
-from icscm.io.samples import Labelling
+from icscm.io.formats import TextFormat
+from icscm.io.samples import Labelling, SampleReader, choose_features, find_labelling
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
@@ -38,35 +38,29 @@ _NOT_DONE = {
 }
 
 scale_options = apply(
-    click.option(
-        "--max-memory",
+    value(
+        "--max-memory SIZE",
+        "A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
         default="2GiB",
-        metavar="SIZE",
-        show_default=True,
-        help="A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
     ),
-    click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
+    value(
+        "--dask ADDRESS",
+        "Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
     ),
-    click.option(
+    number(
         "--workers",
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        help="Learn on a Dask cluster of so many processes here.  [default: in this process]",
+        None,
+        "Learn on a Dask cluster of so many processes here.  [default: in this process]",
     ),
-    click.option(
-        "--labels",
-        type=FILE,
-        metavar="FILE",
-        help="For DATA made by icscm pack: the table of target and environment, a row a genome.  "
+    value(
+        "--labels FILE",
+        "For DATA made by icscm pack: the table of target and environment, a row a genome.  "
         "[default: DATA has them]",
+        FILE,
     ),
-    click.option(
-        "--sample-column",
-        metavar="COLUMN",
-        help="Of --labels: the genomes' names.  [default: its first column]",
+    value(
+        "--sample-column COLUMN",
+        "Of --labels: the genomes' names.  [default: its first column]",
     ),
 )
 
@@ -118,8 +112,6 @@ def learn_elsewhere(
 
 
 def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.formats import TextFormat
-    from icscm.io.samples import SampleReader, choose_features, find_labelling
     from icscm.io.streams import open_table
 
     labelling = _name_columns(options)
@@ -155,7 +147,6 @@ def _name_columns(options: dict[str, Any]) -> Labelling:
 
 
 def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.formats import TextFormat
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
 
@@ -188,13 +179,7 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
 
 @main.command()
 @click.argument("table", type=FILE)
-@click.option(
-    "--out",
-    type=FILE,
-    required=True,
-    metavar="FILE",
-    help="Write the store here; it ends in .bits.",
-)
+@value("--out FILE", "Write the store here; it ends in .bits.", FILE, required=True)
 @force_option
 @quiet_option
 def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:

@@ -11,9 +11,11 @@ from click.core import ParameterSource
 
 from icscm.cli.console import make_console, print_all, print_written, said_below
 from icscm.cli.group import main
-from icscm.cli.options import FILE, Decorator, apply, check_outputs, force_option
-from icscm.cli.shorthand import choice, number, value
+from icscm.cli.options import check_outputs, force_option
+from icscm.cli.shorthand import FILE, Decorator, apply, choice, flag, number, value
 from icscm.cli.words import name_option
+from icscm.io.table_writing import check_output_kind, make_table_writer
+from icscm.writing import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,17 +33,11 @@ seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
 def _share(name: str, text: str) -> Decorator:
-    return value(f"{name} SHARE", click.FloatRange(0, 1), text, 0.05)
+    return value(f"{name} SHARE", text, click.FloatRange(0, 1), 0.05)
 
 
 @main.command()
-@click.option(
-    "--out",
-    required=True,
-    type=FILE,
-    metavar="FILE",
-    help="Write the data here: .csv, .tsv or .parquet.",
-)
+@value("--out FILE", "Write the data here: .csv, .tsv or .parquet.", FILE, required=True)
 @size_options
 @number("--environments", 2, "How many environments.")
 @number("--parents", 2, "Features A that cause the label.")
@@ -51,7 +47,7 @@ def _share(name: str, text: str) -> Decorator:
 @_share("--label-noise", "How often that happens.")
 @choice("--child code text", "An effect's errors: as in the paper's code or text.")
 @_share("--child-noise", "How often an effect shows the environment, not the label.")
-@click.option("--continuous", is_flag=True, help="Features in [0, 1] that are cut at 0.5.")
+@flag("--continuous", "Features in [0, 1] that are cut at 0.5.")
 @seed_option
 @force_option
 def simulate(out: Path, force: bool, **options: Any) -> None:
@@ -68,8 +64,6 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     import pyarrow
 
     from icscm.datasets import make_conjunction
-    from icscm.io.table_writing import check_output_kind, make_table_writer
-    from icscm.writing import write_whole
 
     check_output_kind(out)
     check_outputs([out], force=force)
@@ -86,8 +80,8 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 @main.command(short_help="See both learners on the paper's simulation.")
 @size_options
 @seed_option
-@value("--report FILE", FILE, "Write the report on ICSCM here: .html, .md or .json.", DEMO_REPORT)
-@click.option("--no-report", is_flag=True, help="Write no report.")
+@value("--report FILE", "Write the report on ICSCM here: .html, .md or .json.", FILE, DEMO_REPORT)
+@flag("--no-report", "Write no report.")
 @force_option
 @click.pass_context
 def demo(
