@@ -276,7 +276,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     progress = Progress(quiet=False)
     with progress.stage("Reading [red]x"):
         pass
-    with progress.count("Counting [red]x", 2) as advance:
+    with progress.stage("Counting [red]x", 2) as advance:
         advance()
         advance()
     assert "Traceback" not in capsys.readouterr().err

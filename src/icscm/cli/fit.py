@@ -296,7 +296,7 @@ def _choose_p(
 
     if not options["cv"]:
         return None
-    with progress.count("Cross-validating p", N_FOLDS) as advance:
+    with progress.stage("Cross-validating p", N_FOLDS) as advance:
         choice = choose_p(
             learner,
             samples.X,

@@ -20,7 +20,7 @@ from icscm.cli.options import (
 from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.samples import Labelling, SampleReader, choose_features, find_labelling
+from icscm.io.samples import Labelling, choose_features, find_labelling
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
@@ -105,48 +105,38 @@ def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
-    learners = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
+    found = Labelling(target=options["target"], environment=options["environment"])
     with progress.stage(f"Learning from {data}"):
-        found = learners[route](learner, data, options)
+        if route == PASSES:
+            found = _learn_in_passes(learner, data, found, options)
+        elif route == DASK:
+            _learn_on_dask(learner, data, options)
+        else:
+            _learn_packed(learner, data, options)
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.streams import open_table
+def _learn_in_passes(
+    learner: CoverClassifier, data: Path, labelling: Labelling, options: dict[str, Any]
+) -> Labelling:
+    from icscm.io.streams import ChangedReader, open_table
 
-    labelling = _name_columns(options)
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
-    columns = choose_features(
-        reader.names,
-        labelling.target,
-        labelling.environment,
-        options["drop"],
-        options["only"],
-        str(data),
-    )
+    roles = labelling.target, labelling.environment
+    columns = choose_features(reader.names, *roles, options["drop"], options["only"], str(data))
     if options["positive"] or options["drop_missing"]:
-        labelling = find_labelling(
-            reader.read(labelling.roles, 2**16),
-            labelling.target,
-            labelling.environment,
-            options["positive"],
-            drop_missing=options["drop_missing"],
-        )
+        chosen = {name: options[name] for name in ("positive", "drop_missing")}
+        labelling = find_labelling(reader.read(labelling.roles, 2**16), *roles, **chosen)
     learner.fit_dataset(
-        SampleReader(reader, labelling),
-        labelling.target,
-        labelling.environment,
+        ChangedReader(reader, labelling.apply, labelling.roles if labelling.n_dropped else ()),
+        *roles,
         columns=columns,
         max_memory=options["max_memory"],
     )
     return labelling
 
 
-def _name_columns(options: dict[str, Any]) -> Labelling:
-    return Labelling(target=options["target"], environment=options["environment"])
-
-
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
 
@@ -159,10 +149,9 @@ def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]
             preparation=learner.prepare(),
         )
         learner.fit_counts(countable)
-    return _name_columns(options)
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
     from icscm.sources.bits.opening import open_bits
 
     countable = open_bits(
@@ -174,7 +163,6 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
         preparation=learner.prepare(),
     )
     learner.fit_counts(countable)
-    return _name_columns(options)
 
 
 @main.command()
