@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.io.formats import MISSING_TEXTS
 from icscm.io.naming import check_columns, suggest
-from icscm.io.reading import read_file
-from icscm.io.streams import open_table
-from icscm.io.table_writing import make_table_writer
+from icscm.io.streams import open_table, read_file
+from icscm.io.table_writing import write_table
 
 PLAIN = "age,site\n63,north\n41,south\n"
 EXPECTED = {"age": [63, 41], "site": ["north", "south"]}
@@ -463,7 +462,7 @@ def test_suggestions():
 
 def test_no_table_is_written_to_an_unknown_ending(tmp_path):
     with pytest.raises(IcscmError, match=r"must end in .csv, .tsv or .parquet"):
-        make_table_writer(pa.table({"a": [1]}), tmp_path / "t.xlsx")
+        write_table(pa.table({"a": [1]}), tmp_path / "t.xlsx")
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=5).map(str.strip)
@@ -482,7 +481,7 @@ def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
     texts = [text for text, _ in rows]
     table = pa.table({names[0]: pa.array(texts), names[1]: [number for _, number in rows]})
     path = tmp_path / f"t{ending}"
-    make_table_writer(table, path)(path)
+    write_table(table, path)
     if all(name.lstrip("+-").replace(".", "").isdigit() for name in names[:2]):
         return
     back = read_file(path, types={names[0]: "category", names[1]: "number"})

@@ -2,7 +2,6 @@
 
 # each of these adds its commands
 import icscm.cli.check
-import icscm.cli.export
 import icscm.cli.fit
 import icscm.cli.predict
 import icscm.cli.reproduce

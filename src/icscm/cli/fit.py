@@ -39,7 +39,7 @@ from icscm.cli.shorthand import (
     value,
 )
 from icscm.cli.words import name_option
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.samples import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
@@ -223,13 +223,17 @@ def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progre
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_labelled(data, options)
     from icscm.sources.memory import open_memory
+    from icscm.studies.choice import N_FOLDS, choose_p
 
+    table, choice = (samples.X, samples.y, samples.environments), None
     learner = make_learner(samples, options)
-    choice = _choose_p(learner, samples, options, progress)
+    if options["cv"]:
+        with progress.stage("Cross-validating p", N_FOLDS) as advance:
+            seed = options["seed"]
+            choice = choose_p(learner, *table, options["cv"], seed=seed, on_fold=advance)
+        learner.p = choice.best
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), said_below():
-        countable = open_memory(
-            samples.X, samples.y, samples.environments, preparation=learner.prepare()
-        )
+        countable = open_memory(*table, preparation=learner.prepare())
         learner.fit_counts(countable)
     return Fitted(learner, samples, countable, choice)
 
@@ -247,7 +251,7 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
     if options["model"] == "scm":
         for name in _INVARIANT_ONLY:
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                option = f"--{name.replace('_', '-')}"
+                option = name_option(Parameter(name))
                 raise IcscmError(f"{option} is for --model icscm; the plain learner tests nothing")
     elif options["environment"] is None:
         raise IcscmError(
@@ -286,28 +290,6 @@ def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
     if "all" in keep and "all" not in names:
         return "all"
     return [*samples.asked_for, *split_names(keep, names, "the table")] or None
-
-
-def _choose_p(
-    learner: CoverClassifier, samples: Samples, options: dict[str, Any], progress: Progress
-) -> PChoice | None:
-    """Set the learner's p by cross-validation if that is asked for."""
-    from icscm.studies.choice import N_FOLDS, choose_p
-
-    if not options["cv"]:
-        return None
-    with progress.stage("Cross-validating p", N_FOLDS) as advance:
-        choice = choose_p(
-            learner,
-            samples.X,
-            samples.y,
-            samples.environments,
-            options["cv"],
-            seed=options["seed"],
-            on_fold=advance,
-        )
-    learner.p = choice.best
-    return choice
 
 
 def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:

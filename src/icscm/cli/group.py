@@ -26,18 +26,13 @@ def _debug_option() -> click.Option:
     )
 
 
-class _Command(click.Command):
-    """A command that takes --debug after its name as well as before it."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params.append(_debug_option())
-
-
 class _OneLineErrors(click.Group):
     """A group whose commands end in one line on standard error, never in a traceback."""
 
-    command_class = _Command
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """With --debug after the command's name as well as before it."""
+        cmd.params.append(_debug_option())
+        super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are used."""

@@ -10,7 +10,6 @@ import click
 
 from icscm.cli.shorthand import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
-from icscm.io import reading
 from icscm.io.locating import describe_path
 from icscm.io.samples import Samples, read_samples
 from icscm.writing import check_free, is_stream
@@ -43,10 +42,7 @@ reading_options = apply(
         "fit]",
     ),
     value("--encoding NAME", "Of text files.", default="utf-8"),
-    value(
-        "--member NAME",
-        "Of a .zip file, the file in it to read.  [default: the only table]",
-    ),
+    value("--member NAME", "Of a .zip file, the file in it to read.  [default: the only table]"),
     quiet_option,
 )
 
@@ -86,7 +82,9 @@ def column_options(*, needs_environment: bool) -> Decorator:
 
 def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
     """The table in a file, by the options for reading."""
-    return reading.read_file(path, member=options["member"], **get_text_settings(options), **more)
+    from icscm.io.streams import read_file
+
+    return read_file(path, member=options["member"], **get_text_settings(options), **more)
 
 
 def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
 from icscm.io.samples import split_names
-from icscm.io.table_writing import check_output_kind, make_table_writer, write_text_table
-from icscm.writing import write_whole
+from icscm.io.table_writing import check_output_kind, write_table, write_text_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -74,7 +73,7 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     if out is None:
         write_text_table(predictions, sys.stdout)
         return
-    write_whole(out, make_table_writer(predictions, out))
+    write_table(predictions, out)
     print_written(make_console(), out, f" ({predictions.num_rows:,} rows)")
 
 
@@ -139,10 +138,8 @@ def predict_table(saved: SavedModel, table: pyarrow.Table, kept: list[str]) -> p
     import pyarrow
 
     decisions = saved.decide(table)
-    added = (
-        pyarrow.array(decisions.probability),
-        pyarrow.array(decisions.prediction.tolist()),
-        pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string()),
-    )
     columns = {name: table.column(name) for name in kept}
-    return pyarrow.table(columns | dict(zip(_ADDED, added, strict=True)))
+    columns["probability"] = pyarrow.array(decisions.probability)
+    columns["class"] = pyarrow.array(decisions.prediction.tolist())
+    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
+    return pyarrow.table(columns)

@@ -32,10 +32,7 @@ MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _ROOM = 4
 
 # What each route cannot do: some options need all rows at once, or columns before the rows.
-_NOT_DONE = {
-    PASSES: ("cv",),
-    DASK: ("cv", "drop_missing", "positive", "member"),
-}
+_NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "drop_missing", "positive", "member")}
 
 scale_options = apply(
     value(
@@ -59,8 +56,7 @@ scale_options = apply(
         FILE,
     ),
     value(
-        "--sample-column COLUMN",
-        "Of --labels: the genomes' names.  [default: its first column]",
+        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
     ),
 )
 

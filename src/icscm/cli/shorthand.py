@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
 # Existence is checked where the file is read: that error knows near names.
@@ -41,15 +41,9 @@ def flag(words: str, text: str) -> Decorator:
     return click.option(*words.split(), is_flag=True, help=text)
 
 
-def apply(*options: Decorator) -> Callable[[Decorated], Decorated]:
+def apply(*options: Decorator) -> Decorator:
     """Several options as one decorator, shown in this order."""
-
-    def decorate(command: Decorated) -> Decorated:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: reduce(lambda done, option: option(done), reversed(options), command)
 
 
 def number_or(

@@ -1,4 +1,4 @@
-"""`icscm show`: what is in a model file."""
+"""`icscm show` and `icscm export`: a model file in words, and as code."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
-from icscm.cli.console import make_console, print_all
+from icscm.cli.console import make_console, print_all, print_written
 from icscm.cli.group import main
-from icscm.cli.shorthand import FILE, flag
+from icscm.cli.options import check_outputs, force_option
+from icscm.cli.shorthand import FILE, flag, value
+from icscm.exceptions import IcscmError
+from icscm.writing import write_text
 
 # Environments of a leaf that are listed before it says how many more there are.
 _N_SHOWN = 10
@@ -37,3 +40,43 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
         click.echo(json.dumps(saved.to_dict(), indent=2, ensure_ascii=False))
     else:
         print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(["sql", "python", "json", "text"]),
+    help="sql: a SELECT for SQLite, DuckDB and others. python: a function without imports. json: "
+    "rules and leaves. text: the rule in words.",
+)
+@value("--table NAME", "For sql: the table to select from.", default="data")
+@value("--schema NAME", "For sql: the schema of the table.  [default: none]")
+@value("--out FILE", "Write it here.  [default: to standard output]", FILE)
+@force_option
+def export(
+    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+) -> None:
+    """Turn a model file into code that predicts without this package.
+
+    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
+    missing for fit do so in the code.
+
+    \b
+    Example:
+      icscm export model.json --to sql --table patients --out model.sql
+    """
+    from icscm.export import export_model
+    from icscm.model.saved import load
+
+    if schema is not None and to != "sql":
+        raise IcscmError("--schema is for --to sql")
+    check_outputs([out], force=force, inputs=[model])
+    text = export_model(load(model), to, table=table, schema=schema)
+    text = text if text.endswith("\n") else f"{text}\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_text(out, text)
+    print_written(make_console(), out)

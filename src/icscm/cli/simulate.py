@@ -14,8 +14,7 @@ from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option
 from icscm.cli.shorthand import FILE, Decorator, apply, choice, flag, number, value
 from icscm.cli.words import name_option
-from icscm.io.table_writing import check_output_kind, make_table_writer
-from icscm.writing import write_whole
+from icscm.io.table_writing import check_output_kind, write_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +71,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
     features = {name: data.X[name].to_numpy() for name in data.X.columns}
     table = pyarrow.table(features | {"y": data.y, "environment": data.environments})
-    write_whole(out, make_table_writer(table, out))
+    write_table(table, out)
     more = f" ({table.num_rows:,} rows; causes: {', '.join(data.parents)})"
     print_written(make_console(), out, more)
 
@@ -84,16 +83,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 @flag("--no-report", "Write no report.")
 @force_option
 @click.pass_context
-def demo(
-    ctx: click.Context,
-    /,
-    samples: int,
-    distractors: int,
-    seed: int,
-    report: Path,
-    no_report: bool,
-    force: bool,
-) -> None:
+def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **sizes: int) -> None:
     """Simulate the paper's data and learn from it with and without invariance.
 
     A1 and A2 cause the label and C1 is its effect, a better predictor than the causes. The plain
@@ -114,7 +104,8 @@ def demo(
     if is_wanted:
         check_outputs([report], force=force)
     console = make_console()
-    data = make_conjunction(samples, distractors, random_state=seed)
+    samples, distractors = sizes["samples"], sizes["distractors"]
+    data = make_conjunction(samples, distractors, random_state=sizes["seed"])
     console.print(
         f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
         f"label, C1 is an effect of label and environment, {distractors} features B are noise.\n"

@@ -112,14 +112,8 @@ def read_samples(
 ) -> Samples:
     """Take a table apart into features, labels and environments.
 
-    Parameters
-    ----------
-    target, environment : columns; the rest are features.
-    positive : values of the target that count as positive, as text; all others are negative.
-    drop, only : features to leave out, or the only ones to use; each item is a name or several
-        with commas between.
-    drop_missing : leave out rows without a label or an environment instead of raising.
-    where : what to call the table in errors.
+    Values of `positive` are given as text, names of `drop` and `only` also several with commas
+    between; `where` is what to call the table in errors.
     """
     chosen = choose_features(table.column_names, target, environment, drop, only, where)
     labelling = find_labelling([table], target, environment, positive, drop_missing=drop_missing)

@@ -26,7 +26,7 @@ from icscm.io import cells
 from icscm.io.formats import TextFormat
 from icscm.io.headers import read_header
 from icscm.io.lines import MIN_BLOCK, Lines
-from icscm.io.locating import Source, find_sources, translate_errors
+from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.naming import check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.
@@ -42,24 +42,39 @@ class TableReader(Protocol):
     @property
     def names(self) -> list[str]:
         """Names of the columns, known before anything else is read."""
-        ...
 
     @property
     def schema(self) -> pyarrow.Schema:
         """Names and types of the columns."""
-        ...
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         """The rows in order, some columns of them, in batches of about so many rows."""
-        ...
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
         """All rows at once, read a single time."""
-        ...
 
     def estimate_bytes(self) -> int:
         """Memory that `read` takes besides the batches."""
-        ...
+
+
+def read_file(
+    path: str | Path,
+    *,
+    types: Mapping[str, str] | None = None,
+    member: str | None = None,
+    **text: Any,
+) -> pyarrow.Table:
+    """The table in a file, whose ending tells its format, or in the files of a folder.
+
+    Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
+    `"boolean"`, others as what they look like; `member` is of a .zip with several files, and
+    `text` are parameters of `TextFormat`, of which only `na` matters to Parquet and Arrow.
+    """
+    reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
+    table = reader.load(reader.names)
+    if table.num_rows == 0:
+        raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
+    return table
 
 
 def open_table(
