@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.datasets import load_heart_disease, make_conjunction
-from icscm.io.reading import read_file
+from icscm.io.streams import read_file
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-import icscm.io.reading
+import icscm.io.streams
 import icscm.io.table_writing
 from icscm import ICSCMClassifier
 from icscm.cli import main
@@ -237,7 +237,7 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("icscm.io.reading.read_file", fail)
+    monkeypatch.setattr("icscm.io.streams.read_file", fail)
     done = run(FIT, status=status)
     assert done.stderr.splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr
@@ -245,14 +245,14 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
 
 
 def test_warnings_are_one_line_each_and_come_once(here, monkeypatch):
-    read = icscm.io.reading.read_file
+    read = icscm.io.streams.read_file
 
     def warn_and_read(*args, **kwargs):
         for _ in range(3):
             warnings.warn("Mind the gap:\n  it is\x07 wide.", IcscmWarning, stacklevel=1)
         return read(*args, **kwargs)
 
-    monkeypatch.setattr("icscm.io.reading.read_file", warn_and_read)
+    monkeypatch.setattr("icscm.io.streams.read_file", warn_and_read)
     done = run(FIT, status=0)
     found = re.findall(r"^Warning.*$", done.stderr, re.MULTILINE)
     assert found == [r"Warning: Mind the gap: it is\x07 wide."]
@@ -276,7 +276,7 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     progress = Progress(quiet=False)
     with progress.stage("Reading [red]x"):
         pass
-    with progress.count("Counting [red]x", 2) as advance:
+    with progress.stage("Counting [red]x", 2) as advance:
         advance()
         advance()
     assert "Traceback" not in capsys.readouterr().err

@@ -20,7 +20,7 @@ from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.python import quote_python
 from icscm.export.sql import format_sql_number
-from icscm.io.reading import read_file
+from icscm.io.streams import read_file
 from icscm.model.parsing import Feature
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule

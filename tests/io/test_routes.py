@@ -21,8 +21,7 @@ from icscm import SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.io import cells, lines
 from icscm.io.formats import TextFormat
-from icscm.io.reading import read_file
-from icscm.io.streams import open_table
+from icscm.io.streams import open_table, read_file
 from icscm.sources.dask import folders
 from icscm.sources.dask.opening import open_dask_files
 

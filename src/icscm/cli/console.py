@@ -108,33 +108,23 @@ class Progress:
         self.quiet = quiet
 
     @contextmanager
-    def stage(self, text: str) -> Iterator[None]:
-        """While something without countable parts is done."""
+    def stage(self, text: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+        """While something is done; what it gives is to be called after each of `total` parts."""
         if self.quiet or not sys.stderr.isatty():
-            self._say(text)
-            yield
-            return
-        from rich.console import Console
-        from rich.text import Text
-
-        with Console(stderr=True).status(Text(f"{escape_controls(text)} ...")):
-            yield
-
-    @contextmanager
-    def count(self, text: str, total: int) -> Iterator[Callable[[], None]]:
-        """While `total` things are done; what it gives is to be called after each."""
-        if self.quiet or not sys.stderr.isatty():
-            self._say(text)
+            if not self.quiet:
+                print_line(f"{text} ...")
             yield lambda: None
             return
         from rich.console import Console
         from rich.markup import escape
         from rich.progress import Progress as Bar
+        from rich.text import Text
 
-        with Bar(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(escape(escape_controls(text)), total=total)
+        console, line = Console(stderr=True), escape_controls(text)
+        if total is None:
+            with console.status(Text(f"{line} ...")):
+                yield lambda: None
+            return
+        with Bar(console=console, transient=True) as bar:
+            task = bar.add_task(escape(line), total=total)
             yield lambda: bar.advance(task)
-
-    def _say(self, text: str) -> None:
-        if not self.quiet:
-            print_line(f"{text} ...")

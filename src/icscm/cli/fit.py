@@ -20,23 +20,26 @@ from icscm.cli.console import (
 )
 from icscm.cli.group import main
 from icscm.cli.options import (
-    FILE,
-    NumberOr,
-    Numbers,
-    PositiveNumber,
-    apply,
     check_outputs,
     column_options,
     force_option,
-    quiet_option,
-    read_data,
+    read_labelled,
     reading_options,
-    take_apart,
 )
 from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
-from icscm.cli.shorthand import choice, number, value
+from icscm.cli.shorthand import (
+    FILE,
+    apply,
+    choice,
+    flag,
+    number,
+    number_or,
+    read_positive,
+    read_positives,
+    value,
+)
 from icscm.cli.words import name_option
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.samples import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
@@ -58,8 +61,8 @@ _INVARIANT_ONLY = (*_OWN, "no_pruning", "margin", "correction")
 
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
-_LEVEL = NumberOr("auto", float, lambda x: 0 < x < 1, "a number between 0 and 1", value="auto")
-_MANY = NumberOr("none", int, lambda x: x >= 1, "a whole number from 1")
+_LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
+_MANY = number_or("none", None, int, "a whole number from 1", lambda x: x >= 1)
 
 model_options = apply(
     choice(
@@ -73,26 +76,26 @@ model_options = apply(
     ),
     value(
         "--p NUMBER",
-        PositiveNumber(),
         "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier.",
+        read_positive,
         1.0,
     ),
     value(
         "--cv P1,P2,..",
-        Numbers(),
         "Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
+        read_positives,
     ),
     value(
         "--alpha NUMBER|auto",
-        _LEVEL,
         "Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
+        _LEVEL,
         0.05,
     ),
     number("--max-rules", 10, "Largest number of rules."),
     value(
         "--max-thresholds NUMBER|none",
-        _MANY,
         "Thresholds or levels tried per column; rarer levels are pooled. none: all.",
+        _MANY,
         50,
     ),
     choice(
@@ -103,7 +106,7 @@ model_options = apply(
         "--stop independence coverage",
         "End when the rest no longer depends on the environment, or only when covered.",
     ),
-    click.option("--no-pruning", is_flag=True, help="Keep rules that invariance could do without."),
+    flag("--no-pruning", "Keep rules that invariance could do without."),
     choice(
         "--search greedy exhaustive",
         "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
@@ -115,9 +118,9 @@ model_options = apply(
     ),
     value(
         "--margin NUMBER",
-        PositiveNumber(),
         "Difference between environments that counts as none.  [default: 0.05; with --margin-on "
         "odds_ratio 1.5]",
+        read_positive,
     ),
     choice(
         "--margin-on rate odds_ratio",
@@ -133,24 +136,22 @@ model_options = apply(
         "Missing values: tried on either side of each rule; only in rules 'is missing' and 'is "
         "present'; or refused.",
     ),
-    click.option(
-        "--keep",
+    value(
+        "--keep COLUMNS",
+        "Columns to use although they look like identifiers, constants or copies: A,B, or all. "
+        "Repeatable.",
         multiple=True,
-        metavar="COLUMNS",
-        help="Columns to use although they look like identifiers, constants or copies: A,B, or "
-        "all. Repeatable.",
     ),
     number("--seed", 0, "Of the folds of --cv; nothing else is random.", least=0),
     number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
 )
 
 output_options = apply(
-    value("--out FILE", FILE, "Write the model here, as JSON, for icscm predict, show and export."),
-    value("--report FILE", FILE, "Write a report here: .html (a page to read), .md or .json."),
-    click.option(
+    value("--out FILE", "Write the model here, as JSON, for icscm predict, show and export.", FILE),
+    value("--report FILE", "Write a report here: .html (a page to read), .md or .json.", FILE),
+    flag(
         "--no-alpha-path",
-        is_flag=True,
-        help="Leave the models at other alphas out of the report; saves a search for each.",
+        "Leave the models at other alphas out of the report; saves a search for each.",
     ),
     force_option,
 )
@@ -163,7 +164,6 @@ output_options = apply(
 @model_options
 @scale_options
 @reading_options
-@quiet_option
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     """Learn a rule from a table.
@@ -221,15 +221,19 @@ class Fitted(NamedTuple):
 
 def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = take_apart(read_data(data, options), data, options)
+        samples = read_labelled(data, options)
     from icscm.sources.memory import open_memory
+    from icscm.studies.choice import N_FOLDS, choose_p
 
+    table, choice = (samples.X, samples.y, samples.environments), None
     learner = make_learner(samples, options)
-    choice = _choose_p(learner, samples, options, progress)
+    if options["cv"]:
+        with progress.stage("Cross-validating p", N_FOLDS) as advance:
+            seed = options["seed"]
+            choice = choose_p(learner, *table, options["cv"], seed=seed, on_fold=advance)
+        learner.p = choice.best
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), said_below():
-        countable = open_memory(
-            samples.X, samples.y, samples.environments, preparation=learner.prepare()
-        )
+        countable = open_memory(*table, preparation=learner.prepare())
         learner.fit_counts(countable)
     return Fitted(learner, samples, countable, choice)
 
@@ -247,7 +251,7 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
     if options["model"] == "scm":
         for name in _INVARIANT_ONLY:
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                option = f"--{name.replace('_', '-')}"
+                option = name_option(Parameter(name))
                 raise IcscmError(f"{option} is for --model icscm; the plain learner tests nothing")
     elif options["environment"] is None:
         raise IcscmError(
@@ -286,28 +290,6 @@ def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
     if "all" in keep and "all" not in names:
         return "all"
     return [*samples.asked_for, *split_names(keep, names, "the table")] or None
-
-
-def _choose_p(
-    learner: CoverClassifier, samples: Samples, options: dict[str, Any], progress: Progress
-) -> PChoice | None:
-    """Set the learner's p by cross-validation if that is asked for."""
-    from icscm.studies.choice import N_FOLDS, choose_p
-
-    if not options["cv"]:
-        return None
-    with progress.count("Cross-validating p", N_FOLDS) as advance:
-        choice = choose_p(
-            learner,
-            samples.X,
-            samples.y,
-            samples.environments,
-            options["cv"],
-            seed=options["seed"],
-            on_fold=advance,
-        )
-    learner.p = choice.best
-    return choice
 
 
 def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:

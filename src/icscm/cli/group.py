@@ -26,18 +26,13 @@ def _debug_option() -> click.Option:
     )
 
 
-class _Command(click.Command):
-    """A command that takes --debug after its name as well as before it."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params.append(_debug_option())
-
-
 class _OneLineErrors(click.Group):
     """A group whose commands end in one line on standard error, never in a traceback."""
 
-    command_class = _Command
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """With --debug after the command's name as well as before it."""
+        cmd.params.append(_debug_option())
+        super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they are used."""
@@ -50,20 +45,14 @@ class _OneLineErrors(click.Group):
             warnings.showwarning = _make_printer()
             return super().invoke(ctx)
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
-        if not standalone_mode:
-            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        run: Any = super().main
+        if not extra.pop("standalone_mode", True):
+            return run(args, *more, standalone_mode=False, **extra)
         is_debug = "--debug" in (sys.argv[1:] if args is None else args)
         spare_unprintable()
         try:
-            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            status = run(args, *more, standalone_mode=False, **extra)
         except Exception as error:
             _end(error, is_debug=is_debug)
         sys.exit(status if isinstance(status, int) else 0)
@@ -83,7 +72,9 @@ def _describe(error: Exception) -> str:
     """What was wrong and what to do, on one line."""
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "icscm"
-        return f"{_end_sentence(error.format_message())} See '{command} --help'."
+        text = error.format_message()
+        stop = "" if text.rstrip().endswith((".", "?", "!")) else "."
+        return f"{text}{stop} See '{command} --help'."
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, IcscmError):
@@ -96,10 +87,6 @@ def _describe(error: Exception) -> str:
         f"something unforeseen happened ({type(error).__name__}: {error}); run it again with "
         "--debug and report what that shows"
     )
-
-
-def _end_sentence(text: str) -> str:
-    return text if text.rstrip().endswith((".", "?", "!")) else f"{text}."
 
 
 def _make_printer() -> Callable[..., None]:

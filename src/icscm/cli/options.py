@@ -1,117 +1,39 @@
-"""Options that several commands share, and kinds of values that click does not know."""
+"""Options that several commands share, and what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli.shorthand import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
+from icscm.io.locating import describe_path
+from icscm.io.samples import Samples, read_samples
+from icscm.writing import check_free, is_stream
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from icscm.io.samples import Samples
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Decorator = Callable[[Any], Any]
-
-# Existence is checked where the file is read: that error knows near names.
-FILE = click.Path(path_type=Path)
-
-
-class NumberOr(click.ParamType):  # type: ignore[type-arg]
-    """A number, or one word that stands for something else."""
-
-    name = "number or word"
-
-    def __init__(
-        self,
-        word: str,
-        read: Callable[[str], Any],
-        is_allowed: Callable[[Any], bool],
-        wanted: str,
-        *,
-        value: Any = None,
-    ) -> None:
-        self.word, self.read, self.value = word, read, value
-        self.is_allowed, self.wanted = is_allowed, wanted
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value.lower() == self.word:
-            return self.value
-        try:
-            number = self.read(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor {self.word!r}", param, ctx)
-        if not self.is_allowed(number):
-            self.fail(f"{value} is not {self.wanted}, nor {self.word!r}", param, ctx)
-        return number
-
-
-class PositiveNumber(click.ParamType):  # type: ignore[type-arg]
-    """A number above 0, neither infinite nor NaN: click's own ranges let these through."""
-
-    name = "positive number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not 0 < number < float("inf"):
-            self.fail(f"{value} is not a number above 0", param, ctx)
-        return number
-
-
-class Numbers(click.ParamType):  # type: ignore[type-arg]
-    """Numbers greater than 0 with commas between."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            numbers = [float(part) for part in value.split(",")]
-        except ValueError:
-            numbers = []
-        if not numbers or not all(0 < number < float("inf") for number in numbers):
-            self.fail(f"{value!r} must be numbers above 0, such as 0.1,0.5,1,2", param, ctx)
-        return tuple(dict.fromkeys(numbers))
-
-
-def apply(*options: Decorator) -> Callable[[Decorated], Decorated]:
-    """Several options as one decorator, shown in this order."""
-
-    def decorate(command: Decorated) -> Decorated:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
+force_option = flag("--force", "Overwrite files that exist.")
+quiet_option = flag("--quiet -q", "Do not tell what is being done.")
 
 reading_options = apply(
-    click.option(
-        "--na",
-        multiple=True,
-        metavar="TEXT",
-        help="A text that means missing, such as '?' or -9. Repeatable. An empty cell, NA, N/A, "
+    value(
+        "--na TEXT",
+        "A text that means missing, such as '?' or -9. Repeatable. An empty cell, NA, N/A, "
         "NaN, NULL, None and the like always do in text files.",
+        multiple=True,
     ),
-    click.option(
+    flag(
         "--no-default-na",
-        is_flag=True,
-        help="In text files only empty cells and --na mean missing: NA, None, .. are values.",
+        "In text files only empty cells and --na mean missing: NA, None, .. are values.",
     ),
-    click.option(
-        "--delimiter",
-        metavar="CHAR",
-        help="Of text files.  [default: a tab for .tsv, .tab and .rtab, else what the first lines "
-        "show]",
+    value(
+        "--delimiter CHAR",
+        "Of text files.  [default: a tab for .tsv, .tab and .rtab, else what the first lines show]",
     ),
     click.option(
         "--decimal",
@@ -119,67 +41,48 @@ reading_options = apply(
         help="Before the fraction of a number in text files.  [default: . or, to predict, as for "
         "fit]",
     ),
-    click.option(
-        "--encoding", default="utf-8", show_default=True, metavar="NAME", help="Of text files."
-    ),
-    click.option(
-        "--member",
-        metavar="NAME",
-        help="Of a .zip file, the file in it to read.  [default: the only table]",
-    ),
+    value("--encoding NAME", "Of text files.", default="utf-8"),
+    value("--member NAME", "Of a .zip file, the file in it to read.  [default: the only table]"),
+    quiet_option,
 )
 
 
-def column_options(*, needs_environment: bool) -> Callable[[Decorated], Decorated]:
+def column_options(*, needs_environment: bool) -> Decorator:
     """Which column is what."""
     return apply(
-        click.option(
-            "--target",
+        value(
+            "--target COLUMN",
+            "The outcome to predict. It has two values, or see --positive.",
             required=True,
-            metavar="COLUMN",
-            help="The outcome to predict. It has two values, or see --positive.",
         ),
-        click.option(
-            "--environment",
-            required=needs_environment,
-            metavar="COLUMN",
-            help="Where each row comes from: hospital, country, year. At least two of them"
+        value(
+            "--environment COLUMN",
+            "Where each row comes from: hospital, country, year. At least two of them"
             + ("." if needs_environment else "; --model scm does without."),
+            required=needs_environment,
         ),
-        click.option(
-            "--positive",
-            multiple=True,
-            metavar="VALUE",
-            help="A value of the target that counts as positive, all others being negative. "
+        value(
+            "--positive VALUE",
+            "A value of the target that counts as positive, all others being negative. "
             "Repeatable.  [default: of two values the one that sorts last]",
-        ),
-        click.option(
-            "--drop",
             multiple=True,
-            metavar="COLUMNS",
-            help="Columns to leave out: A,B. Repeatable.",
         ),
-        click.option(
-            "--only",
+        value("--drop COLUMNS", "Columns to leave out: A,B. Repeatable.", multiple=True),
+        value(
+            "--only COLUMNS",
+            "The only columns to use, even if they look like identifiers: A,B. Repeatable.",
             multiple=True,
-            metavar="COLUMNS",
-            help="The only columns to use, even if they look like identifiers: A,B. Repeatable.",
         ),
-        click.option(
+        flag(
             "--drop-missing",
-            is_flag=True,
-            help="Leave out rows in which target or environment is missing, instead of stopping.",
+            "Leave out rows in which target or environment is missing, instead of stopping.",
         ),
     )
 
 
-force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Do not tell what is being done.")
-
-
 def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
     """The table in a file, by the options for reading."""
-    from icscm.io.reading import read_file
+    from icscm.io.streams import read_file
 
     return read_file(path, member=options["member"], **get_text_settings(options), **more)
 
@@ -196,29 +99,17 @@ def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def take_apart(table: pyarrow.Table, path: Path, options: dict[str, Any]) -> Samples:
-    """Features, labels and environments, by the options for columns."""
-    from icscm.io.locating import describe_path
-    from icscm.io.samples import read_samples
-
-    return read_samples(
-        table,
-        options["target"],
-        options["environment"],
-        positive=options["positive"],
-        drop=options["drop"],
-        only=options["only"],
-        drop_missing=options["drop_missing"],
-        where=describe_path(path),
-    )
+def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
+    """Features, labels and environments in a file, by the options for columns, too."""
+    names = "target", "environment", "positive", "drop", "only", "drop_missing"
+    chosen = {name: options[name] for name in names}
+    return read_samples(read_data(path, options), **chosen, where=describe_path(path))
 
 
 def check_outputs(
     paths: Sequence[Path | None], *, force: bool, inputs: Sequence[Path] = ()
 ) -> None:
     """Raise unless all files may be written: before the work, not after it."""
-    from icscm.writing import check_free, is_stream
-
     wanted = [path for path in paths if path is not None]
     for path in wanted:
         for read in inputs:

@@ -10,16 +10,14 @@ import click
 
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
-from icscm.cli.options import (
-    FILE,
-    check_outputs,
-    force_option,
-    quiet_option,
-    read_data,
-    reading_options,
-)
-from icscm.cli.shorthand import value
+from icscm.cli.options import check_outputs, force_option, read_data, reading_options
+from icscm.cli.shorthand import FILE, value
 from icscm.exceptions import IcscmError
+from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
+from icscm.io.locating import describe_path
+from icscm.io.naming import check_columns
+from icscm.io.samples import split_names
+from icscm.io.table_writing import check_output_kind, write_table, write_text_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,18 +36,16 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
 @click.argument("data", type=FILE)
 @value(
     "--out FILE",
-    FILE,
     "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
+    FILE,
 )
-@click.option(
-    "--keep-columns",
+@value(
+    "--keep-columns COLUMNS",
+    "Columns of DATA to carry over, such as an identifier: A,B. Repeatable.",
     multiple=True,
-    metavar="COLUMNS",
-    help="Columns of DATA to carry over, such as an identifier: A,B. Repeatable.",
 )
 @force_option
 @reading_options
-@quiet_option
 def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: Any) -> None:
     """Predict new rows with a model file.
 
@@ -63,10 +59,7 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
-    from icscm.io.locating import describe_path
-    from icscm.io.table_writing import check_output_kind, make_table_writer, write_text_table
     from icscm.model.saved import load
-    from icscm.writing import write_whole
 
     if out is not None:
         check_output_kind(out)
@@ -80,7 +73,7 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     if out is None:
         write_text_table(predictions, sys.stdout)
         return
-    write_whole(out, make_table_writer(predictions, out))
+    write_table(predictions, out)
     print_written(make_console(), out, f" ({predictions.num_rows:,} rows)")
 
 
@@ -88,9 +81,6 @@ def _read_rows(
     saved: SavedModel, data: Path, options: dict[str, Any]
 ) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
-    from icscm.io.locating import describe_path
-    from icscm.io.naming import check_columns
-    from icscm.io.samples import split_names
     from icscm.model.saved import list_used
 
     where = describe_path(data)
@@ -126,7 +116,6 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 
     A level knows what it is: text that looks like a number stays text, and True is no text.
     """
-    from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
     from icscm.model.rules import CategoryRule, ThresholdRule
     from icscm.model.saved import list_used
 
@@ -149,10 +138,8 @@ def predict_table(saved: SavedModel, table: pyarrow.Table, kept: list[str]) -> p
     import pyarrow
 
     decisions = saved.decide(table)
-    added = (
-        pyarrow.array(decisions.probability),
-        pyarrow.array(decisions.prediction.tolist()),
-        pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string()),
-    )
     columns = {name: table.column(name) for name in kept}
-    return pyarrow.table(columns | dict(zip(_ADDED, added, strict=True)))
+    columns["probability"] = pyarrow.array(decisions.probability)
+    columns["class"] = pyarrow.array(decisions.prediction.tolist())
+    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
+    return pyarrow.table(columns)

@@ -9,7 +9,7 @@ import click
 
 from icscm.cli.console import make_console
 from icscm.cli.group import main
-from icscm.cli.shorthand import number, value
+from icscm.cli.shorthand import flag, number, value
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -18,18 +18,18 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @value(
     "--out FOLDER",
-    _FOLDER,
     "Folder for results; a run that was stopped goes on there.",
+    _FOLDER,
     "reproduction",
 )
 @number("--runs", None, "Repetitions per cell.  [default: the paper's]")
 @number("--seed", 0, "Of all random numbers.", least=0)
 @number("--jobs", None, "Processes.  [default: all cores]")
-@click.option("--quick", is_flag=True, help="Small sizes, to see that it works: a minute in all.")
+@flag("--quick", "Small sizes, to see that it works: a minute in all.")
 @value(
     "--data FOLDER",
-    click.Path(exists=True, file_okay=False, path_type=Path),
     "Folder of the raw data files for `real`.  [default: $ICSCM_DATA]",
+    click.Path(exists=True, file_okay=False, path_type=Path),
 )
 def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: Any) -> None:
     """Repeat the paper's experiments beside its published numbers.
@@ -49,7 +49,7 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: A
 
 
 @main.command(short_help="List the real data sets, and whether their files are there.")
-@value("--data FOLDER", _FOLDER, "Folder of the raw data files.  [default: $ICSCM_DATA]")
+@value("--data FOLDER", "Folder of the raw data files.  [default: $ICSCM_DATA]", _FOLDER)
 def datasets(data: Path | None) -> None:
     """List the real data sets: size, source, licence, and whether the files are there.
 

@@ -11,16 +11,16 @@ import click
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
-    FILE,
-    apply,
     check_outputs,
     force_option,
     get_text_settings,
     quiet_option,
     read_data,
 )
+from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
-from icscm.io.samples import Labelling
+from icscm.io.formats import TextFormat
+from icscm.io.samples import Labelling, choose_features, find_labelling
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
@@ -32,41 +32,31 @@ MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _ROOM = 4
 
 # What each route cannot do: some options need all rows at once, or columns before the rows.
-_NOT_DONE = {
-    PASSES: ("cv",),
-    DASK: ("cv", "drop_missing", "positive", "member"),
-}
+_NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "drop_missing", "positive", "member")}
 
 scale_options = apply(
-    click.option(
-        "--max-memory",
+    value(
+        "--max-memory SIZE",
+        "A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
         default="2GiB",
-        metavar="SIZE",
-        show_default=True,
-        help="A Parquet or CSV file too large for this, or a folder of files, is read in passes.",
     ),
-    click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
+    value(
+        "--dask ADDRESS",
+        "Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
     ),
-    click.option(
+    number(
         "--workers",
-        type=click.IntRange(1),
-        metavar="NUMBER",
-        help="Learn on a Dask cluster of so many processes here.  [default: in this process]",
+        None,
+        "Learn on a Dask cluster of so many processes here.  [default: in this process]",
     ),
-    click.option(
-        "--labels",
-        type=FILE,
-        metavar="FILE",
-        help="For DATA made by icscm pack: the table of target and environment, a row a genome.  "
+    value(
+        "--labels FILE",
+        "For DATA made by icscm pack: the table of target and environment, a row a genome.  "
         "[default: DATA has them]",
+        FILE,
     ),
-    click.option(
-        "--sample-column",
-        metavar="COLUMN",
-        help="Of --labels: the genomes' names.  [default: its first column]",
+    value(
+        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
     ),
 )
 
@@ -111,51 +101,38 @@ def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
-    learners = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
+    found = Labelling(target=options["target"], environment=options["environment"])
     with progress.stage(f"Learning from {data}"):
-        found = learners[route](learner, data, options)
+        if route == PASSES:
+            found = _learn_in_passes(learner, data, found, options)
+        elif route == DASK:
+            _learn_on_dask(learner, data, options)
+        else:
+            _learn_packed(learner, data, options)
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.formats import TextFormat
-    from icscm.io.samples import SampleReader, choose_features, find_labelling
-    from icscm.io.streams import open_table
+def _learn_in_passes(
+    learner: CoverClassifier, data: Path, labelling: Labelling, options: dict[str, Any]
+) -> Labelling:
+    from icscm.io.streams import ChangedReader, open_table
 
-    labelling = _name_columns(options)
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
-    columns = choose_features(
-        reader.names,
-        labelling.target,
-        labelling.environment,
-        options["drop"],
-        options["only"],
-        str(data),
-    )
+    roles = labelling.target, labelling.environment
+    columns = choose_features(reader.names, *roles, options["drop"], options["only"], str(data))
     if options["positive"] or options["drop_missing"]:
-        labelling = find_labelling(
-            reader.read(labelling.roles, 2**16),
-            labelling.target,
-            labelling.environment,
-            options["positive"],
-            drop_missing=options["drop_missing"],
-        )
+        chosen = {name: options[name] for name in ("positive", "drop_missing")}
+        labelling = find_labelling(reader.read(labelling.roles, 2**16), *roles, **chosen)
     learner.fit_dataset(
-        SampleReader(reader, labelling),
-        labelling.target,
-        labelling.environment,
+        ChangedReader(reader, labelling.apply, labelling.roles if labelling.n_dropped else ()),
+        *roles,
         columns=columns,
         max_memory=options["max_memory"],
     )
     return labelling
 
 
-def _name_columns(options: dict[str, Any]) -> Labelling:
-    return Labelling(target=options["target"], environment=options["environment"])
-
-
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.formats import TextFormat
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.opening import open_dask_files
 
@@ -168,10 +145,9 @@ def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]
             preparation=learner.prepare(),
         )
         learner.fit_counts(countable)
-    return _name_columns(options)
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
     from icscm.sources.bits.opening import open_bits
 
     countable = open_bits(
@@ -183,18 +159,11 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
         preparation=learner.prepare(),
     )
     learner.fit_counts(countable)
-    return _name_columns(options)
 
 
 @main.command()
 @click.argument("table", type=FILE)
-@click.option(
-    "--out",
-    type=FILE,
-    required=True,
-    metavar="FILE",
-    help="Write the store here; it ends in .bits.",
-)
+@value("--out FILE", "Write the store here; it ends in .bits.", FILE, required=True)
 @force_option
 @quiet_option
 def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:

@@ -1,26 +1,31 @@
-"""Options in a line or two each: what several commands declare alike."""
+"""Options in a line or two each, and kinds of values that click does not know."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import click
 
-from icscm.cli.options import Decorator
+Decorator = Callable[[Any], Any]
+
+# Existence is checked where the file is read: that error knows near names.
+FILE = click.Path(path_type=Path)
 
 
-def value(words: str, kind: Any, text: str, default: Any = None) -> Decorator:
+def value(words: str, text: str, kind: Any = str, default: Any = None, **more: Any) -> Decorator:
     """An option's name and what it takes; without a default its help says what holds then."""
     name, metavar = words.split()
-    is_shown = default is not None
-    return click.option(
-        name, type=kind, metavar=metavar, default=default, show_default=is_shown, help=text
-    )
+    if default is not None:
+        more |= {"default": default, "show_default": True}
+    return click.option(name, metavar=metavar, type=kind, help=text, **more)
 
 
 def number(name: str, default: int | None, text: str, least: int = 1) -> Decorator:
     """A whole number."""
-    return value(f"{name} NUMBER", click.IntRange(least), text, default)
+    return value(f"{name} NUMBER", text, click.IntRange(least), default)
 
 
 def choice(words: str, text: str, *names: str) -> Decorator:
@@ -29,3 +34,56 @@ def choice(words: str, text: str, *names: str) -> Decorator:
     return click.option(
         name, *names, type=click.Choice(choices), default=choices[0], show_default=True, help=text
     )
+
+
+def flag(words: str, text: str) -> Decorator:
+    """What is asked for by its name alone, and further names of it."""
+    return click.option(*words.split(), is_flag=True, help=text)
+
+
+def apply(*options: Decorator) -> Decorator:
+    """Several options as one decorator, shown in this order."""
+    return lambda command: reduce(lambda done, option: option(done), reversed(options), command)
+
+
+def number_or(
+    word: str,
+    meaning: Any,
+    read: Callable[[str], Any],
+    wanted: str,
+    is_allowed: Callable[..., bool],
+) -> Callable[[Any], Any]:
+    """Reads a number, or one word that means something else."""
+
+    def read_either(text: Any) -> Any:
+        if str(text).lower() == word:
+            return meaning
+        try:
+            number = read(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is neither a number nor {word!r}") from None
+        if not is_allowed(number):
+            raise click.BadParameter(f"{text} is not {wanted}, nor {word!r}")
+        return number
+
+    return read_either
+
+
+def read_positive(text: str) -> float:
+    """A number above 0, neither infinite nor NaN: click's own ranges let these through."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise click.BadParameter(f"{text} is not a number above 0")
+    return number
+
+
+def read_positives(text: str) -> tuple[float, ...]:
+    """Numbers above 0 with commas between."""
+    try:
+        return tuple(dict.fromkeys(map(read_positive, text.split(","))))
+    except click.BadParameter:
+        message = f"{text!r} must be numbers above 0, such as 0.1,0.5,1,2"
+        raise click.BadParameter(message) from None

@@ -1,23 +1,18 @@
-"""`icscm show`: what is in a model file."""
+"""`icscm show` and `icscm export`: a model file in words, and as code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from icscm.cli.console import make_console, print_all
+from icscm.cli.console import make_console, print_all, print_written
 from icscm.cli.group import main
-from icscm.cli.options import FILE
-from icscm.text import as_text, count, shorten_list
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from icscm.model.saved import SavedModel
+from icscm.cli.options import check_outputs, force_option
+from icscm.cli.shorthand import FILE, flag, value
+from icscm.exceptions import IcscmError
+from icscm.writing import write_text
 
 # Environments of a leaf that are listed before it says how many more there are.
 _N_SHOWN = 10
@@ -25,8 +20,8 @@ _N_SHOWN = 10
 
 @main.command()
 @click.argument("model", type=FILE)
-@click.option("--all", "show_all", is_flag=True, help="Every environment of every leaf.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for other programs.")
+@flag("--all show_all", "Every environment of every leaf.")
+@flag("--json as_json", "As JSON, for other programs.")
 def show(model: Path, show_all: bool, as_json: bool) -> None:
     """Show what is in a model file.
 
@@ -37,68 +32,51 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
     Example:
       icscm show model.json
     """
+    from icscm.cli.rendering import render_saved
     from icscm.model.saved import load
 
     saved = load(model)
     if as_json:
         click.echo(json.dumps(saved.to_dict(), indent=2, ensure_ascii=False))
     else:
-        print_all(make_console(), _render(saved, None if show_all else _N_SHOWN))
+        print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))
 
 
-def _render(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
-    from icscm.report.errors import describe_errors
-    from icscm.report.leaves import describe_leaves
-    from icscm.report.terminal import (
-        list_rule_facts,
-        make_environment_table,
-        make_fact_table,
-        make_heading,
-        make_note,
-        name_leaf,
-    )
-    from icscm.report.words import make_names
+@main.command()
+@click.argument("model", type=FILE)
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(["sql", "python", "json", "text"]),
+    help="sql: a SELECT for SQLite, DuckDB and others. python: a function without imports. json: "
+    "rules and leaves. text: the rule in words.",
+)
+@value("--table NAME", "For sql: the table to select from.", default="data")
+@value("--schema NAME", "For sql: the schema of the table.  [default: none]")
+@value("--out FILE", "Write it here.  [default: to standard output]", FILE)
+@force_option
+def export(
+    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+) -> None:
+    """Turn a model file into code that predicts without this package.
 
-    model = saved.model
-    names = make_names(model, saved.environments or ("all",), saved.classes)
-    (_, rule), *errors = list_rule_facts(str(model), describe_errors(model, names))
-    yield make_fact_table((word, as_text(text)) for word, text in _list_facts(saved))
-    yield ""
-    yield make_fact_table([("Rule", rule if model.rules else str(model)), *errors])
-    for leaf, chance in zip(
-        describe_leaves(model, names), model.leaf_probabilities().tolist(), strict=True
-    ):
-        yield make_heading(f"Leaf {leaf['number']}: {name_leaf(leaf)}")
-        predicted = names.classes[leaf["is_positive"]]
-        yield f"predicts {predicted}; the probability of {names.classes[1]} is {chance:.3f}"
-        yield make_environment_table(leaf, most)
-        n_more = 0 if most is None else len(names.environments) - most
-        if n_more > 0:
-            yield make_note(f"and {n_more:,} more; --all shows them")
-    yield make_heading("Settings")
-    settings = [(name, value) for name, value in saved.settings.items() if name != "table"]
-    yield make_fact_table((as_text(name), as_text(value)) for name, value in settings)
+    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
+    missing for fit do so in the code.
 
+    \b
+    Example:
+      icscm export model.json --to sql --table patients --out model.sql
+    """
+    from icscm.export import export_model
+    from icscm.model.saved import load
 
-def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
-    from icscm.model.saved import get_table_settings, list_used
-
-    used = list_used(saved)
-    told = get_table_settings(saved)
-    target, column = told.get("target"), told.get("environment")
-    values = " or ".join(map(str, told.get("positive") or []))
-    environments = "none: nothing was tested for invariance"
-    if saved.environments is not None:
-        environments = f"{len(saved.environments):,}{f', by {column}' if column else ''}"
-    return [
-        ("Model", f"{saved.model.kind} of {count(len(saved.model.rules), 'rule')}"),
-        *(
-            [("Target", f"{target}, positive where it is {values}" if values else target)]
-            if target
-            else []
-        ),
-        ("Classes", f"{saved.classes[1]} (positive) and {saved.classes[0]}"),
-        ("Columns", f"{len(used)} used ({shorten_list(used) or 'none'}) of {len(saved.features)}"),
-        ("Environments", environments),
-        ("Version", f"icscm {saved.version}"),
-    ]
+    if schema is not None and to != "sql":
+        raise IcscmError("--schema is for --to sql")
+    check_outputs([out], force=force, inputs=[model])
+    text = export_model(load(model), to, table=table, schema=schema)
+    text = text if text.endswith("\n") else f"{text}\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write_text(out, text)
+    print_written(make_console(), out)

@@ -11,9 +11,10 @@ from click.core import ParameterSource
 
 from icscm.cli.console import make_console, print_all, print_written, said_below
 from icscm.cli.group import main
-from icscm.cli.options import FILE, Decorator, apply, check_outputs, force_option
-from icscm.cli.shorthand import choice, number, value
+from icscm.cli.options import check_outputs, force_option
+from icscm.cli.shorthand import FILE, Decorator, apply, choice, flag, number, value
 from icscm.cli.words import name_option
+from icscm.io.table_writing import check_output_kind, write_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,17 +32,11 @@ seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
 def _share(name: str, text: str) -> Decorator:
-    return value(f"{name} SHARE", click.FloatRange(0, 1), text, 0.05)
+    return value(f"{name} SHARE", text, click.FloatRange(0, 1), 0.05)
 
 
 @main.command()
-@click.option(
-    "--out",
-    required=True,
-    type=FILE,
-    metavar="FILE",
-    help="Write the data here: .csv, .tsv or .parquet.",
-)
+@value("--out FILE", "Write the data here: .csv, .tsv or .parquet.", FILE, required=True)
 @size_options
 @number("--environments", 2, "How many environments.")
 @number("--parents", 2, "Features A that cause the label.")
@@ -51,7 +46,7 @@ def _share(name: str, text: str) -> Decorator:
 @_share("--label-noise", "How often that happens.")
 @choice("--child code text", "An effect's errors: as in the paper's code or text.")
 @_share("--child-noise", "How often an effect shows the environment, not the label.")
-@click.option("--continuous", is_flag=True, help="Features in [0, 1] that are cut at 0.5.")
+@flag("--continuous", "Features in [0, 1] that are cut at 0.5.")
 @seed_option
 @force_option
 def simulate(out: Path, force: bool, **options: Any) -> None:
@@ -68,8 +63,6 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     import pyarrow
 
     from icscm.datasets import make_conjunction
-    from icscm.io.table_writing import check_output_kind, make_table_writer
-    from icscm.writing import write_whole
 
     check_output_kind(out)
     check_outputs([out], force=force)
@@ -78,7 +71,7 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
     data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
     features = {name: data.X[name].to_numpy() for name in data.X.columns}
     table = pyarrow.table(features | {"y": data.y, "environment": data.environments})
-    write_whole(out, make_table_writer(table, out))
+    write_table(table, out)
     more = f" ({table.num_rows:,} rows; causes: {', '.join(data.parents)})"
     print_written(make_console(), out, more)
 
@@ -86,20 +79,11 @@ def simulate(out: Path, force: bool, **options: Any) -> None:
 @main.command(short_help="See both learners on the paper's simulation.")
 @size_options
 @seed_option
-@value("--report FILE", FILE, "Write the report on ICSCM here: .html, .md or .json.", DEMO_REPORT)
-@click.option("--no-report", is_flag=True, help="Write no report.")
+@value("--report FILE", "Write the report on ICSCM here: .html, .md or .json.", FILE, DEMO_REPORT)
+@flag("--no-report", "Write no report.")
 @force_option
 @click.pass_context
-def demo(
-    ctx: click.Context,
-    /,
-    samples: int,
-    distractors: int,
-    seed: int,
-    report: Path,
-    no_report: bool,
-    force: bool,
-) -> None:
+def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **sizes: int) -> None:
     """Simulate the paper's data and learn from it with and without invariance.
 
     A1 and A2 cause the label and C1 is its effect, a better predictor than the causes. The plain
@@ -120,7 +104,8 @@ def demo(
     if is_wanted:
         check_outputs([report], force=force)
     console = make_console()
-    data = make_conjunction(samples, distractors, random_state=seed)
+    samples, distractors = sizes["samples"], sizes["distractors"]
+    data = make_conjunction(samples, distractors, random_state=sizes["seed"])
     console.print(
         f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
         f"label, C1 is an effect of label and environment, {distractors} features B are noise.\n"

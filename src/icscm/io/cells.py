@@ -25,14 +25,7 @@ from pyarrow import compute, types
 
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.exceptions import IcscmError, IcscmWarning, warn
-from icscm.io.formats import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    NUMBER_LOOK,
-    WHOLE_LOOK,
-    TextFormat,
-)
+from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, NUMBER_LOOK, WHOLE_LOOK, TextFormat
 from icscm.text import escape_controls, shorten_list
 
 Kinds = NDArray[np.uint8]
@@ -43,6 +36,7 @@ _WHOLE, _UNPADDED, _NUMBER, _BOOLEAN, _DATE, _ZONED, _MISSING = (1 << i for i in
 ANYTHING = 2**7 - 1
 
 _DATES = {_DATE: pyarrow.timestamp("us"), _ZONED: pyarrow.timestamp("us", tz="UTC")}
+_BOOLEANS = pyarrow.array(["true", "false", None])
 _DATE_LOOK = r"^\d{4}-\d\d-\d\d"
 # Digits that an int64 holds whatever they are.
 _SHORT_LOOK = r"^-?0*[0-9]{1,18}$"
@@ -152,16 +146,10 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
     if form.decimal == ",":
         is_number &= look(_COMMA_NUMBER, texts)
     is_whole = is_number & look(WHOLE_LOOK, plain)
-    is_either = compute.is_in(compute.utf8_lower(texts), value_set=_list("true", "false"))
-    bits = {
-        _WHOLE: is_whole,
-        _UNPADDED: holds(compute.invert(_find_padded(texts))),
-        _NUMBER: is_number,
-        _BOOLEAN: holds(compute.or_kleene(is_either, compute.is_null(texts))),
-    }
-    kinds = np.zeros(n_columns, dtype=np.uint8)
-    for bit, found in bits.items():
-        kinds |= bit * found.astype(np.uint8)
+    is_boolean = holds(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS))
+    is_unpadded = holds(compute.invert(_find_padded(texts)))
+    bits = _WHOLE * is_whole | _NUMBER * is_number | _UNPADDED * is_unpadded | _BOOLEAN * is_boolean
+    kinds: Kinds = bits.astype(np.uint8)
     is_doubtful = is_whole & ~look(_SHORT_LOOK, plain)  # may be too large
     is_doubtful |= look(_DATE_LOOK, texts)  # or all are missing
     parts = _cut(texts, n_columns)
@@ -171,18 +159,11 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
 
 
 def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any]:
-    """Columns that stand below each other as what they are; those of one type in one go."""
-    n_columns = len(kinds)
+    """Columns that stand below each other as what they are; in one go if all are the same."""
     if all(kind == kinds[0] for kind in kinds):
-        return _cut(_convert(texts, kinds[0], form), n_columns)
-    found: list[Any] = [None] * n_columns
-    rows = np.arange(len(texts)).reshape(n_columns, -1)
-    for kind in dict.fromkeys(kinds):
-        places = [i for i, each in enumerate(kinds) if each == kind]
-        done = _convert(texts.take(rows[places].ravel()), kind, form)
-        for place, column in zip(places, _cut(done, len(places)), strict=True):
-            found[place] = column
-    return found
+        return _cut(_convert(texts, kinds[0], form), len(kinds))
+    columns = _cut(texts, len(kinds))
+    return [_convert(column, kind, form) for column, kind in zip(columns, kinds, strict=True)]
 
 
 # --- one column -----------------------------------------------------------------
@@ -195,8 +176,7 @@ def _find_one(texts: Any, form: TextFormat) -> int:
     kinds = _find_numbers(texts, form)
     if kinds & _NUMBER:
         return kinds
-    lower = compute.utf8_lower(texts)
-    if compute.all(compute.is_in(lower.drop_null(), value_set=_list("true", "false"))).as_py():
+    if compute.all(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS)).as_py():
         return kinds | _BOOLEAN
     # a look at the shape first: timestamps are slow to parse, and few columns are dates
     if compute.any(compute.match_substring_regex(texts.drop_null()[:1], _DATE_LOOK)).as_py():
@@ -250,10 +230,6 @@ def _replace_commas(texts: Any) -> Any:
     return compute.replace_substring(compute.replace_substring(texts, ".", ""), ",", ".")
 
 
-def _list(*values: str) -> Any:
-    return pyarrow.array(values)
-
-
 # --- what is said of them -------------------------------------------------------
 
 
@@ -276,7 +252,7 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
 def refuse_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
     """Raise if a column cannot be what a model asks for."""
     for example in texts.drop_null().unique().to_pylist():
-        if choose_type(_find_one(_list(example), form), wanted) is not None:
+        if choose_type(_find_one(pyarrow.array([example]), form), wanted) is not None:
             continue
         is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)
         hint = (

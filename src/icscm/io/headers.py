@@ -23,24 +23,14 @@ _MAX_HEADER = 2**28
 
 @dataclass(frozen=True)
 class Header:
-    """What the first lines tell.
-
-    Parameters
-    ----------
-    delimiter : between cells.
-    names : of the columns.
-    n_rows : how many rows the header is deep, blank ones included.
-    longest : bytes of the longest of the first lines.
-    has_commas : whether digits with a comma between are among them, where commas do not delimit.
-    is_alone : whether nothing comes after it.
-    """
+    """What the first lines tell."""
 
     delimiter: str
     names: list[str]
-    n_rows: int
-    longest: int
-    has_commas: bool
-    is_alone: bool
+    n_rows: int  # of the header, blank ones included
+    longest: int  # bytes of the longest of the first lines
+    has_commas: bool  # digits with a comma between, where commas do not delimit
+    is_alone: bool  # nothing comes after it
 
 
 def read_header(source: Source, form: TextFormat) -> Header:

@@ -34,7 +34,8 @@ STANDARD_INPUT = Path("-")
 class Source:
     """A file, a member of an archive, or what was read already; `name` tells its format.
 
-    `remote` is a file elsewhere, as fsspec opens it.
+    `remote` is a file elsewhere, as fsspec opens it; of `span`, only the bytes of a file from one
+    place up to another.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class Source:
     member: str | None = None
     content: bytes | None = field(default=None, repr=False)
     remote: Any = None
+    span: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         where = describe_path(self.path) if self.remote is None else self.remote.full_name
@@ -54,6 +56,10 @@ class Source:
 
         if self.content is not None:
             return io.BytesIO(self.content)
+        if self.span is not None:
+            with self.path.open("rb") as file:
+                file.seek(self.span[0])
+                return io.BytesIO(file.read(self.span[1] - self.span[0]))
         if self.member is not None:
             with _open_archive(self.path) as archive:  # the member keeps it open
                 return archive.open(self.member)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +16,6 @@ from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from icscm.io.streams import TableReader
 
 # Values of the target that are negative because others are positive are named up to here.
 N_NAMED = 3
@@ -64,7 +62,7 @@ class Labelling:
         """The columns that are no features."""
         return [name for name in (self.target, self.environment) if name is not None]
 
-    def apply(self, rows: pyarrow.RecordBatch | pyarrow.Table) -> pyarrow.Table:
+    def apply(self, rows: pyarrow.Table) -> pyarrow.Table:
         """The rows that are kept; with positive values, whether the target is one of them."""
         import pyarrow
         from pyarrow import compute
@@ -114,14 +112,8 @@ def read_samples(
 ) -> Samples:
     """Take a table apart into features, labels and environments.
 
-    Parameters
-    ----------
-    target, environment : columns; the rest are features.
-    positive : values of the target that count as positive, as text; all others are negative.
-    drop, only : features to leave out, or the only ones to use; each item is a name or several
-        with commas between.
-    drop_missing : leave out rows without a label or an environment instead of raising.
-    where : what to call the table in errors.
+    Values of `positive` are given as text, names of `drop` and `only` also several with commas
+    between; `where` is what to call the table in errors.
     """
     chosen = choose_features(table.column_names, target, environment, drop, only, where)
     labelling = find_labelling([table], target, environment, positive, drop_missing=drop_missing)
@@ -138,25 +130,6 @@ def read_samples(
         asked_for=tuple(chosen) if only else (),
         **vars(labelling),
     )
-
-
-class SampleReader:
-    """A table read in batches, its labels as they were found to be."""
-
-    def __init__(self, reader: TableReader, labelling: Labelling) -> None:
-        self._reader, self._labelling = reader, labelling
-        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
-
-    @cached_property
-    def schema(self) -> pyarrow.Schema:
-        """Names and types of the columns."""
-        return self._labelling.apply(self._reader.schema.empty_table()).schema
-
-    def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """The rows in order, some columns of them, in batches of about so many rows."""
-        more = self._labelling.roles if self._labelling.n_dropped else ()
-        for batch in self._reader.read([*dict.fromkeys((*columns, *more))], batch_rows):
-            yield from self._labelling.apply(batch).select([*columns]).to_batches()
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:

@@ -8,9 +8,9 @@ by ours, which types its columns by all rows of all files in a pass of its own. 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ from icscm.io import cells
 from icscm.io.formats import TextFormat
 from icscm.io.headers import read_header
 from icscm.io.lines import MIN_BLOCK, Lines
-from icscm.io.locating import Source, find_sources, translate_errors
+from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.naming import check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.
@@ -42,24 +42,39 @@ class TableReader(Protocol):
     @property
     def names(self) -> list[str]:
         """Names of the columns, known before anything else is read."""
-        ...
 
     @property
     def schema(self) -> pyarrow.Schema:
         """Names and types of the columns."""
-        ...
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         """The rows in order, some columns of them, in batches of about so many rows."""
-        ...
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
         """All rows at once, read a single time."""
-        ...
 
     def estimate_bytes(self) -> int:
         """Memory that `read` takes besides the batches."""
-        ...
+
+
+def read_file(
+    path: str | Path,
+    *,
+    types: Mapping[str, str] | None = None,
+    member: str | None = None,
+    **text: Any,
+) -> pyarrow.Table:
+    """The table in a file, whose ending tells its format, or in the files of a folder.
+
+    Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
+    `"boolean"`, others as what they look like; `member` is of a .zip with several files, and
+    `text` are parameters of `TextFormat`, of which only `na` matters to Parquet and Arrow.
+    """
+    reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
+    table = reader.load(reader.names)
+    if table.num_rows == 0:
+        raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
+    return table
 
 
 def open_table(
@@ -89,7 +104,7 @@ def open_table(
             f"{type(data).__name__}"
         )
     check_names(reader.names, data)
-    return _WithoutMissing(reader, form) if form.na else reader
+    return ChangedReader(reader, partial(cells.drop_missing, form=form)) if form.na else reader
 
 
 def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
@@ -246,21 +261,31 @@ class DatasetReader:
         return 0  # the scanner does not tell
 
 
-class _WithoutMissing:
-    """A table that has types, null where it holds what the user says means missing."""
+class ChangedReader:
+    """A table whose rows are changed as they are read, which needs these columns besides."""
 
-    def __init__(self, reader: TableReader, form: TextFormat) -> None:
-        self._reader, self._form = reader, form
-        self.schema = cells.drop_missing(reader.schema.empty_table(), form).schema
+    def __init__(
+        self,
+        reader: TableReader,
+        change: Callable[[pyarrow.Table], pyarrow.Table],
+        needs: Sequence[str] = (),
+    ) -> None:
+        self._reader, self._change, self._needs = reader, change, needs
         self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
 
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
+        return self._change(self._reader.schema.empty_table()).schema
+
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        for batch in self._reader.read(columns, batch_rows):
-            table = cells.drop_missing(pyarrow.Table.from_batches([batch]), self._form)
-            yield from table.combine_chunks().to_batches()
+        needed = list(dict.fromkeys((*columns, *self._needs)))
+        for batch in self._reader.read(needed, batch_rows):
+            table = self._change(pyarrow.Table.from_batches([batch]))
+            yield from table.select(list(columns)).combine_chunks().to_batches()
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        return cells.drop_missing(self._reader.load(columns), self._form)
+        needed = list(dict.fromkeys((*columns, *self._needs)))
+        return self._change(self._reader.load(needed)).select(list(columns))
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from icscm.exceptions import IcscmError
 from icscm.io.locating import PARQUET_ENDINGS
+from icscm.writing import write_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,20 +23,20 @@ def check_output_kind(path: Path) -> None:
         )
 
 
-def make_table_writer(table: pyarrow.Table, path: Path) -> Callable[[Path], None]:
-    """What fills a file with the table, in the format that `path` names."""
+def write_table(table: pyarrow.Table, path: Path) -> None:
+    """The table in a file, whole or not at all, in the format that its name tells."""
     check_output_kind(path)
+    write_whole(path, partial(_fill, table, path.suffix.lower()))
 
-    def write(partial: Path) -> None:
-        from pyarrow import parquet
 
-        if path.suffix.lower() in PARQUET_ENDINGS:
-            parquet.write_table(table, partial)
-        else:
-            with partial.open("w", encoding="utf-8", newline="") as stream:
-                write_text_table(table, stream, "\t" if path.suffix.lower() == ".tsv" else ",")
+def _fill(table: pyarrow.Table, ending: str, path: Path) -> None:
+    from pyarrow import parquet
 
-    return write
+    if ending in PARQUET_ENDINGS:
+        parquet.write_table(table, path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        write_text_table(table, stream, "\t" if ending == ".tsv" else ",")
 
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:

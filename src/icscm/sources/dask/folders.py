@@ -11,9 +11,9 @@ A file is one partition if it is packed, or if quotes in it could hold ends of l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from typing import Any
 import pyarrow
 
 from icscm.exceptions import IcscmError
-from icscm.io.cells import Kinds
 from icscm.io.formats import TextFormat
 from icscm.io.lines import Lines
 from icscm.io.locating import PACKED_ENDINGS, TEXT_ENDINGS, Source, find_ending, find_sources
@@ -32,24 +31,9 @@ _PARTITION_BYTES = 2**26
 
 
 def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
-    """A Dask DataFrame over a Parquet or text file, or a folder of either.
+    """A Dask DataFrame over a Parquet or text file, or a folder of either, anywhere Dask reads.
 
-    Parameters
-    ----------
-    path : str or Path
-        Anything that Dask can read, such as s3://...
-    text : TextFormat, optional
-        How text files are to be read.
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        Typed as the same files would be in memory.
-
-    Raises
-    ------
-    IcscmError
-        If the files cannot be read.
+    Its columns are typed as the same files would be in memory.
     """
     import dask.dataframe
 
@@ -79,20 +63,15 @@ def _read_texts(files: TextFiles) -> Any:
     import pandas
 
     tasks = Tasks()
-    cuts = compute(tasks.map("cut", find_cuts, files.files))
-    parts = [
-        _Part(lines, *span)
-        for lines, starts in zip(files.files, cuts, strict=True)
-        for span in pairwise([0, *starts, -1])
-    ]
-    find = partial(_Part.find_kinds, names=files.names)
+    parts = [*chain.from_iterable(compute(tasks.map("cut", cut_lines, files.files)))]
+    find = partial(Lines.find_kinds, names=files.names)
     schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
     meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
     return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 
 
-def find_cuts(lines: Lines) -> list[int]:
-    """Where lines start, about every so many bytes; none where the file must stay whole."""
+def cut_lines(lines: Lines) -> list[Lines]:
+    """Pieces of about so many bytes; a single one where the file must stay whole."""
     source, size = lines.source, _PARTITION_BYTES
     is_plain = source.member is None and source.remote is None
     if (
@@ -101,41 +80,26 @@ def find_cuts(lines: Lines) -> list[int]:
         or source.path.stat().st_size <= size
         or "\n".encode(lines.form.encoding) != b"\n"
     ):
-        return []
+        return [lines]
     with source.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         if content.find(b'"') >= 0:
-            return []
-        starts = {content.find(b"\n", place) + 1 for place in range(size, len(content), size)}
-        return sorted(starts - {0, len(content)})
+            return [lines]
+        end = len(content)
+        starts = {content.find(b"\n", place) + 1 for place in range(size, end, size)}
+    return [_take_part(lines, span) for span in pairwise(sorted(starts | {0, end}))]
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The bytes of a text file from a line's start up to another's, -1 being the end."""
-
-    lines: Lines
-    start: int
-    stop: int
-
-    def open(self) -> Lines:
-        lines, source = self.lines, self.lines.source
-        if (self.start, self.stop) == (0, -1):
-            return lines
-        with source.path.open("rb") as file:
-            file.seek(self.start)
-            content = file.read(max(-1, self.stop - self.start))
-        where = f"from byte {self.start:,}" if self.start else None
-        header = replace(lines.header, n_rows=0) if self.start else lines.header
-        return replace(lines, source=replace(source, member=where, content=content), header=header)
-
-    def find_kinds(self, names: Sequence[str]) -> Kinds:
-        return self.open().find_kinds(names)
+def _take_part(lines: Lines, span: tuple[int, int]) -> Lines:
+    if span[0] == 0:
+        return replace(lines, source=replace(lines.source, span=span))
+    source = replace(lines.source, span=span, member=f"from byte {span[0]:,}")
+    return replace(lines, source=source, header=replace(lines.header, n_rows=0))
 
 
-def read_part(schema: pyarrow.Schema, part: _Part, columns: Sequence[str] | None = None) -> Any:
+def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None = None) -> Any:
     """The rows of one partition, some columns of them, as a pandas frame of Arrow's types."""
     import pandas
 
     wanted = schema if columns is None else pyarrow.schema([schema.field(n) for n in columns])
-    tables = [wanted.empty_table(), *part.open().read(wanted)]
+    tables = [wanted.empty_table(), *part.read(wanted)]
     return pyarrow.concat_tables(tables).to_pandas(types_mapper=pandas.ArrowDtype)
