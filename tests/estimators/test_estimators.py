@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import parse_version
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import Conjunction, Disjunction, ICSCMClassifier, SCMClassifier
@@ -28,7 +27,7 @@ EXPECTED_FAILURES = {
         "verdict, and a leaf may hold more training samples of the other class"
     ),
 }
-if parse_version(sklearn.__version__) < parse_version("1.7"):
+if sklearn.__version__.startswith("1.6."):
     shuffled = "1.6 makes the labels binary after shuffling: rows and weights get different ones"
     EXPECTED_FAILURES |= {
         f"check_sample_weight_equivalence_on_{kind}_data": shuffled for kind in ("dense", "sparse")
