@@ -7,7 +7,7 @@ https://www2.census.gov/programs-surveys/acs/tech_docs/pums/data_dict/PUMS_Data_
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,19 +61,17 @@ def read_persons(
     return pd.concat(tables, ignore_index=True)
 
 
-def label_raw(table: pd.DataFrame, task: Task) -> pd.DataFrame:
-    """Categories with the codes as the file has them."""
-    return relabel(table, task.categories, lambda codes: label_codes(codes, str))
-
-
 def label_coarse(table: pd.DataFrame, task: Task) -> pd.DataFrame:
     """Categories as the paper has them, places of birth and occupations in groups.
 
     Nothing is missing then: a question that was not asked is code 0, as is a number not given.
     """
-    table = relabel(
-        table, task.categories, lambda codes: label_codes(codes, _find_label(codes), "00")
-    )
+    special = {"POBP": group_birthplace, "OCCP": group_occupation, "ST": _POSTAL.__getitem__}
+
+    def label(codes: pd.Series) -> pd.Series:
+        return label_codes(codes, special.get(codes.name, "{:02d}".format), "00")
+
+    table = relabel(table, task.categories, label)
     return relabel(table, task.numbers, lambda numbers: numbers.fillna(0).astype(np.int64))
 
 
@@ -101,11 +99,6 @@ def group_occupation(code: int) -> str:
 
 def _find_group(groups: dict[int, str], code: int) -> str:
     return list(groups.values())[bisect_right(list(groups), code) - 1]
-
-
-def _find_label(codes: pd.Series) -> Callable[[int], str]:
-    special = {"POBP": group_birthplace, "OCCP": group_occupation, "ST": _POSTAL.__getitem__}
-    return special.get(codes.name, "{:02d}".format)
 
 
 def check_states(states: Sequence[str]) -> list[str]:

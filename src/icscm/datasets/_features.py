@@ -58,22 +58,5 @@ SACHS_PARENTS = MappingProxyType(
     {protein: _names(parents) for protein, parents in _FACTS["sachs_parents"].items()}
 )
 
-# The Carnegie classes out of distribution, by their code in each edition of the classification
-# (Indiana University Center for Postsecondary Research, https://carnegieclassifications.acenet.edu).
-# The benchmark names them as the 2010 edition does. The editions since 2015 sort associate's
-# colleges anew: 9 and 14 mean other things there, and their old classes have no successor.
-_SHIFTED_CARNEGIE_CLASSES = {
-    18: "Master's colleges and universities, larger programs",
-    22: "Baccalaureate colleges: diverse fields",
-    23: "Baccalaureate/associate's colleges (since 2015: mixed)",
-    24: "Special focus: theological seminaries and other faith-related institutions",
-    30: "Special focus: art, music and design",
-    32: "Special focus: other",
-}
-_ONLY_IN_2010 = {
-    9: "Associate's: private not-for-profit",
-    14: "Associate's: private for-profit, four-year, primarily associate's",
-}
-SHIFTED_CARNEGIE_CLASSES = MappingProxyType(
-    {2010: _SHIFTED_CARNEGIE_CLASSES | _ONLY_IN_2010, 2018: _SHIFTED_CARNEGIE_CLASSES}
-)
+# The codes of the Carnegie classes out of distribution, by the edition of the classification.
+SHIFTED_CARNEGIE_CLASSES = {int(year): codes for year, codes in _FACTS["carnegie_classes"].items()}

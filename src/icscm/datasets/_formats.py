@@ -30,9 +30,14 @@ def find_scorecard(files: RawFiles, year: str) -> Path:
 
 
 def find_shifted_colleges(table: pd.DataFrame) -> NDArray[np.int64]:
-    """Environment 1 for colleges of the classes held out, in whichever edition's codes."""
+    """Environment 1 for colleges of the classes held out, in whichever edition's codes.
+
+    Files do not say which: in that of 2010, no public college is in the classes 9, 10 and 14;
+    later, many are.
+    """
     codes = pd.to_numeric(table["CCBASIC"].astype(object), errors="coerce")
-    edition = _find_carnegie_edition(codes, table["CONTROL"])
+    control = table["CONTROL"][codes.isin([9, 10, 14])].astype(str)
+    edition = 2018 if (control == "1").any() or control.empty else 2010
     shifted: NDArray[np.int64] = codes.isin(SHIFTED_CARNEGIE_CLASSES[edition]).to_numpy(np.int64)
     return shifted
 
@@ -42,7 +47,14 @@ def read_meps(files: RawFiles) -> pd.DataFrame:
     path = files.obtain(files.source.files[0])
     with files.open(path, ".dta") as stream:
         table = pd.read_stata(stream, convert_categoricals=False)
-    _check_meps_year(path, [str(name) for name in table.columns])
+    # names of yearly totals end in the year
+    years = {str(name)[-2:] for name in table if str(name).upper()[:-2] == "TOTEXP"}
+    if "19" not in years:
+        found = f"20{min(years)}" if years else "no year (it has no yearly total TOTEXP19)"
+        raise IcscmError(
+            f"{str(path)!r} is of {found}; expected the Full Year Consolidated Data File of "
+            "2019 (HC-216)"
+        )
     spelling = match_columns(table, [*MEPS.features, *MEPS_UTILISATION], path)
     return table[[*spelling.values()]].set_axis([*spelling], axis=1)
 
@@ -74,23 +86,3 @@ def read_hospital(files: RawFiles, file: RawFile, hospital: str) -> pd.DataFrame
         table = table.astype(np.float64)
     impossible = (table[["trestbps", "chol"]] == 0).reindex(columns=names, fill_value=False)
     return table.mask(impossible).assign(hospital=hospital)
-
-
-def _find_carnegie_edition(codes: pd.Series, control: pd.Series) -> int:
-    """Which edition's codes these are, which the files do not say.
-
-    In that of 2010, no public college is in the classes 9, 10 and 14; later, many are.
-    """
-    of_private_classes = control[codes.isin([9, 10, 14])].astype(str)
-    return 2018 if (of_private_classes == "1").any() or of_private_classes.empty else 2010
-
-
-def _check_meps_year(path: Path, columns: list[str]) -> None:
-    """Names of yearly totals end in the year."""
-    years = {name[-2:] for name in columns if name.upper()[:-2] == "TOTEXP"}
-    if "19" not in years:
-        found = f"20{min(years)}" if years else "no year (it has no yearly total TOTEXP19)"
-        raise IcscmError(
-            f"{str(path)!r} is of {found}; expected the Full Year Consolidated Data File of "
-            "2019 (HC-216)"
-        )

@@ -96,19 +96,18 @@ def fetch(
         where to get the files.
     """
     check_value("name", name, one_of(*SOURCES))
-    home = find_data_home(data_home)
-    source = SOURCES[name]
+    home, source = find_data_home(data_home), SOURCES[name]
     wanted = {None, *(PAPER_STATES if states is None else check_states(states))}
     return [fetch_raw_file(file, source, home) for file in source.files if file.state in wanted]
 
 
 def _describe(source: Source, home: Path | None) -> DatasetInfo:
     return DatasetInfo(
-        name=source.name,
-        title=source.title,
-        n_samples=source.n_samples,
-        source=f"{source.citation}, {source.page}",
-        licence=source.licence,
+        source.name,
+        source.title,
+        source.n_samples,
+        f"{source.citation}, {source.page}",
+        source.licence,
         files=tuple(dict.fromkeys(_show(file) for file in source.files)),
         present=home is not None and _is_present(source, home),
         loader=getattr(loaders, f"load_{source.name}"),

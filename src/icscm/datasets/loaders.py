@@ -44,7 +44,7 @@ class RealData(NamedTuple):
 
 
 def load_diabetes_readmission(
-    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+    data_home: PathLike | None = None, *, download: bool = False, prepared: bool = True
 ) -> RealData:
     """Whether a diabetes patient was readmitted (UCI 296, 130 US hospitals, 1999-2008).
 
@@ -56,14 +56,14 @@ def load_diabetes_readmission(
     data_home : path, optional
         The folder that holds the raw files, by default that of the environment variable
         ICSCM_DATA. `icscm.datasets.list_datasets` names the files.
+    download : bool, default=False
+        Fetch files that are not there; nothing is ever downloaded without this.
     prepared : bool, default=True
         As in the paper: a column `<feature>_<value>` for each value of a category (those that
         fewer than 1 % of the rows have share `<feature>_rare`), columns with 50 or more distinct
         values as 50 quantile codes, without the column that the environments come from. False:
         the raw table, with that column, categories as pandas categories, and missing values as
         NaN; for other preparations and other environments.
-    download : bool, default=False
-        Fetch files that are not there; nothing is ever downloaded without this.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def load_diabetes_readmission(
 def load_acs_income(
     data_home: PathLike | None = None,
     *,
-    prepared: bool = True,
     download: bool = False,
+    prepared: bool = True,
     states: Sequence[str] | None = None,
 ) -> RealData:
     """Whether a working adult earns over 56,000 dollars (American Community Survey 2018).
@@ -102,13 +102,11 @@ def load_acs_income(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare. Prepared places of birth are states and parts of
         the world, occupations are the Census Bureau's groups, and what was not asked is code 00.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
     states : sequence of str, optional
         Two-letter codes; by default all states whose files are in the folder (with `download`,
         all 50 and Puerto Rico, as in the paper).
@@ -129,8 +127,8 @@ def load_acs_income(
 def load_acs_foodstamps(
     data_home: PathLike | None = None,
     *,
-    prepared: bool = True,
     download: bool = False,
+    prepared: bool = True,
     states: Sequence[str] | None = None,
 ) -> RealData:
     """Whether a household receives food stamps (American Community Survey 2018).
@@ -141,7 +139,7 @@ def load_acs_foodstamps(
 
     Parameters
     ----------
-    data_home, prepared, download, states : path, bool, bool, sequence of str
+    data_home, download, prepared, states : path, bool, bool, sequence of str
         As in `load_acs_income`.
 
     Returns
@@ -161,8 +159,8 @@ def load_acs_foodstamps(
 def load_college_scorecard(
     data_home: PathLike | None = None,
     *,
-    prepared: bool = True,
     download: bool = False,
+    prepared: bool = True,
     year: str = "2018_19",
 ) -> RealData:
     """Whether more than half of a US college's students complete (College Scorecard).
@@ -172,14 +170,12 @@ def load_college_scorecard(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         As in the paper: categories as the ranks of their values, numbers in 100 quantile bins,
         missing values -1, and of columns with 50 or more distinct values 50 quantile codes.
         False: the raw table, as in `load_diabetes_readmission`.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
     year : str, default="2018_19"
         The academic year of the file. The paper has all from 1996 to 2013 in one table.
 
@@ -202,7 +198,7 @@ def load_college_scorecard(
 
 
 def load_assistments(
-    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+    data_home: PathLike | None = None, *, download: bool = False, prepared: bool = True
 ) -> RealData:
     """Whether a pupil solves a problem at the first attempt (ASSISTments 2012-13, with affect).
 
@@ -211,13 +207,11 @@ def load_assistments(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare, and that rows in which a number is missing
         (mostly the skill) are left out, as in the paper.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
 
     Returns
     -------
@@ -225,8 +219,8 @@ def load_assistments(
         Features, labels, environments and the known causes.
     """
     task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
-    categories = dict.fromkeys(task.categories, "category")
-    table = files.read([*task.features, "correct"], dtype=categories)
+    kinds = dict.fromkeys(task.categories, "category")
+    table = files.read([*task.features, "correct"], dtype=kinds)
     table = _keep(table, table["correct"].isin([0, 1]))
     if prepared:
         table = _keep(table, table[list(task.numbers)].notna().all(axis=1))
@@ -234,7 +228,7 @@ def load_assistments(
 
 
 def load_meps(
-    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+    data_home: PathLike | None = None, *, download: bool = False, prepared: bool = True
 ) -> RealData:
     """Whether a person uses health care more than three times a year (MEPS 2019, HC-216).
 
@@ -243,14 +237,12 @@ def load_meps(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         Likewise, except that no value is rare. The publisher's negative codes (-1 inapplicable,
         -7 refused, -8 not known) are values like others. In the raw table, negative numbers are
         missing instead.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
 
     Returns
     -------
@@ -268,7 +260,7 @@ def load_meps(
 
 
 def load_heart_disease(
-    data_home: PathLike | None = None, *, prepared: bool = True, download: bool = False
+    data_home: PathLike | None = None, *, download: bool = False, prepared: bool = True
 ) -> RealData:
     """Whether a coronary artery is narrowed (UCI 45: four hospitals, each an environment).
 
@@ -278,14 +270,12 @@ def load_heart_disease(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         A column for each value of a category; for missing numbers the median of all hospitals,
         with a column `<feature>_missing`; numbers in their own units, so that rules can be read.
         False: the raw table, with the hospital as a column.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
 
     Returns
     -------
@@ -306,8 +296,8 @@ def load_heart_disease(
 def load_sachs(
     data_home: PathLike | None = None,
     *,
-    prepared: bool = True,
     download: bool = False,
+    prepared: bool = True,
     target: str = "Erk",
 ) -> RealData:
     """Whether a signalling protein is above its median (Sachs et al. 2005, T cells).
@@ -319,12 +309,10 @@ def load_sachs(
 
     Parameters
     ----------
-    data_home : path, optional
+    data_home, download : path and bool, optional
         As in `load_diabetes_readmission`.
     prepared : bool, default=True
         The other ten proteins, as in the file. False: with the number of the experiment.
-    download : bool, default=False
-        As in `load_diabetes_readmission`.
     target : str, default="Erk"
         The protein whose level is the label.
 
@@ -335,12 +323,8 @@ def load_sachs(
     """
     check_value("target", target, one_of(*SACHS_PARENTS))
     table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])
-    task = Task(
-        features=(*(name for name in SACHS_PARENTS if name != target), "experiment"),
-        categories=frozenset(),
-        environment="experiment",
-        causal=SACHS_PARENTS[target],
-    )
+    features = (*(name for name in SACHS_PARENTS if name != target), "experiment")
+    task = Task(features, frozenset(), "experiment", SACHS_PARENTS[target])
     label = table[target] > table[target].median()
     environments = table["experiment"].to_numpy(dtype=np.int64)
     return _finish(task, table, label, prepare_one_hot if prepared else None, environments)
@@ -379,7 +363,10 @@ def _finish(
 
 def _finish_acs(task: Task, table: pd.DataFrame, label: pd.Series, prepared: bool) -> RealData:
     environments = _find_shifted(task, table)
-    table = (_census.label_coarse if prepared else _census.label_raw)(table, task)
+    if prepared:
+        table = _census.label_coarse(table, task)
+    else:  # the codes as the file has them
+        table = relabel(table, task.categories, _preparation.label_codes)
     table = table.assign(ACS_YEAR=_census.YEAR)
     return _finish(task, table, label, _prepare if prepared else None, environments)
 

@@ -11,26 +11,13 @@ from icscm.experiments.base import Experiment
 
 # In the order in which they are shown.
 NAMES = (
-    "identification",
-    "dimensions",
-    "runtime",
-    "precision-recall",
-    "alpha",
-    "structures",
-    "samples",
-    "sharper",
-    "real",
+    *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
+    *("samples", "sharper", "real"),
 )
 
 
 def find_experiment(name: str) -> Experiment:
     """The experiment of that name, from its module's own description, plan and summary."""
     module = import_module(f"icscm.experiments.{name.replace('-', '_')}")
-    return Experiment(
-        name,
-        module.TITLE,
-        module.DESCRIPTION,
-        module.make_plan,
-        module.summarise,
-        is_serial=getattr(module, "IS_SERIAL", False),
-    )
+    parts = module.TITLE, module.DESCRIPTION, module.make_plan, module.summarise
+    return Experiment(name, *parts, is_serial=getattr(module, "IS_SERIAL", False))

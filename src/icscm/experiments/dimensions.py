@@ -47,10 +47,7 @@ def summarise(rows: Rows) -> Summary:
         ["distractors", "runs", "here", "paper"],
         [[f"{size:,}", str(len(cell)), here, paper] for (size, cell), here, paper in found],
     )
-    finding = compare_with_published(
-        "ICSCM",
-        {f"{size} distractors": find_mean(cells[size], "ICSCM") for size in known},
-        list(known.values()),
-        n_runs=len(cells[next(iter(known))]),
-    )
+    shares = {f"{size} distractors": find_mean(cells[size], "ICSCM") for size in known}
+    n_runs = len(cells[next(iter(known))])
+    finding = compare_with_published("ICSCM", shares, list(known.values()), n_runs)
     return Summary([table], findings=[finding])

@@ -41,15 +41,10 @@ class Training(NamedTuple):
 
 def simulate(task: Task, seed: int, share: float = TRAIN_SHARE, **knobs: Any) -> Training:
     """A random part of the samples that a task describes."""
-    sizes = {"n_distractors": N_DISTRACTORS} | {
-        name: task[name]
-        for name in ("n_distractors", "n_parents", "n_environments")
-        if name in task
-    }
-    is_continuous = task.get("features") == "continuous"
-    data = make_conjunction(
-        task["n_samples"], **sizes, continuous=is_continuous, random_state=seed, **knobs
-    )
+    names = ("n_distractors", "n_parents", "n_environments")
+    knobs |= {"n_distractors": N_DISTRACTORS} | {name: task[name] for name in names if name in task}
+    knobs |= {"continuous": task.get("features") == "continuous", "random_state": seed}
+    data = make_conjunction(task["n_samples"], **knobs)
     rows = np.random.default_rng(seed).permutation(len(data.y))[: round(len(data.y) * share)]
     X, y, environments = data.X.to_numpy()[rows], data.y[rows], data.environments[rows]
     return Training(X, y, environments, list(data.X.columns), set(data.parents), seed)

@@ -46,14 +46,8 @@ def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_qu
 
 def to_markdown(table: Table) -> str:
     """A Markdown table below its caption."""
-    lines = [
-        table.caption,
-        "",
-        _join_markdown(table.header),
-        "|" + "---|" * len(table.header),
-        *map(_join_markdown, table.rows),
-    ]
-    return "\n".join(lines) + "\n"
+    head = [table.caption, "", _join_markdown(table.header), "|" + "---|" * len(table.header)]
+    return "\n".join([*head, *map(_join_markdown, table.rows)]) + "\n"
 
 
 def to_latex(table: Table) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from icscm.experiments.base import Figure, Options, Summary, Table
 from icscm.experiments.methods import find_features, simulate
 from icscm.experiments.runner import Plan, Row, Rows, Task
@@ -18,7 +20,7 @@ MEASURES = ("precision", "recall")
 
 def make_plan(options: Options) -> Plan:
     """One task per data set."""
-    columns = [f"{method}: {measure}" for method in METHODS for measure in MEASURES]
+    columns = [": ".join(key) for key in product(METHODS, MEASURES)]
     sizes = (1, 3) if options.quick else range(1, 8)
     return Plan(options.vary_distractors(sizes), run_task, columns)
 
@@ -42,15 +44,9 @@ def summarise(rows: Rows) -> Summary:
         "precision-recall",
         "Mean precision and recall of the causal parents (± standard error).",
         ["method", "", *cells],
-        [
-            [method, measure, *format_means(cells, f"{method}: {measure}")]
-            for method in METHODS
-            for measure in MEASURES
-        ],
+        [[*key, *format_means(cells, ": ".join(key))] for key in product(METHODS, MEASURES)],
     )
-    panels = {
-        measure: {method: f"{method}: {measure}" for method in METHODS} for measure in MEASURES
-    }
+    panels = {name: {method: f"{method}: {name}" for method in METHODS} for name in MEASURES}
     figure = Figure(
         "precision-recall",
         "Precision and recall of the causal parents by number of distractors.",

@@ -84,9 +84,8 @@ def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
     row: Row = {"samples": len(data.y), "variables": X.shape[1], "causal": len(data.causal)}
     is_causal = data.X.columns.isin(data.causal)
     for method, unfitted in LEARNERS.items():
-        learner = clone(unfitted).fit(
-            X[train], data.y[train], environments=data.environments[train]
-        )
+        known = {"environments": data.environments[train]}
+        learner = clone(unfitted).fit(X[train], data.y[train], **known)
         row[f"{method}: curve"] = " ".join(map(str, _count_causal(learner, is_causal)))
         row[f"{method}: train error"] = 1.0 - learner.score(X[train], data.y[train])
         row[f"{method}: test error"] = 1.0 - learner.score(X[test], data.y[test])
@@ -98,10 +97,8 @@ def _count_causal(
 ) -> list[int]:
     """Distinct causal features among the first 1, 2, .. rules; a model that ends early stays."""
     columns = [int(step.chosen.rule.feature) for step in learner.trace_.steps]
-    return [
-        len({column for column in columns[:length] if is_causal[column]})
-        for length in range(1, MAX_RULES + 1)
-    ]
+    lengths = range(1, MAX_RULES + 1)
+    return [len({j for j in columns[:length] if is_causal[j]}) for length in lengths]
 
 
 def summarise(rows: Rows) -> Summary:
@@ -134,10 +131,9 @@ def _make_tables(cells: Cells) -> list[Table]:
             errors.append([name, part, *spread, *paper])
     caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
     spreads = "Prediction error (standard deviation over the splits)."
+    columns = _beside_paper("samples", "variables (causal)")
     return [
-        Table(
-            "real-sizes", "The data sets.", _beside_paper("samples", "variables (causal)"), sizes
-        ),
+        Table("real-sizes", "The data sets.", columns, sizes),
         Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], counts),
         Table("real-errors", spreads, _beside_paper("", *LEARNERS), errors),
     ]

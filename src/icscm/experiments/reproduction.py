@@ -75,12 +75,8 @@ def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: in
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(experiment.name, total=len(plan.tasks))
-        return run_plan(
-            plan,
-            out / f"{experiment.name}.csv",
-            n_jobs=1 if experiment.is_serial else n_jobs,
-            on_done=lambda: progress.advance(task),
-        )
+        path, own_jobs = out / f"{experiment.name}.csv", 1 if experiment.is_serial else n_jobs
+        return run_plan(plan, path, n_jobs=own_jobs, on_done=lambda: progress.advance(task))
 
 
 def _describe_options(options: Options) -> list[str]:

@@ -50,11 +50,7 @@ def make_seed(seed: int, *parts: Any) -> int:
 
 
 def run_plan(
-    plan: Plan,
-    path: Path,
-    *,
-    n_jobs: int,
-    on_done: Callable[[], None] = lambda: None,
+    plan: Plan, path: Path, *, n_jobs: int, on_done: Callable[[], None] = lambda: None
 ) -> list[Row]:
     """Run what `path` does not hold yet; return all rows, as strings, in the order of the tasks."""
     header = [*plan.tasks[0], *plan.columns]

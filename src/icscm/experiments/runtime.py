@@ -38,12 +38,8 @@ def run_task(task: Task, seed: int) -> Row:
     from sklearn.tree import DecisionTreeClassifier
 
     train = simulate(task, seed)
-    learners = (
-        SCMClassifier(),
-        DecisionTreeClassifier(max_depth=10),
-        InvariantCausalPrediction(),
-        ICSCMClassifier(),
-    )
+    tree = DecisionTreeClassifier(max_depth=10)
+    learners = (SCMClassifier(), tree, InvariantCausalPrediction(), ICSCMClassifier())
     is_asked = {"ICP": task["n_distractors"] <= MOST_FOR_ICP}
     return {
         method: _time(learner, train, method.startswith("IC")) if is_asked.get(method, True) else ""

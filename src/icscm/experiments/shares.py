@@ -79,14 +79,9 @@ def draw_curves(
     for axes, (measure, lines) in zip(axes_of, panels.items(), strict=True):
         for label, column in lines.items():
             values = [read_numbers(rows, column) for rows in cells.values()]
-            axes.errorbar(
-                list(map(float, cells)),
-                [each.mean() for each in values],
-                [_find_error(each) for each in values],
-                marker="o",
-                capsize=2,
-                label=label,
-            )
+            means, errors = [each.mean() for each in values], [_find_error(each) for each in values]
+            at = list(map(float, cells))
+            axes.errorbar(at, means, errors, marker="o", capsize=2, label=label)
         axes.set(xlabel=across, ylabel=measure, ylim=(-0.03, 1.05))
     figure.axes[0].legend()
     return figure

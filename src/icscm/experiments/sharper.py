@@ -98,15 +98,12 @@ def _make_table(rows: Rows, what: str, caption: str) -> Table:
 
 
 def _compare_with_greedy(rows: Rows) -> str:
-    leads = {
-        ", ".join(key): find_mean(cell, "exhaustive: exact")
-        - find_mean(cell, "greedy (paper): exact")
-        for key, cell in group_rows(rows, *KEYS, "n_samples").items()
-    }
+    leads = {}
+    for key, cell in group_rows(rows, *KEYS, "n_samples").items():
+        ours, theirs = (find_mean(cell, f"{m}: exact") for m in ("exhaustive", "greedy (paper)"))
+        leads[", ".join(key)] = ours - theirs
     where = min(leads, key=lambda key: leads[key])
     if leads[where] >= 0.0:
         return "The exhaustive search is nowhere below the greedy one."
-    return (
-        f"The exhaustive search is furthest below the greedy one, by {-leads[where]:.2f}, "
-        f"at {where}."
-    )
+    lead = f"by {-leads[where]:.2f}, at {where}"
+    return f"The exhaustive search is furthest below the greedy one, {lead}."

@@ -19,13 +19,10 @@ MEASURES = ("exact", "no non-parent")
 
 def make_plan(options: Options) -> Plan:
     """One task per structure, kind of feature and repetition."""
-    cells = [
-        cell
-        for structure, sizes in (QUICK if options.quick else N_PARENTS).items()
-        for cell in cross(
-            n_samples=[options.n_samples], structure=[structure], n_parents=sizes, features=FEATURES
-        )
-    ]
+    cells: list[Task] = []
+    n_samples = [options.n_samples]
+    for name, sizes in (QUICK if options.quick else N_PARENTS).items():
+        cells += cross(n_samples=n_samples, structure=[name], n_parents=sizes, features=FEATURES)
     return Plan(options.repeat(cells), run_task, MEASURES)
 
 

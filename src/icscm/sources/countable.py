@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
@@ -44,11 +43,6 @@ class Preparation:
     keep_columns: Any = None
     n_jobs: int | None = None
 
-    @property
-    def refuses_missing(self) -> bool:
-        """Whether a missing value is an error."""
-        return self.missing == "error"
-
 
 def describe_columns(
     survey: Survey, names: tuple[str, ...] | None, asked: Preparation, *, has_types: bool = True
@@ -58,7 +52,7 @@ def describe_columns(
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
-    if asked.refuses_missing:
+    if asked.missing == "error":
         refuse_missing(table)
     if not has_types:
         return table
@@ -104,10 +98,5 @@ class Countable(Generic[Source]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()

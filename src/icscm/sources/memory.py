@@ -103,7 +103,7 @@ def open_memory(
 
     def count(intake: Intake) -> Countable[MemorySource]:
         table = intake.code(asked.max_thresholds, rows)
-        if asked.refuses_missing:
+        if asked.missing == "error":
             refuse_missing(table)
         table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
         source = make_memory_source(
@@ -142,16 +142,14 @@ def make_memory_source(
     """
     table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))
+    own = table, position, rows
     n_threads = count_threads(n_jobs)
-    packed = pack_binary(table, position, rows, n_threads)
+    packed = pack_binary(*own, n_threads)
     if packed is not None:
-        candidates, store = packed
-        terms = Terms(candidates, classes, environment_labels)
-        return MemorySource(terms, [store], rows, position)
+        terms = Terms(packed[0], classes, environment_labels)
+        return MemorySource(terms, [packed[1]], rows, position)
     if issparse(table.values):
         raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
-    binning, stores = encode(
-        table, position, rows, max_thresholds=max_thresholds, n_threads=n_threads
-    )
+    binning, stores = encode(*own, max_thresholds=max_thresholds, n_threads=n_threads)
     terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
     return MemorySource(terms, stores, rows, position)

@@ -24,20 +24,11 @@ from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
-from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_piece, plan_blocks
+from icscm.engine.pieces import Block, InPlay, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import Countable
 from icscm.tables.coding import CodedTable, LevelBins
-from icscm.tables.columns import (
-    Column,
-    Level,
-    Levels,
-    Numbers,
-    count_rows,
-    find_levels,
-    read_column,
-    sort_key,
-)
+from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
 from icscm.tables.environments import encode_environments
 from icscm.text import shorten_list
 
@@ -218,17 +209,12 @@ class LocalSite(Site):
 
     def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
         n_rows = count_rows(X)
-        if _is_label(environments):
+        if isinstance(environments, str | int | float | tuple):
             environments = [environments] * n_rows
         labels = _find_numbers(y, n_rows, agreement.classes, "y")
         numbers = _find_numbers(environments, n_rows, agreement.environments, "environments")
-        self._piece: Piece = make_piece(
-            code_columns(X, agreement.binning),
-            labels,
-            numbers,
-            len(agreement.environments),
-            agreement.blocks,
-        )
+        codes, n_environments = code_columns(X, agreement.binning), len(agreement.environments)
+        self._piece = make_piece(codes, labels, numbers, n_environments, agreement.blocks)
 
     def count_totals(self) -> CountArray:
         return self._piece.count_totals()
@@ -322,12 +308,10 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     IcscmError
         If there is no site.
     """
-    binning = agreement.binning
+    source, binning = SitesSource(sites, agreement), agreement.binning
     names = binning.names or ()
     table = CodedTable(np.empty((0, len(names))), names, binning.levels, binning.has_missing)
-    return Countable(
-        SitesSource(sites, agreement), table, names, np.array(agreement.classes), len(names)
-    )
+    return Countable(source, table, names, np.array(agreement.classes), len(names))
 
 
 def code_columns(X: Any, binning: Binning) -> Array:
@@ -352,14 +336,11 @@ def _check_column(column: Column, binning: Binning, j: int) -> Column:
             "agreed; name it in make_agreement(missing=...)"
         )
     if isinstance(column, Levels):
-        is_known = find_levels(column, binning.levels[j].levels)
-        unknown = [
-            repr(level) for level, known in zip(column.levels, is_known, strict=True) if not known
-        ]
+        known = {sort_key(level) for level in binning.levels[j].levels}
+        unknown = [repr(level) for level in column.levels if sort_key(level) not in known]
         if unknown:
-            raise IcscmError(
-                f"column {name!r} holds levels that were not agreed: {shorten_list(unknown)}"
-            )
+            found = shorten_list(unknown)
+            raise IcscmError(f"column {name!r} holds levels that were not agreed: {found}")
     return column
 
 
@@ -372,7 +353,3 @@ def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) ->
         raise IcscmError(f"{what} holds labels that were not agreed: {shorten_list(unknown)}")
     numbers = np.array([place[label] for label in found], dtype=np.int64)
     return numbers[codes]
-
-
-def _is_label(environments: Any) -> bool:
-    return isinstance(environments, str | int | float | tuple)

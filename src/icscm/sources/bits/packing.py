@@ -229,28 +229,21 @@ class _Reader:
         self._n_read += chunk.count(b"\n")
         if n_lines:
             names = names[: ends[n_lines - 1]]
-            self._check_text(names)
+            try:
+                names.tobytes().decode()
+            except UnicodeDecodeError:
+                where = f"before line {self._n_read + 1}"
+                raise IcscmError(f"{self._path} holds names that are not UTF-8, {where}") from None
             writer.add(words[:n_lines], names, ends[:n_lines])
-
-    def _check_text(self, names: Array) -> None:
-        try:
-            names.tobytes().decode()
-        except UnicodeDecodeError:
-            raise IcscmError(
-                f"{self._path} holds names that are not UTF-8, before line {self._n_read + 1}"
-            ) from None
 
     def _explain(self, chunk: bytes, start: int) -> NoReturn:
         """Say what is wrong with the line that begins there."""
         number = self._n_read + chunk.count(b"\n", 0, start) + 1
         line = chunk[start : chunk.index(b"\n", start)].rstrip(b"\r")
         cells = [cell.decode(errors="replace") for cell in line.split(b"\t")][1:]
-        where = f"{self._path}, line {number}"
-        if len(cells) != len(self._samples):
-            raise IcscmError(
-                f"{where} has {len(cells)} values, but the header names {len(self._samples)} "
-                "genomes"
-            )
+        where, n = f"{self._path}, line {number}", len(self._samples)
+        if len(cells) != n:
+            raise IcscmError(f"{where} has {len(cells)} values, but the header names {n} genomes")
         column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
         raise IcscmError(
             f"{where}, column {column + 2} ({self._samples[column]!r}) holds {cells[column]!r}; "

@@ -43,7 +43,11 @@ class PackedSource:
         self._bits = bits
         self._segments = segments
         self._n_threads = n_threads
-        self._masks = make_masks(segments, 2 * len(terms.environments), bits.words.shape[1])
+        shape = 2 * len(terms.environments), bits.words.shape[1] * WORD_BITS
+        is_member = np.zeros(shape, dtype=np.bool_)
+        labelled = np.flatnonzero(segments >= 0)
+        is_member[segments[labelled], labelled] = True
+        self._masks = np.packbits(is_member, axis=1, bitorder="little").view(WORD_DTYPE)
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]
@@ -85,9 +89,8 @@ class PackedSource:
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         labelled = self._segments >= 0
-        truths = [
-            unpack(self._find_satisfied(rule), len(self._segments))[labelled] for rule in rules
-        ]
+        n = len(self._segments)
+        truths = [unpack(self._find_satisfied(rule), n)[labelled] for rule in rules]
         return count_patterns(truths, self._segments[labelled], len(self.environments))
 
     def _find_satisfied(self, rule: BinnedRule) -> Words:
@@ -96,14 +99,6 @@ class PackedSource:
         absent, present = (np.uint64(2**64 - 1) * np.uint64(each) for each in rule.satisfied)
         satisfied: Words = (~words & absent) | (words & present)
         return satisfied
-
-
-def make_masks(segments: IntArray, n_segments: int, n_words: int) -> Words:
-    """For each segment the bits of its samples."""
-    bits = np.zeros((n_segments, n_words * WORD_BITS), dtype=np.bool_)
-    labelled = np.flatnonzero(segments >= 0)
-    bits[segments[labelled], labelled] = True
-    return np.packbits(bits, axis=1, bitorder="little").view(WORD_DTYPE)
 
 
 def unpack(words: Words, n_samples: int) -> BoolArray:

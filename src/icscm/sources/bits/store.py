@@ -23,6 +23,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -94,9 +95,7 @@ class BitWriter:
         """The patterns written so far."""
         shape = self._patterns.n_patterns, self._n_words
         if shape[0] == 0:
-            written = np.empty(shape, dtype=WORD_DTYPE)
-            written.flags.writeable = False
-            return written
+            return np.frombuffer(b"", dtype=WORD_DTYPE).reshape(shape)
         return np.asarray(np.memmap(self._path, "<u8", mode="r", offset=ALIGNMENT, shape=shape))
 
     def _add_to_sums(self, words: Array, first: int) -> None:
@@ -120,11 +119,10 @@ class BitWriter:
         length = self._patterns.n_patterns * self._n_words * 8
         self._sections["words"] = {"offset": ALIGNMENT, "length": length}
         self._file.seek(ALIGNMENT + length)
-        self._write("sums", _iterate(np.concatenate(self._sums)))
-        self._write("numbers", _iterate(numbers))
-        self._write("offsets", _iterate(copies.offsets))
-        self._write("members", _iterate(copies.members))
-        self._write("name_ends", _iterate(name_ends))
+        sections: dict[str, Array] = {"sums": np.concatenate(self._sums), "numbers": numbers}
+        sections |= {"offsets": copies.offsets, "members": copies.members, "name_ends": name_ends}
+        for name, array in sections.items():
+            self._write(name, _iterate(array))
         self._names.seek(0)
         self._write("names", iter(lambda: self._names.read(_COPIED), b""))
         self._write_footer(len(numbers))
@@ -134,7 +132,7 @@ class BitWriter:
         offset, sums = self._file.tell(), np.zeros(2, dtype=np.uint64)
         length = 0
         for part in parts:
-            padded = _pad(bytes(part), 8)  # only the last is not a multiple already
+            padded = bytes(part) + bytes(-len(part) % 8)  # only the last is not a multiple already
             _kernels.sum_words(np.frombuffer(padded, dtype="<u8"), sums)
             self._file.write(part)
             length += len(part)
@@ -179,16 +177,20 @@ class BitWriter:
 
 
 def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
-    """Let `fill` add features to a new store: it is there whole, or not at all."""
-    check_samples(samples)
+    """Let `fill` add features to a new store: it is there whole, or not at all.
+
+    Each sample needs a name of its own.
+    """
+    if len(samples) == 0:
+        raise IcscmError("there is no sample to pack")
+    name, n_times = Counter(samples).most_common(1)[0]
+    if n_times > 1:
+        raise IcscmError(f"{name!r} names more than one sample; names must differ")
 
     def write(partial: Path) -> None:
-        writer = BitWriter(partial, samples)
-        try:
+        with closing(BitWriter(partial, samples)) as writer:
             fill(writer)
             writer.finish()
-        finally:
-            writer.close()
 
     write_whole(out, write)
 
@@ -206,10 +208,6 @@ def _iterate(array: Array) -> Iterator[Any]:
     """An array's bytes, some at a time."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return (flat[start : start + _COPIED].data for start in range(0, len(flat), _COPIED))
-
-
-def _pad(data: bytes, multiple: int) -> bytes:
-    return data + bytes(-len(data) % multiple)
 
 
 class FeatureNames(Sequence[str]):
@@ -279,19 +277,17 @@ class BitFile:
 
     def _read(self, name: str, dtype: Any) -> Array:
         section = self._sections[name]
-        n_bytes = np.dtype(dtype).itemsize
-        found = np.frombuffer(
-            self._content, dtype, section["length"] // n_bytes, offset=section["offset"]
-        )
+        n_values = section["length"] // np.dtype(dtype).itemsize
+        found = np.frombuffer(self._content, dtype, n_values, section["offset"])
         if "sums" in section:
             self._check(found, section["sums"], f"its {name} have")
         return found
 
     def _check(self, found: Array, expected: Any, what: str) -> None:
         raw = found.reshape(-1).view(np.uint8)
-        whole, rest = raw[: len(raw) // 8 * 8], raw[len(raw) // 8 * 8 :]
+        whole, rest = np.split(raw, [len(raw) // 8 * 8])
         sums = np.zeros(2, dtype=np.uint64)
-        for part in (whole, np.frombuffer(_pad(rest.tobytes(), 8), dtype=np.uint8)):
+        for part in (whole, np.append(rest, np.zeros(-len(rest) % 8, dtype=np.uint8))):
             _kernels.sum_words(part.view("<u8"), sums)
         if sums.tolist() != list(expected):
             self._refuse(f"{what} changed")

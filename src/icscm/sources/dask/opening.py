@@ -12,13 +12,11 @@ cubes. A collection that is not persisted is read again in each pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dask.delayed import Delayed
 
 from icscm._types import Array
 from icscm.engine.binning import Binning
@@ -32,18 +30,10 @@ from icscm.io.formats import TextFormat
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.folders import read_folder
-from icscm.sources.dask.partitions import Partitions, align_partitions
+from icscm.sources.dask.partitions import align_partitions
 from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource, Tasks, compute
-from icscm.sources.dask.tasks import (
-    Look,
-    Plan,
-    Reader,
-    SampleTask,
-    choose_sample_rows,
-    code_partition,
-    merge_looks,
-)
+from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coding import CodedTable
 from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments
@@ -91,29 +81,33 @@ def open_dask(
         If the collections do not go together, or the cluster cannot do the work.
     """
     asked = preparation or Preparation()
-    parts = align_partitions(X, y, environments, sample_weight)
+    if sample_weight is not None:
+        raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    parts = align_partitions(X, y, environments)
     check_cluster()
-    tasks = Tasks()
-    reader = Reader(parts.columns, find_names(parts.meta), asked.max_thresholds)
+    tasks, has_types = Tasks(), not hasattr(X, "chunks")
+    columns, names = (tuple(X.columns), find_names(X._meta)) if has_types else (None, None)
+    reader = Reader(columns, names, asked.max_thresholds)
     survey, sample = survey_partitions(tasks, reader, parts)
-    classes = _find_classes(survey, y)
-    places = _find_environments(survey) if environments is not None else (ALL_SAMPLES,)
-    table = describe_columns(survey, reader.names, asked, has_types=parts.columns is not None)
-    binning = plan_thresholds(tasks, reader, parts.X, survey, sample, table)
+    classes, places = _find_classes(survey, y), (ALL_SAMPLES,)
+    has_environments = environments is not None
+    if has_environments:
+        places = encode_environments([*survey.environments], len(survey.environments))[1]
+    table = describe_columns(survey, names, asked, has_types=has_types)
+    binning = plan_thresholds(tasks, reader, parts[0], survey, sample, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
-    plan = Plan(reader, binning, tuple(blocks), tuple(classes.tolist()), places)
-    pieces = tasks.map("bin", partial(code_partition, plan), *parts.list_columns())
     terms = Terms(binning, classes.tolist(), places, _list_notes(binning, sample))
-    source, has_environments = DaskSource(pieces, blocks, terms, tasks), environments is not None
-    return Countable(source, table, reader.names, classes, table.n_columns, has_environments)
+    pieces = tasks.map("bin", partial(reader.code, blocks, terms), *parts)
+    source = DaskSource(pieces, blocks, terms, tasks)
+    return Countable(source, table, names, classes, table.n_columns, has_environments)
 
 
-def survey_partitions(tasks: Tasks, reader: Reader, parts: Partitions) -> tuple[Survey, Sample]:
+def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey, Sample]:
     """Pass one."""
-    looks = tasks.map("survey", reader.look, *parts.list_columns())
+    looks = tasks.map("survey", reader.look, *parts)
     merged = tasks.merge("merge", partial(merge_looks, names=reader.names), looks)
-    look: Look = compute(tasks.map("choose", choose_sample_rows, [merged]))[0]
+    look: Look = compute(tasks.map("choose", keep_sampled, [merged]))[0]
     for what, n_missing in zip(("y", "environments"), look.n_missing, strict=True):
         if n_missing:
             raise make_missing_error(what, f"{n_missing:,} rows", is_label=what == "y")
@@ -127,20 +121,14 @@ def survey_partitions(tasks: Tasks, reader: Reader, parts: Partitions) -> tuple[
 
 
 def plan_thresholds(
-    tasks: Tasks,
-    reader: Reader,
-    X: Sequence[Delayed],
-    survey: Survey,
-    sample: Sample,
-    table: CodedTable,
+    tasks: Tasks, reader: Reader, X: Any, survey: Survey, sample: Sample, table: CodedTable
 ) -> Binning:
     """The thresholds of all columns; pass two if some have many values."""
     columns = tuple(find_sampled(survey, table))
     if not columns:
         return plan_from_survey(survey, table, {})
-    task = SampleTask(reader, sample, columns)
-    rows = tasks.map("sample", task.take, X, range(len(X)))
-    choose = partial(task.choose_thresholds, survey, table)
+    rows = tasks.map("sample", partial(reader.take, sample, columns), X, range(len(X)))
+    choose = partial(choose_thresholds, survey, table, sample)
     merged = tasks.merge("merge", merge_sampled, rows)
     binning: Binning = compute(tasks.map("choose", choose, [merged]))[0]
     return binning
@@ -152,10 +140,6 @@ def _find_classes(survey: Survey, y: Any) -> Array:
     found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
     return check_labels(found if dtype is None else found.astype(dtype), len(found))[1]
-
-
-def _find_environments(survey: Survey) -> tuple[Any, ...]:
-    return encode_environments([*survey.environments], len(survey.environments))[1]
 
 
 def _list_notes(binning: Binning, sample: Sample) -> list[str]:
@@ -201,9 +185,7 @@ def open_dask_files(
     wanted = [target] if environments is None else [target, environments]
     absent = [repr(name) for name in wanted if name not in frame.columns]
     if absent:
-        raise IcscmError(
-            f"{path} has no column {shorten_list(absent)}; it has "
-            f"{shorten_list([repr(name) for name in frame.columns])}"
-        )
+        found = shorten_list([repr(name) for name in frame.columns])
+        raise IcscmError(f"{path} has no column {shorten_list(absent)}; it has {found}")
     places = None if environments is None else frame[environments]
     return open_dask(frame.drop(columns=wanted), frame[target], places, preparation=preparation)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,45 +15,22 @@ from icscm.sources.dask.source import Tasks
 from icscm.tables.columns import is_dask
 
 
-@dataclass(frozen=True)
-class Partitions:
-    """Aligned partitions, each a delayed task, and an empty table of X's kind.
+def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], ...]:
+    """X, y, environments and number of each partition, the former as delayed tasks.
 
-    `columns` are the names of a frame's columns; None for an array.
+    Raises if the collections are not cut at the same rows, as far as that can be told unread.
     """
-
-    meta: Any
-    columns: tuple[Any, ...] | None
-    X: list[Delayed]
-    y: list[Delayed]
-    environments: list[Any]
-
-    def list_columns(self) -> tuple[Sequence[Any], ...]:
-        """X, y, environments and number of each partition."""
-        return self.X, self.y, self.environments, range(len(self.X))
-
-
-def align_partitions(X: Any, y: Any, environments: Any, sample_weight: Any) -> Partitions:
-    """Check that the collections are cut at the same rows, as far as that can be told unread."""
-    if sample_weight is not None:
-        raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
     if X.ndim != 2:
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
-    is_array = hasattr(X, "chunks")
-    if is_array and X.dtype.kind not in "biuf":
+    if hasattr(X, "chunks") and X.dtype.kind not in "biuf":
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
     pieces = list_pieces(X)
-    others = {"y": y, "environments": environments}
-    for what, values in others.items():
-        if values is not None or what == "y":
-            _check_aligned(what, values, X, len(pieces))
-    return Partitions(
-        np.empty((0, X.shape[1]), X.dtype) if is_array else X._meta,
-        None if is_array else tuple(X.columns),
-        pieces,
-        list_pieces(y),
-        [None] * len(pieces) if environments is None else list_pieces(environments),
-    )
+    _check_aligned("y", y, X, len(pieces))
+    places: list[Any] = [None] * len(pieces)
+    if environments is not None:
+        _check_aligned("environments", environments, X, len(pieces))
+        places = list_pieces(environments)
+    return pieces, list_pieces(y), places, range(len(pieces))
 
 
 def list_pieces(collection: Any) -> list[Delayed]:
@@ -116,13 +92,11 @@ def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
     pieces = list_pieces(X)
     sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
     parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
-    return dask.array.concatenate(
-        [
-            dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
-            for part, size in zip(parts, sizes, strict=True)
-        ],
-        allow_unknown_chunksizes=True,
-    )
+    arrays = [
+        dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return dask.array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
 def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:

@@ -29,6 +29,8 @@ from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
 from icscm.exceptions import IcscmError
 
+Function = Callable[..., Any]
+
 # Results added up by one task: enough to keep the tree flat, few enough to hold at once.
 FAN_IN = 8
 
@@ -40,9 +42,7 @@ class Tasks:
         self._fit = uuid4().hex[:8]
         self._n_used = 0
 
-    def map(
-        self, what: str, function: Callable[..., Any], *columns: Sequence[Any]
-    ) -> list[Delayed]:
+    def map(self, what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
         """`function` of the first of each column, of the second, ...: a task each.
 
         What all of them need goes with the function. As a task of its own it would draw the others
@@ -55,20 +55,16 @@ class Tasks:
         return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
 
     def merge(
-        self,
-        what: str,
-        merge: Callable[[list[Any]], Any],
-        parts: Sequence[Delayed],
-        homes: Sequence[str] | None = None,
+        self, what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
     ) -> Delayed:
         """One result from many, `FAN_IN` at a time, so that no task holds more.
 
         Neighbours with the same home come first: what they make together is made there, and one
         result leaves a home instead of many.
         """
-        level = list(parts)
+        level = parts
         if homes is not None:
-            pairs = groupby(zip(homes, level, strict=True), key=itemgetter(0))
+            pairs = groupby(zip(homes, parts, strict=True), key=itemgetter(0))
             level = [self.merge(what, merge, [part for _, part in pair]) for _, pair in pairs]
         while len(level) > 1:
             groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
@@ -143,7 +139,7 @@ class DaskSource:
         self._in_play: list[Delayed] = persist(tasks.map("keep", Piece.start, self._pieces))
         self._cubes: list[CountArray] = []
         # which rows to count next; None where the cubes are those of the rows in play
-        self._pending: Callable[..., CountArray] | None = count_staying
+        self._pending: Function | None = count_staying
 
     def count_totals(self) -> CountArray:
         return self._totals.copy()
@@ -157,14 +153,13 @@ class DaskSource:
         self._pending = count_leaving if is_few else count_staying
         rules = [rule] * len(self._pieces)
         # the step before is let go of; Dask keeps the recipe for as long as it may need it
-        self._in_play = persist(
-            self._tasks.map("keep", Piece.keep, self._pieces, self._in_play, rules)
-        )
+        columns = self._pieces, self._in_play, rules
+        self._in_play = persist(self._tasks.map("keep", Piece.keep, *columns))
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        n, same = len(self._pieces), Piece.find_same_coverage
+        n, same, merge = len(self._pieces), Piece.find_same_coverage, np.logical_and.reduce
         columns = self._in_play, [rule] * n, [list(others)] * n
-        return np.asarray(self._ask("all", find_all_true, "compare", same, *columns))
+        return np.asarray(self._ask("all", merge, "compare", same, *columns))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         own = [list(rules)] * len(self._pieces)
@@ -197,9 +192,7 @@ class DaskSource:
                 return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
         return True  # what cannot be cut settles none, or all
 
-    def _count(
-        self, blocks: Sequence[int], function: Callable[..., CountArray]
-    ) -> list[CountArray]:
+    def _count(self, blocks: Sequence[int], function: Function) -> list[CountArray]:
         """The cubes of some blocks, over all pieces."""
         tasks = []
         for block in blocks:
@@ -208,14 +201,7 @@ class DaskSource:
             tasks.append(self._tasks.merge("sum", add_counts, answers, self._homes))
         return compute(tasks)
 
-    def _ask(
-        self,
-        how: str,
-        merge: Callable[[list[Any]], Any],
-        what: str,
-        function: Callable[..., Any],
-        *columns: Sequence[Any],
-    ) -> Any:
+    def _ask(self, how: str, merge: Function, what: str, function: Function, *columns: Any) -> Any:
         """Ask every piece, and bring back one merged answer."""
         answers = self._tasks.map(what, function, self._pieces, *columns)
         return compute([self._tasks.merge(how, merge, answers, self._homes)])[0]
@@ -239,11 +225,6 @@ def add_counts(parts: list[CountArray]) -> CountArray:
     return total
 
 
-def find_all_true(parts: list[BoolArray]) -> BoolArray:
-    """Where all are true."""
-    return np.asarray(np.logical_and.reduce(parts))
-
-
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
     """Pieces of one worker beside each other, and the worker of each, so far as there is one.
 
@@ -263,6 +244,5 @@ def find_client() -> Any:
     """The client that tasks would run on; None where Dask's local scheduler would run them."""
     from dask.base import get_scheduler
 
-    scheduler = get_scheduler()
-    client = getattr(scheduler, "__self__", None)
+    client = getattr(get_scheduler(), "__self__", None)
     return client if hasattr(client, "who_has") else None

@@ -12,6 +12,7 @@ import numpy as np
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
+from icscm.engine.counts import Terms
 from icscm.engine.pieces import Block, Piece, make_piece
 from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
@@ -76,6 +77,30 @@ class Reader:
         frame = open_frame(X)
         return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
 
+    def take(self, sample: Sample, wanted: Sequence[int], X: Any, number: int) -> SampledRows:
+        """Pass two over one partition: the sampled rows' values of some columns."""
+        columns, n_rows = self.read(X, number)
+        hashes = hash_piece(columns, n_rows)
+        return take_rows(columns, wanted, hashes, sample.find_rows(hashes))
+
+    def code(
+        self, blocks: Sequence[Block], terms: Terms, X: Any, y: Any, environments: Any, number: int
+    ) -> Piece:
+        """Pass three over one partition."""
+        columns, n_rows = self.read(X, number)
+        labels = _number(read_groups(y, n_rows, "y", number)[0], terms.classes)
+        places = np.zeros(n_rows, dtype=np.int64)
+        if environments is not None:
+            groups, _ = read_groups(environments, n_rows, "environments", number)
+            places = _number(groups, terms.environments)
+        features = sorted(int(j) for block in blocks for j in block.features)
+        codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
+        if n_rows:  # of a partition without rows the kinds of columns are unknown
+            assert isinstance(terms.candidates, Binning)
+            found = PieceCoder(terms.candidates, features).code(columns)
+            codes = dict(zip(features, found, strict=True))
+        return make_piece(codes, labels, places, len(terms.environments), blocks)
+
 
 def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:
     """The labels of one partition's rows, and in how many rows they are missing."""
@@ -112,55 +137,17 @@ def merge_looks(looks: Sequence[Look], names: Sequence[str] | None) -> Look:
     )
 
 
-def choose_sample_rows(look: Look) -> Look:
+def keep_sampled(look: Look) -> Look:
     """What the client needs to know: of all the hashes only those of the sample."""
     assert isinstance(look.hashes, HashCounts)
     return replace(look, hashes=choose_rows(look.hashes))
 
 
-@dataclass(frozen=True)
-class SampleTask:
-    """What pass two looks for: these rows' values of these columns."""
-
-    reader: Reader
-    sample: Sample
-    columns: tuple[int, ...]
-
-    def take(self, X: Any, number: int) -> SampledRows:
-        """Pass two over one partition."""
-        columns, n_rows = self.reader.read(X, number)
-        hashes = hash_piece(columns, n_rows)
-        return take_rows(columns, self.columns, hashes, self.sample.find_rows(hashes))
-
-    def choose_thresholds(self, survey: Survey, table: CodedTable, rows: SampledRows) -> Binning:
-        """The thresholds, so that the sampled rows need not leave the cluster."""
-        return plan_from_survey(survey, table, self.sample.repeat(rows))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What pass three needs to know."""
-
-    reader: Reader
-    binning: Binning
-    blocks: tuple[Block, ...]
-    classes: tuple[Any, ...]
-    environments: tuple[Any, ...]
-
-
-def code_partition(plan: Plan, X: Any, y: Any, environments: Any, number: int) -> Piece:
-    """Pass three over one partition."""
-    columns, n_rows = plan.reader.read(X, number)
-    labels = _number(read_groups(y, n_rows, "y", number)[0], plan.classes)
-    places = np.zeros(n_rows, dtype=np.int64)
-    if environments is not None:
-        groups, _ = read_groups(environments, n_rows, "environments", number)
-        places = _number(groups, plan.environments)
-    features = sorted(int(j) for block in plan.blocks for j in block.features)
-    codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
-    if n_rows:  # of a partition without rows the kinds of columns are unknown
-        codes = dict(zip(features, PieceCoder(plan.binning, features).code(columns), strict=True))
-    return make_piece(codes, labels, places, len(plan.environments), plan.blocks)
+def choose_thresholds(
+    survey: Survey, table: CodedTable, sample: Sample, rows: SampledRows
+) -> Binning:
+    """The thresholds, so that the sampled rows need not leave the cluster."""
+    return plan_from_survey(survey, table, sample.repeat(rows))
 
 
 def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:

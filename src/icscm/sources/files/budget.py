@@ -76,14 +76,11 @@ class Budget:
         """Raise if so many rows cannot be searched within the limit."""
         least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW
         if least > self.limit:
-            raise IcscmError(
-                f"max_memory is too little for {n_rows:,} rows: allow at least "
-                f"{least / 1e6:,.0f} MB"
-            )
-        if n_rows > np.iinfo(ROW_DTYPE).max:
-            raise IcscmError(
-                f"{n_rows:,} rows are more than the {np.iinfo(ROW_DTYPE).max:,} at most"
-            )
+            wanted = f"allow at least {least / 1e6:,.0f} MB"
+            raise IcscmError(f"max_memory is too little for {n_rows:,} rows: {wanted}")
+        most = np.iinfo(ROW_DTYPE).max
+        if n_rows > most:
+            raise IcscmError(f"{n_rows:,} rows are more than the {most:,} at most")
 
 
 def _measure_resident() -> int:

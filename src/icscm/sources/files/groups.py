@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -74,46 +74,33 @@ class GroupReader:
         )
 
 
-class Cells(NamedTuple):
-    """Each row's segment - label, then environment - in the order of the files."""
+def number_segments(
+    label_ranks: IntArray, labels: GroupReader, places: GroupReader | None, n_rows: int
+) -> tuple[Array, Rows, tuple[Any, ...]]:
+    """Each row's segment - label, then environment - as the files have them and sorted.
 
-    segments: Array
-    rows: Rows
-    classes: Array
-    environment_labels: tuple[Any, ...]
-
-    @classmethod
-    def make(
-        cls, label_groups: GroupReader, places: GroupReader | None, n_rows: int, positive: Any
-    ) -> Cells:
-        """Number labels and environments as `fit` does."""
-        label_ranks, classes = _rank_labels(label_groups, positive)
-        ranks, found = number_environments(None, 1)
-        parts: Iterator[Array] | None = None
-        if places is not None:
-            known = pyarrow.chunked_array([places.known])
-            ranks, found = encode_environments(known, len(known))
-            parts = places.take_parts()
-        n_segments = 2 * len(found)
-        segments = np.empty(n_rows, dtype=np.min_scalar_type(n_segments))
-        start = 0
-        for labels in label_groups.take_parts():
-            own = ranks[0] if parts is None else ranks[next(parts)]
-            segments[start : start + len(labels)] = label_ranks[labels] * len(found) + own
-            start += len(labels)
-        bounds = np.zeros(n_segments + 1, dtype=np.int64)
-        np.cumsum(_count_each(segments, n_segments), out=bounds[1:])
-        return cls(segments, Rows(None, bounds), classes, found)
+    Environments are numbered as `fit` does; their labels come last.
+    """
+    ranks, found = number_environments(None, 1)
+    parts: Iterator[Array] | None = None
+    if places is not None:
+        known = pyarrow.chunked_array([places.known])
+        ranks, found = encode_environments(known, len(known))
+        parts = places.take_parts()
+    n_segments = 2 * len(found)
+    segments = np.empty(n_rows, dtype=np.min_scalar_type(n_segments))
+    bounds = np.zeros(n_segments + 1, dtype=np.int64)
+    start = 0
+    for numbers in labels.take_parts():
+        own = ranks[0] if parts is None else ranks[next(parts)]
+        here = segments[start : start + len(numbers)]
+        here[:] = label_ranks[numbers] * len(found) + own
+        bounds[1:] += np.bincount(here, minlength=n_segments)
+        start += len(numbers)
+    return segments, Rows(None, np.cumsum(bounds)), found
 
 
-def _count_each(segments: Array, n_segments: int) -> IntArray:
-    """As `bincount`, without eight bytes a row."""
-    parts = range(0, len(segments), 2**20)
-    counts = [np.bincount(segments[i : i + 2**20], minlength=n_segments) for i in parts]
-    return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
-
-
-def _rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
+def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
     """0 or 1 for each value of the label, and the two classes in this order."""
     assert labels.known is not None
     found = labels.known.to_pylist()

@@ -38,7 +38,7 @@ from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.files.budget import Budget
-from icscm.sources.files.groups import Cells, GroupReader
+from icscm.sources.files.groups import GroupReader, number_segments, rank_labels
 from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_source
@@ -108,7 +108,9 @@ def open_files(
         first = FirstPass(hash_file, target, environments, asked.max_thresholds)
         with _time("pass one"):
             first.read(table_file)
-        cells = Cells.make(first.labels, first.environments, first.survey.n_rows, positive)
+        ranks, classes = rank_labels(first.labels, positive)
+        groups = first.labels, first.environments
+        segments, rows, places = number_segments(ranks, *groups, first.survey.n_rows)
         budget.check_rows(first.survey.n_rows)
         table = describe_columns(first.survey, names, asked)
         with _time("sampled rows"):
@@ -116,21 +118,15 @@ def open_files(
     features = _choose_stored(binned, table)
     with ExitStack() as stack:
         scratch = stack.enter_context(ScratchFile(temp_dir))
-        file = CodeFile(scratch, len(features), cells.rows)
+        file = CodeFile(scratch, len(features), rows)
         with _time("pass two"):
-            _write_codes(table_file, file, PieceCoder(binned, features), cells.segments)
-        notes = [SAMPLED] if binned.sampled else []
-        source = make_mapped_source(
-            Terms(binned, cells.classes.tolist(), cells.environment_labels, notes),
-            features,
-            file,
-            cells.rows,
-            n_threads=table_file.n_threads,
-            block_bytes=budget.share,
-        )
+            _write_codes(table_file, file, PieceCoder(binned, features), segments)
+        terms = Terms(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
+        sizes = {"n_threads": table_file.n_threads, "block_bytes": budget.share}
+        source = make_mapped_source(terms, features, file, rows, **sizes)
         stack.callback(source.close)
         close, has_environments = stack.pop_all().close, environments is not None
-        return Countable(source, table, names, cells.classes, len(names), has_environments, close)
+        return Countable(source, table, names, classes, len(names), has_environments, close)
 
 
 @contextmanager
@@ -155,10 +151,8 @@ def _choose_features(
     """The names of the columns to make rules of, among those found."""
     for role, name in (("target", target), ("environments", environments)):
         if name is not None and name not in found:
-            raise IcscmError(
-                f"{role}={name!r} is no column of the data, which has "
-                f"{shorten_list([repr(each) for each in found])}"
-            )
+            names = shorten_list([repr(each) for each in found])
+            raise IcscmError(f"{role}={name!r} is no column of the data, which has {names}")
     if target == environments:
         raise IcscmError(f"target and environments are both {target!r}; name two columns")
     special = {target, environments}
@@ -166,21 +160,16 @@ def _choose_features(
         chosen = [name for name in found if name not in special and not is_index(name)]
     else:
         chosen = list(columns)
-        _check_chosen(chosen, found, special)
+        unknown = [repr(name) for name in chosen if name not in found]
+        if unknown:
+            raise IcscmError(f"columns names what the data does not have: {shorten_list(unknown)}")
+        wrong = [repr(name) for name in chosen if name in special or chosen.count(name) > 1]
+        if wrong:
+            what = "the target, the environments, or a column twice"
+            raise IcscmError(f"columns names {what}: {shorten_list(wrong)}")
     if not chosen:
         raise IcscmError("the data has no column to make rules of beside target and environments")
     return tuple(chosen)
-
-
-def _check_chosen(chosen: list[str], found: Sequence[str], special: set[str | None]) -> None:
-    unknown = [repr(name) for name in chosen if name not in found]
-    if unknown:
-        raise IcscmError(f"columns names what the data does not have: {shorten_list(unknown)}")
-    wrong = [repr(name) for name in chosen if name in special or chosen.count(name) > 1]
-    if wrong:
-        raise IcscmError(
-            f"columns names the target, the environments, or a column twice: {shorten_list(wrong)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -305,10 +294,8 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
     """Pass two."""
     wanted = {table.names[j]: j for j in coder.features}
-    budget, start = table.budget, 0
-    buffer = _CodeBuffer(
-        file, len(wanted), max(budget.batch_rows, budget.share // (len(wanted) + 1))
-    )
+    most = max(table.budget.batch_rows, table.budget.share // (len(wanted) + 1))
+    buffer, start = _CodeBuffer(file, len(wanted), most), 0
     for batch in table.read([*wanted]) if wanted else ():
         if start + len(batch) > len(segments):
             break

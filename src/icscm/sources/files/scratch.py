@@ -30,9 +30,7 @@ class ScratchFile:
         if not self._folder.is_dir():
             raise IcscmError(f"temp_dir={str(folder)!r} is no folder; make it, or name another")
         try:
-            self._file = tempfile.TemporaryFile(  # noqa: SIM115 (`close` closes it)
-                dir=self._folder, buffering=0
-            )
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise IcscmError(
                 f"no temporary file can be made in {self._folder}: {error.strerror}; name another "
