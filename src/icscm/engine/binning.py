@@ -157,13 +157,9 @@ def plan_columns(
         return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
-    planned = [column for group in groups for column in group]
-    return ColumnPlan(
-        columns=columns,
-        edges=[edges for edges, _, _ in planned],
-        known=np.array([known for _, known, _ in planned], dtype=np.bool_),
-        highest=np.array([highest for _, _, highest in planned], dtype=X.dtype),
-    )
+    edges, known, highest = zip(*(column for group in groups for column in group), strict=True)
+    found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
+    return ColumnPlan(columns, list(edges), *found)
 
 
 def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:

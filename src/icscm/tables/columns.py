@@ -88,7 +88,7 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
         import pyarrow
 
         X = pyarrow.Table.from_batches([X])
-    elif nw.dependencies.is_pandas_dataframe(X) and not has_positions(X):
+    elif nw.dependencies.is_pandas_dataframe(X):
         X = _name_with_text(X)
     try:
         return nw.from_native(X, eager_only=True)
@@ -100,21 +100,15 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
-def has_positions(X: Any) -> bool:
-    """Whether a frame's names are just the positions of its columns, as pandas numbers them."""
-    names = list(getattr(X, "columns", ()))
-    return (
-        bool(names)
-        and all(type(name) is not str for name in names)
-        and names == list(range(len(names)))
-    )
-
-
 def _name_with_text(X: Any) -> Any:
-    """A pandas frame whose names are all text; those of several levels are joined."""
-    if all(isinstance(name, str) for name in X.columns):
+    """A pandas frame whose names are all text, or its columns' positions, as pandas has them.
+
+    Names of several levels are joined.
+    """
+    names = list(X.columns)
+    if all(isinstance(name, str) for name in names) or names == list(range(len(names))):
         return X
-    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in X.columns]
+    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
     return X.set_axis(names, axis=1)
 
 
@@ -154,9 +148,8 @@ def read_array(values: Array, what: str) -> Column:
     if values.dtype.kind in "OUS":
         import pandas
 
-        return read_series(
-            nw.from_native(pandas.Series(values.tolist(), name=what), series_only=True)
-        )
+        series = pandas.Series(values.tolist(), name=what)
+        return read_series(nw.from_native(series, series_only=True))
     is_missing = np.isnan(values) if values.dtype.kind == "f" else None
     return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
 
