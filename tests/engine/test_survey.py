@@ -169,7 +169,7 @@ def test_a_column_must_be_of_one_kind_in_all_pieces():
     truth = survey_one(Levels(np.zeros(2, np.int32), (True,)), 2)
     whole = survey_one(Numbers(np.arange(2)), 2)
     number = survey_one(Numbers(np.arange(2.0)), 2)
-    date = survey_one(Dates("date"), 2)
+    date = survey_one(Dates(), 2)
     kinds = [text, truth, whole, number, date]
     for a in kinds:
         for b in kinds:

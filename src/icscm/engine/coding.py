@@ -59,15 +59,9 @@ def encode(
     """
     X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    coder = _Coder(table, position, rows, n_threads)
-    edges: list[Array] = [np.empty(0, X.dtype)] * X.shape[1]
-
-    def code(plan: ColumnPlan) -> IntArray:
-        for column, column_edges in zip(plan.columns, plan.edges, strict=True):
-            edges[column] = column_edges
-        return coder.code(plan)
-
-    code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
+    coder = _Coder(table, position, rows, n_threads, [np.empty(0, X.dtype)] * X.shape[1])
+    categories = np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)
+    coder.code(plan_levels(table, categories))
     sample: ColumnPlan | None = None
     any_sampled = False
     numbers, has_missing = table.find_numbers(), table.find_missing()
@@ -80,12 +74,13 @@ def encode(
             plan = plan.cut_unknown_as(sample, max_thresholds)
         ready = plan if look.settles_many else plan.select(plan.known)
         any_sampled |= sample is not None and not plan.known.all()
-        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
+        left = np.union1d(np.setdiff1d(left, ready.columns), coder.code(ready))
         if len(left) == 0:
             break  # before the next look takes any time
     # without the thresholds below which values are missing
-    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
-    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), coder.stores
+    edges = [part[int(gap) :] for part, gap in zip(coder.edges, has_missing, strict=True)]
+    stores = [store for store in coder.stores if len(store.features)]
+    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
 
 
 class _Look(NamedTuple):
@@ -113,16 +108,22 @@ def _list_looks(
 
 @dataclass
 class _Coder:
-    """Turns planned columns into stores; tells which were not as planned."""
+    """Turns planned columns into stores; tells which were not as planned.
+
+    `edges` are the thresholds of all columns, as planned last.
+    """
 
     table: CodedTable
     position: NDArray[np.uint32]
     rows: Rows
     n_threads: int
+    edges: list[Array]
     stores: list[Store] = field(default_factory=list)
 
     def code(self, plan: ColumnPlan) -> IntArray:
         """Store the columns; return those that hold values which the plan did not know of."""
+        for column, edges in zip(plan.columns, plan.edges, strict=True):
+            self.edges[column] = edges
         levels, has_missing = self.table.levels, self.table.find_missing()
         if not levels and not has_missing.any():
             return self._code_alike(plan, ORDERED)
@@ -163,7 +164,7 @@ class _Coder:
         store = BitStore(plan.columns, self.rows, self.n_threads, layout)
         bits, edge = store.bits[self.position], np.concatenate(plan.edges)
         surprised = self._fill(_kernels.pack_columns, plan, bits, lambda at: edge[at], store.words)
-        self._keep(store.select(~surprised))
+        self.stores.append(store.select(~surprised))
         return surprised
 
     def _code(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
@@ -174,7 +175,7 @@ class _Coder:
         if surprised.any():
             codes = codes[~surprised]
         n_bins, columns = int(table.n_edges.max()) + 1, plan.columns[~surprised]
-        self._keep(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
+        self.stores.append(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
         return surprised
 
     def _fill(
@@ -207,13 +208,9 @@ class _Coder:
             if not surprised[k]:
                 ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
                 ordered[0, self.position] = codes
-                one, n_bins = np.array([column]), len(edges) + 1
-                self._keep(CodeStore(one, ordered, n_bins, self.rows, self.n_threads, layout))
+                found = np.array([column]), ordered, len(edges) + 1
+                self.stores.append(CodeStore(*found, self.rows, self.n_threads, layout))
         return surprised
-
-    def _keep(self, store: Store) -> None:
-        if len(store.features):
-            self.stores.append(store)
 
 
 def _search(edges: Array, values: Array) -> NDArray[np.intp]:
@@ -254,16 +251,13 @@ class PieceCoder:
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
         self.features = features
-        self._n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+        n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+        # one byte where that is enough for all features, else two or four
+        self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), MAX_NARROW_BINS) - 1)
         self._coders = [
             (_make_level_coder if j in binned.levels else _make_number_coder)(binned, j)
             for j in features
         ]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """One byte where that is enough for all features, else two or four."""
-        return np.min_scalar_type(max(1, *self._n_bins.tolist(), MAX_NARROW_BINS) - 1)
 
     def code(
         self,
@@ -277,7 +271,7 @@ class PieceCoder:
         """
         if out is None:
             n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
-            out = np.empty((len(self.features), n_rows), dtype=self.dtype)
+            out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
         def code_feature(k: int) -> None:
             self._coders[k](columns[self.features[k]], out[k])

@@ -186,8 +186,6 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
     filled = [table for table in tables if len(table.patterns)]
     if len(filled) < 2:
         return filled[0] if filled else tables[0]
-    together = PatternTable(
-        np.concatenate([table.patterns for table in filled]),
-        np.concatenate([table.counts for table in filled]),
-    )
-    return merge_patterns(together, range(together.patterns.shape[1]))
+    patterns = np.concatenate([table.patterns for table in filled])
+    counts = np.concatenate([table.counts for table in filled])
+    return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))

@@ -62,8 +62,6 @@ class Levels:
 class Dates:
     """A column of dates or times: nothing that rules are made of."""
 
-    dtype: str
-
 
 Column = Numbers | Levels | Dates
 
@@ -184,7 +182,7 @@ def read_series(series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     native = str(getattr(series.to_native(), "dtype", dtype))
     if dtype.is_temporal() or native.startswith("period"):
-        return Dates(native)
+        return Dates()
     if native.startswith("Sparse"):
         dense = series.to_native().sparse.to_dense()
         return read_series(nw.from_native(dense, series_only=True))
@@ -214,19 +212,17 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
 
     if isinstance(array, pyarrow.ChunkedArray):
         array = array.combine_chunks()
-    kind = array.type
+    is_category = types.is_dictionary(array.type)
+    kind = array.type.value_type if is_category else array.type
     if types.is_temporal(kind):
-        return Dates(str(kind))
-    if types.is_null(kind):
+        return Dates()
+    if types.is_null(array.type):
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    is_number = types.is_integer(kind) or types.is_floating(kind)
+    if not is_category and (is_number or types.is_decimal(kind)):
         return _read_arrow_numbers(array)
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_temporal(kind):  # categories that are dates
-        return Dates(str(kind))
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if is_text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+    if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
     raise IcscmError(
         f"column {name!r} is of type {kind}; rules are made of numbers, text, booleans and "
