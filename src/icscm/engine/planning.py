@@ -50,10 +50,9 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 
 def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBins:
-    if column.values is None:
-        return LevelBins(())  # too many, see `judge_survey`
-    ordered = sorted(column.values, key=sort_key)
-    kept, pool = choose_levels(np.array([column.values[k] for k in ordered]), most_levels)
+    n_rows = column.values or {}  # nothing where they are too many, see `_choose_edges`
+    ordered = sorted(n_rows, key=sort_key)
+    kept, pool = choose_levels(np.array([n_rows[level] for level in ordered]), most_levels)
     return LevelBins(tuple(ordered[i] for i in kept), tuple(ordered[i] for i in pool))
 
 

@@ -149,9 +149,7 @@ class Survey:
         floats = np.dtype(np.float64)
         types = [each.dtype for each in self.columns if each.dtype is not None]
         has_others = len(types) < len(self.columns) or any(each.n_missing for each in self.columns)
-        if has_others or not types:
-            return floats
-        common = np.result_type(*types)
+        common = floats if has_others or not types else np.result_type(*types)
         return common if common.kind in "iu" else floats
 
 

@@ -39,9 +39,8 @@ def check_table(
         if "string" not in str(error):
             raise
         columns = name_columns(_find_text_columns(np.asarray(X, dtype=object)), None)
-        raise HoldsTextError(
-            f"X holds text in {columns}; encode it as numbers or leave it out"
-        ) from None
+        why = f"X holds text in {columns}; encode it as numbers or leave it out"
+        raise HoldsTextError(why) from None
     table = _to_supported_dtype(table)
     _check_not_rounded(table, X)
     names = getattr(estimator, "feature_names_in_", None)

@@ -149,14 +149,11 @@ def look_at_numbers(column: Array, is_whole: bool = True) -> ColumnFacts:
     if not is_whole and (some != np.floor(some)).any(where=some == some):
         return none
     some = column[: max(SUSPICION_ROWS, n_rows // 50)]
-    if _count_repeated(some[some == some]) > (1 - NUMBERED_IDENTIFIER_SHARE) * n_rows:
+    seen = some[some == some]
+    if len(seen) - len(np.unique(seen)) > (1 - NUMBERED_IDENTIFIER_SHARE) * n_rows:
         return none
     present = column[column == column]
     if len(present) == 0 or (present != np.floor(present)).any():
         return none
     n_distinct, extremes = len(np.unique(present)), (float(present.min()), float(present.max()))
     return ColumnFacts(n_rows, len(present), n_distinct, False, True, *extremes)
-
-
-def _count_repeated(values: Array) -> int:
-    return len(values) - len(np.unique(values))
