@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from icscm.exceptions import IcscmError, Parameter
 
@@ -39,7 +38,7 @@ def is_stream(path: Path) -> bool:
     return path.exists() and (is_device or not path.is_file())
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a new file beside the target, then put it in place: whole or not at all.
 
     A link stays one: the file that it leads to is written.
@@ -48,7 +47,9 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
         _write_into(path, write)
         return
     target = _follow_links(path)
-    partial = _make_partial(target)
+    # a name that nobody has; the ending stays last, since matplotlib chooses the format by it
+    partial = target.with_name(f".icscm-{secrets.token_hex(8)}{target.suffix}")
+    partial.open("xb").close()  # with the rights of any new file
     try:
         write(partial)
         if target.exists():
@@ -60,11 +61,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
-
-    def write(partial: Path) -> None:
-        partial.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def _follow_links(path: Path) -> Path:
@@ -74,28 +71,15 @@ def _follow_links(path: Path) -> Path:
         raise IcscmError(f"{path} is a link that leads in a circle; write elsewhere") from None
 
 
-def _make_partial(target: Path) -> Path:
-    """An empty file under a name that nobody has, with the rights of any new file.
-
-    The ending stays last: matplotlib chooses the format by it.
-    """
-    partial = target.with_name(f".icscm-{secrets.token_hex(8)}{target.suffix}")
-    partial.open("xb").close()
-    return partial
-
-
-def _write_into(path: Path, write: Callable[[Path], None]) -> None:
+def _write_into(path: Path, write: Callable[[Path], object]) -> None:
     """Fill a device or a pipe, which cannot be put in place, from a file elsewhere."""
     with tempfile.TemporaryDirectory() as folder:
         partial = Path(folder) / f"partial{path.suffix}"
         write(partial)
-        with partial.open("rb") as content, _open_stream(path) as stream:
+        sys.stdout.flush()  # our own standard output goes on from where it is
+        is_ours = os.path.samestat(path.stat(), os.fstat(1))
+        with (
+            partial.open("rb") as content,
+            open(1, "wb", closefd=False) if is_ours else path.open("ab") as stream,
+        ):
             shutil.copyfileobj(content, stream)
-
-
-def _open_stream(path: Path) -> BinaryIO:
-    """The stream; our own standard output goes on from where it is."""
-    sys.stdout.flush()
-    if os.path.samestat(path.stat(), os.fstat(1)):
-        return open(1, "wb", closefd=False)
-    return path.open("ab")

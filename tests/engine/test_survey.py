@@ -1,5 +1,6 @@
 """A table surveyed in pieces is planned and coded as the whole one in memory is."""
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -88,6 +89,15 @@ def survey_in_pieces(arrays, labels, environments, pieces, max_thresholds):
     ]
 
 
+def as_plain(survey):
+    """The survey with lists for arrays, which can be compared."""
+    plain = []
+    for column in survey.columns:
+        parts = () if column.samples is None else vars(column.samples).values()
+        plain.append(replace(column, samples=[part.tolist() for part in parts]))
+    return replace(survey, columns=plain)
+
+
 @settings(max_examples=150, deadline=None)
 @given(tables(), st.sampled_from([1, 3, 50, 255]))
 def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds):
@@ -95,7 +105,8 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     n_rows, columns = len(labels), read(arrays)
     found = survey_in_pieces(arrays, labels, environments, pieces, max_thresholds)
     survey = reduce(merge_surveys, [found[i] for i in rng.permutation(len(found))])
-    assert survey == survey_in_pieces(*table[:3], [(0, n_rows)], max_thresholds)[0]
+    whole_survey = survey_in_pieces(*table[:3], [(0, n_rows)], max_thresholds)[0]
+    assert as_plain(survey) == as_plain(whole_survey)
 
     if survey.is_exact:
         in_memory = code_array(np.column_stack([each.values for each in columns]))
@@ -158,7 +169,7 @@ def test_a_column_must_be_of_one_kind_in_all_pieces():
     truth = survey_one(Levels(np.zeros(2, np.int32), (True,)), 2)
     whole = survey_one(Numbers(np.arange(2)), 2)
     number = survey_one(Numbers(np.arange(2.0)), 2)
-    date = survey_one(Dates("date"), 2)
+    date = survey_one(Dates(), 2)
     kinds = [text, truth, whole, number, date]
     for a in kinds:
         for b in kinds:
@@ -185,7 +196,7 @@ def test_identifiers_are_told_from_some_values():
     for values, expected in ((once, {0: "identifier"}), (often, {})):
         pieces = [survey_one(Numbers(part), len(part)) for part in np.split(values, 5)]
         survey = reduce(merge_surveys, pieces)
-        assert survey == reduce(merge_surveys, pieces[::-1])
+        assert as_plain(survey) == as_plain(reduce(merge_surveys, pieces[::-1]))
         found = judge_survey(survey, describe_survey(survey))
         assert found.keys() == expected.keys()
 
@@ -201,7 +212,7 @@ def test_levels_too_many_to_keep(monkeypatch):
             levels = tuple(f"{k:04}" for k in present)
             pieces.append(survey_one(Levels(own.astype(np.int32), levels), len(part)))
         survey = reduce(merge_surveys, pieces)
-        assert survey == reduce(merge_surveys, pieces[::-1])
+        assert as_plain(survey) == as_plain(reduce(merge_surveys, pieces[::-1]))
         table = describe_survey(survey)
         found = judge_survey(survey, table)
         assert len(found) == (n_levels == 1000)

@@ -157,13 +157,9 @@ def plan_columns(
         return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
-    planned = [column for group in groups for column in group]
-    return ColumnPlan(
-        columns=columns,
-        edges=[edges for edges, _, _ in planned],
-        known=np.array([known for _, known, _ in planned], dtype=np.bool_),
-        highest=np.array([highest for _, _, highest in planned], dtype=X.dtype),
-    )
+    edges, known, highest = zip(*(column for group in groups for column in group), strict=True)
+    found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
+    return ColumnPlan(columns, list(edges), *found)
 
 
 def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
@@ -202,21 +198,14 @@ def _plan_group(
     planned: list[tuple[Array, bool, Any]] = []
     for k, column in enumerate(columns):
         if has_missing[k]:
-            planned.append(_plan_missing(column, max_thresholds))
+            values = np.sort(column[~np.isnan(column)])
+            edges, known = choose_edges(values, max_thresholds)
+            planned.append((put_missing_first(edges), known, values[-1] if len(values) else np.nan))
         elif two_valued[k]:
             planned.append((lowest[k : k + (lowest[k] < highest[k])], True, highest[k]))
         else:
             planned.append((*choose_edges(np.sort(column), max_thresholds), highest[k]))
     return planned
-
-
-def _plan_missing(column: Array, max_thresholds: int | None) -> tuple[Array, bool, Any]:
-    """(edges, known, highest) of a column with missing values."""
-    values = np.sort(column[~np.isnan(column)])
-    if len(values) == 0:
-        return put_missing_first(values), True, np.nan
-    edges, known = choose_edges(values, max_thresholds)
-    return put_missing_first(edges), known, values[-1]
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:
@@ -227,7 +216,7 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, boo
     >>> choose_edges(np.array([1, 2, 3, 4, 5, 6, 7, 8]), max_thresholds=3)
     (array([2, 4, 6]), False)
     """
-    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     if max_thresholds is None or len(distinct) - 1 <= max_thresholds:
         return distinct[:-1], True
     n_parts = max_thresholds + 1

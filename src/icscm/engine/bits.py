@@ -62,8 +62,16 @@ def pack_binary(
     store = BitStore(np.arange(table.n_columns), rows, n_threads, ORDERED)
     if not set_bits(table.values, store.bits[position], store.words, n_threads):
         return None
-    candidates = PresenceMap(table.names) if table.is_presence else _cut_at_zero(table)
-    return _collapse(candidates, store, n_threads)
+    candidates: CandidateMap = PresenceMap(table.names)
+    if not table.is_presence:  # then `x > 0` and `x <= 0`; neither where all are the same
+        edges = np.zeros(table.n_columns, dtype=table.values.dtype)
+        offsets, missing = np.arange(table.n_columns + 1), table.find_missing()
+        candidates = Binning(table.names, edges, offsets, False, missing, table.levels)
+    copies = find_copies(store.words, n_threads)
+    if copies is not None:
+        store.keep_first(*copies.describe(slice(0, len(copies.offsets) - 1)))
+        candidates = CollapsedMap(candidates, copies)
+    return candidates, store
 
 
 def _may_be_binary(table: CodedTable) -> bool:
@@ -75,24 +83,6 @@ def _may_be_binary(table: CodedTable) -> bool:
     return is_plain and bool(((first == 0) | (first == 1)).all())
 
 
-def _cut_at_zero(table: CodedTable) -> CandidateMap:
-    """`x > 0` and `x <= 0` for every column; where all are the same, neither is a candidate."""
-    edges = np.zeros(table.n_columns, dtype=table.values.dtype)
-    offsets = np.arange(table.n_columns + 1)
-    return Binning(table.names, edges, offsets, False, table.find_missing(), table.levels)
-
-
-def _collapse(
-    candidates: CandidateMap, store: BitStore, n_threads: int
-) -> tuple[CandidateMap, BitStore]:
-    copies = find_copies(store.words, n_threads)
-    if copies is None:
-        return candidates, store
-    first, n_alike = copies.describe(slice(0, len(copies.offsets) - 1))
-    store.keep_first(first, n_alike)
-    return CollapsedMap(candidates, copies), store
-
-
 def set_bits(
     X: Any, bit_position: NDArray[np.uint32], words: NDArray[np.uint64], n_threads: int
 ) -> bool:
@@ -100,42 +90,31 @@ def set_bits(
 
     False if X holds other values than 0 and 1.
     """
+    pack: Callable[..., bool] = _pack_columns
+    inputs: tuple[Any, ...] = (X, bit_position)
     if issparse(X):
-        pack = _choose_sparse(X, bit_position, words)
+        if not X.has_canonical_format:  # entries may be listed twice, and are added up
+            X = X.copy()
+            X.sum_duplicates()
+        is_by_column = X.format == "csc"
+        pack = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
+        inputs = (as_plain_numbers(X.data), X.indices, X.indptr, bit_position)
     elif X.flags.c_contiguous:
         row_of_bit = np.full(words.shape[1] * 64, -1, dtype=np.int64)
         row_of_bit[bit_position] = np.arange(X.shape[0])
-        pack = _bind(_kernels.pack_rows, X, row_of_bit, words=words)
-    else:
-        pack = _bind(_pack_columns, X, bit_position, words=words)
+        pack, inputs = _kernels.pack_rows, (X, row_of_bit)
     parts = split_columns(X.shape[1], 4 * n_threads if n_threads > 1 else 1)
-    return all(run_tasks(pack, parts, n_threads))
-
-
-def _bind(kernel: Callable[..., bool], *inputs: Any, words: Array) -> Callable[[slice], bool]:
-    return lambda part: kernel(*inputs, part.start, part.stop, words)
-
-
-def _choose_sparse(X: Any, bit_position: Array, words: Array) -> Callable[[slice], bool]:
-    if not X.has_canonical_format:  # entries may be listed twice, and are added up
-        X = X.copy()
-        X.sum_duplicates()
-    values = as_plain_numbers(X.data)
-    is_by_column = X.format == "csc"
-    kernel = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
-    return _bind(kernel, values, X.indices, X.indptr, bit_position, words=words)
+    done = run_tasks(lambda part: pack(*inputs, part.start, part.stop, words), parts, n_threads)
+    return all(done)
 
 
 def _pack_columns(
     X: Array, bit_position: NDArray[np.uint32], first: int, last: int, words: Array
 ) -> bool:
     """Column by column, for arrays that are not laid out by rows."""
-    columns = np.arange(first, last)
-    zeros, ones = np.zeros((2, len(columns)), dtype=X.dtype)
-    ones[:] = 1
-    surprised = np.zeros(len(columns), dtype=np.bool_)
-    known = np.ones(len(columns), dtype=np.bool_)
-    _kernels.pack_columns(
-        X, bit_position, columns, zeros, known, ones, words[first:last], surprised
-    )
+    n = last - first
+    surprised, known = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    known_values = np.zeros(n, dtype=X.dtype), known, np.ones(n, dtype=X.dtype)
+    columns, own_words = np.arange(first, last), words[first:last]
+    _kernels.pack_columns(X, bit_position, columns, *known_values, own_words, surprised)
     return not surprised.any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,7 @@ from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns
 from icscm.tables.coding import CodedTable
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers, sort_key
-
-Columns = IntArray
+from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
 
 # Cells compared at a time when constant columns are confirmed.
 _CONSTANT_CELLS = 2**20
@@ -60,15 +59,9 @@ def encode(
     """
     X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    coder = _Coder(table, position, rows, n_threads)
-    edges: list[Array] = [np.empty(0, X.dtype)] * X.shape[1]
-
-    def code(plan: ColumnPlan) -> Columns:
-        for column, column_edges in zip(plan.columns, plan.edges, strict=True):
-            edges[column] = column_edges
-        return coder.code(plan)
-
-    code(plan_levels(table, np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)))
+    coder = _Coder(table, position, rows, n_threads, [np.empty(0, X.dtype)] * X.shape[1])
+    categories = np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)
+    coder.code(plan_levels(table, categories))
     sample: ColumnPlan | None = None
     any_sampled = False
     numbers, has_missing = table.find_numbers(), table.find_missing()
@@ -81,12 +74,13 @@ def encode(
             plan = plan.cut_unknown_as(sample, max_thresholds)
         ready = plan if look.settles_many else plan.select(plan.known)
         any_sampled |= sample is not None and not plan.known.all()
-        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
+        left = np.union1d(np.setdiff1d(left, ready.columns), coder.code(ready))
         if len(left) == 0:
             break  # before the next look takes any time
     # without the thresholds below which values are missing
-    edges = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
-    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), coder.stores
+    edges = [part[int(gap) :] for part, gap in zip(coder.edges, has_missing, strict=True)]
+    stores = [store for store in coder.stores if len(store.features)]
+    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
 
 
 class _Look(NamedTuple):
@@ -99,7 +93,7 @@ class _Look(NamedTuple):
 
 
 def _list_looks(
-    X: Array, numbers: Columns, max_thresholds: int | None, n_threads: int
+    X: Array, numbers: IntArray, max_thresholds: int | None, n_threads: int
 ) -> Iterator[_Look]:
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to look at
@@ -112,32 +106,35 @@ def _list_looks(
     yield _Look(slice(None), max_thresholds)
 
 
+@dataclass
 class _Coder:
-    """Turns planned columns into stores; tells which were not as planned."""
+    """Turns planned columns into stores; tells which were not as planned.
 
-    def __init__(
-        self, table: CodedTable, position: NDArray[np.uint32], rows: Rows, n_threads: int
-    ) -> None:
-        self._X = table.values
-        self._has_missing = table.find_missing()
-        self._levels = table.levels
-        self._position = position
-        self._rows = rows
-        self._n_threads = n_threads
-        self.stores: list[Store] = []
+    `edges` are the thresholds of all columns, as planned last.
+    """
 
-    def code(self, plan: ColumnPlan) -> Columns:
+    table: CodedTable
+    position: NDArray[np.uint32]
+    rows: Rows
+    n_threads: int
+    edges: list[Array]
+    stores: list[Store] = field(default_factory=list)
+
+    def code(self, plan: ColumnPlan) -> IntArray:
         """Store the columns; return those that hold values which the plan did not know of."""
-        if not self._levels and not self._has_missing.any():
+        for column, edges in zip(plan.columns, plan.edges, strict=True):
+            self.edges[column] = edges
+        levels, has_missing = self.table.levels, self.table.find_missing()
+        if not levels and not has_missing.any():
             return self._code_alike(plan, ORDERED)
-        layouts = [find_layout(j, self._levels, self._has_missing) for j in plan.columns.tolist()]
+        layouts = [find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
         surprises = [plan.columns[:0]]
         for layout in sorted(set(layouts)):
             alike = plan.select(np.array([each == layout for each in layouts], dtype=np.bool_))
             surprises.append(self._code_alike(alike, layout))
         return np.concatenate(surprises)
 
-    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> Columns:
+    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> IntArray:
         """Columns of one layout, each in the narrowest kind of store."""
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
         surprises = [plan.columns[:0]]
@@ -155,32 +152,30 @@ class _Coder:
     def _check_constant(self, plan: ColumnPlan, _: Layout) -> BoolArray:
         """Constant columns are not stored, but are they constant?"""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
-        size = max(1, _CONSTANT_CELLS // len(self._X))
+        values = self.table.values
+        size = max(1, _CONSTANT_CELLS // len(values))
         for start in range(0, len(surprised), size):
             part = slice(start, start + size)
-            surprised[part] = (self._X[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
+            surprised[part] = (values[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
         return surprised
 
     def _pack(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of two bins, a bit a cell."""
-        store = BitStore(plan.columns, self._rows, self._n_threads, layout)
-        bit_position, edge = store.bits[self._position], np.concatenate(plan.edges)
-        surprised = self._fill(
-            _kernels.pack_columns, plan, bit_position, lambda part: edge[part], store.words
-        )
-        self._keep(store.select(~surprised))
+        store = BitStore(plan.columns, self.rows, self.n_threads, layout)
+        bits, edge = store.bits[self.position], np.concatenate(plan.edges)
+        surprised = self._fill(_kernels.pack_columns, plan, bits, lambda at: edge[at], store.words)
+        self.stores.append(store.select(~surprised))
         return surprised
 
     def _code(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of up to 256 bins, a byte a cell."""
-        table = make_search_table(plan.edges, self._X.dtype)
-        codes = np.empty((len(plan.columns), len(self._X)), dtype=CODE_DTYPE)
-        surprised = self._fill(_kernels.code_columns, plan, self._position, table.select, codes)
+        table = make_search_table(plan.edges, self.table.values.dtype)
+        codes = np.empty((len(plan.columns), len(self.table.values)), dtype=CODE_DTYPE)
+        surprised = self._fill(_kernels.code_columns, plan, self.position, table.select, codes)
         if surprised.any():
             codes = codes[~surprised]
-        n_bins = int(table.n_edges.max()) + 1
-        columns = plan.columns[~surprised]
-        self._keep(CodeStore(columns, codes, n_bins, self._rows, self._n_threads, layout))
+        n_bins, columns = int(table.n_edges.max()) + 1, plan.columns[~surprised]
+        self.stores.append(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
         return surprised
 
     def _fill(
@@ -192,34 +187,30 @@ class _Coder:
         out: Array,
     ) -> BoolArray:
         """Let a kernel code the columns, some in each thread; which were not as planned?"""
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        X, surprised = self.table.values, np.zeros(len(plan.columns), dtype=np.bool_)
 
         def fill_part(part: slice) -> None:
             columns, edges = plan.columns[part], find_edges(part)
             known, highest = plan.known[part], plan.highest[part]
-            kernel(self._X, position, columns, edges, known, highest, out[part], surprised[part])
+            kernel(X, position, columns, edges, known, highest, out[part], surprised[part])
 
-        run_tasks(fill_part, split_columns(len(plan.columns), self._n_threads), self._n_threads)
+        run_tasks(fill_part, split_columns(len(plan.columns), self.n_threads), self.n_threads)
         return surprised
 
     def _code_singly(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
         surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
-            values = self._X[:, column]
+            values = self.table.values[:, column]
             codes = _search(edges, values)
             levels = np.append(edges, plan.highest[k])
             surprised[k] = plan.known[k] and ((levels[codes] != values) & (values == values)).any()
             if not surprised[k]:
                 ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
-                ordered[0, self._position] = codes
-                one, n_bins = np.array([column]), len(edges) + 1
-                self._keep(CodeStore(one, ordered, n_bins, self._rows, self._n_threads, layout))
+                ordered[0, self.position] = codes
+                found = np.array([column]), ordered, len(edges) + 1
+                self.stores.append(CodeStore(*found, self.rows, self.n_threads, layout))
         return surprised
-
-    def _keep(self, store: Store) -> None:
-        if len(store.features):
-            self.stores.append(store)
 
 
 def _search(edges: Array, values: Array) -> NDArray[np.intp]:
@@ -233,11 +224,10 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     width = 2 ** int(n_edges.max()).bit_length() + 1
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
-    for row, part in zip(padded, edges, strict=True):
-        row[: len(part)] = part
     guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
     low, scale = np.zeros((2, len(edges)))
     for k, part in enumerate(edges):
+        padded[k, : len(part)] = part
         low[k], scale[k] = _fill_guess(part.astype(np.float64), guess[k])
     return SearchTable(padded, n_edges, guess, low, scale)
 
@@ -261,16 +251,13 @@ class PieceCoder:
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
         self.features = features
-        self._n_bins = binned.count_bins(np.array(features, dtype=np.int64))
-        self._lookups = {
-            j: _LevelLookup.make(binned, j) if j in binned.levels else _EdgeSearch.make(binned, j)
+        n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+        # one byte where that is enough for all features, else two or four
+        self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), MAX_NARROW_BINS) - 1)
+        self._coders = [
+            (_make_level_coder if j in binned.levels else _make_number_coder)(binned, j)
             for j in features
-        }
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """One byte where that is enough for all features, else two or four."""
-        return np.min_scalar_type(max(1, *self._n_bins.tolist(), MAX_NARROW_BINS) - 1)
+        ]
 
     def code(
         self,
@@ -284,10 +271,10 @@ class PieceCoder:
         """
         if out is None:
             n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
-            out = np.empty((len(self.features), n_rows), dtype=self.dtype)
+            out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
         def code_feature(k: int) -> None:
-            self._lookups[self.features[k]].code(columns[self.features[k]], out[k])
+            self._coders[k](columns[self.features[k]], out[k])
 
         run_in_parts(code_feature, range(len(self.features)), n_threads)
         return out
@@ -298,47 +285,37 @@ def _count_rows(column: Column) -> int:
     return len(column.values if isinstance(column, Numbers) else column.codes)
 
 
-class _LevelLookup(NamedTuple):
-    """The bin of each level of a category."""
+def _make_level_coder(binned: Binning, feature: int) -> Callable[[Column, Array], None]:
+    """What writes the bins of a category."""
+    levels, first = binned.levels[feature], int(binned.has_missing[feature])
+    bins = {sort_key(level): first + k for k, level in enumerate(levels.levels)}
+    bins |= {sort_key(level): first + len(levels.levels) for level in levels.pool}
 
-    bins: Mapping[tuple[str, Level], int]
-
-    @classmethod
-    def make(cls, binned: Binning, feature: int) -> _LevelLookup:
-        levels, first = binned.levels[feature], int(binned.has_missing[feature])
-        bins = {sort_key(level): first + k for k, level in enumerate(levels.levels)}
-        return cls(bins | {sort_key(level): first + len(bins) for level in levels.pool})
-
-    def code(self, column: Column, out: Array) -> None:
+    def code(column: Column, out: Array) -> None:
         assert isinstance(column, Levels)
-        bins = [self.bins[sort_key(level)] for level in column.levels]
-        out[:] = np.array([*bins, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+        found = [bins[sort_key(level)] for level in column.levels]
+        out[:] = np.array([*found, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+
+    return code
 
 
-class _EdgeSearch(NamedTuple):
-    """The thresholds of a column of numbers, made ready to be searched.
+def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array], None]:
+    """What writes the bins of a column of numbers."""
+    edges = binned.find_edges(feature)
+    if binned.has_missing[feature]:
+        edges = put_missing_first(edges)
+    is_searched = 1 < len(edges) < MAX_NARROW_BINS  # else NumPy is as quick
+    table = make_search_table([edges], edges.dtype) if is_searched else None
 
-    Where values are missing a threshold of minus infinity comes first, which all others exceed.
-    """
-
-    edges: Array
-    table: SearchTable | None
-
-    @classmethod
-    def make(cls, binned: Binning, feature: int) -> _EdgeSearch:
-        edges = binned.find_edges(feature)
-        if binned.has_missing[feature]:
-            edges = put_missing_first(edges)
-        is_searched = 1 < len(edges) < MAX_NARROW_BINS  # else NumPy is as quick
-        return cls(edges, make_search_table([edges], edges.dtype) if is_searched else None)
-
-    def code(self, column: Column, out: Array) -> None:
+    def code(column: Column, out: Array) -> None:
         assert isinstance(column, Numbers)
-        values = read_numbers(column, is_exact=self.edges.dtype.kind in "iu")
-        values = values.astype(self.edges.dtype, copy=False)
-        if self.table is None or out.dtype != CODE_DTYPE:
-            out[:] = _search(self.edges, values)
+        values = read_numbers(column, is_exact=edges.dtype.kind in "iu")
+        values = values.astype(edges.dtype, copy=False)
+        if table is None or out.dtype != CODE_DTYPE:
+            out[:] = _search(edges, values)
             return
         in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        _kernels.code_columns(one, in_place, first, self.table, no, self.edges[:1], bins, no)
+        _kernels.code_columns(one, in_place, first, table, no, edges[:1], bins, no)
+
+    return code

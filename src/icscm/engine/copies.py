@@ -60,6 +60,7 @@ def make_copies(numbers: Array, n_groups: int) -> Copies:
     return Copies(numbers, offsets, members)
 
 
+@dataclass(frozen=True)
 class CollapsedMap:
     """A candidate map over a source that stores the first of identical features only.
 
@@ -67,16 +68,15 @@ class CollapsedMap:
     each by itself.
     """
 
-    def __init__(self, single: CandidateMap, copies: Copies) -> None:
-        self.single = single
-        self._copies = copies
+    single: CandidateMap
+    copies: Copies
 
     def make_rule(self, cut: Cut) -> Rule:
         return self.single.make_rule(cut)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
         rule = self.single.make_binned_rule(cut)
-        return replace(rule, feature=self._copies.find_first(cut.feature))
+        return replace(rule, feature=self.copies.find_first(cut.feature))
 
     def find_layout(self, feature: int) -> Layout:
         return self.single.find_layout(feature)
@@ -84,16 +84,12 @@ class CollapsedMap:
     def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.single.count_bins(features)
 
-    def list_members(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The features that some stand for, themselves included."""
-        return self._copies.list_members(first)
-
 
 def list_alike(cut: Cut, candidates: CandidateMap, most: int) -> list[Cut]:
     """A cut and the same cut of the features that its own stands for: the first, as ties go."""
     if not isinstance(candidates, CollapsedMap):
         return [cut]
-    members = candidates.list_members(np.array([cut.feature]))[:most].tolist()
+    members = candidates.copies.list_members(np.array([cut.feature]))[:most].tolist()
     return [cut._replace(feature=feature) for feature in members]
 
 
@@ -101,7 +97,7 @@ def expand(cube: CountCube, candidates: CandidateMap) -> CountCube:
     """The cube with each feature in its place, copies included."""
     if cube.n_alike is None or not isinstance(candidates, CollapsedMap):
         return cube
-    members = candidates.list_members(cube.features)
+    members = candidates.copies.list_members(cube.features)
     order = np.argsort(members)
     counts = np.repeat(cube.counts, cube.n_alike, axis=0)
     return CountCube(members[order], counts[order], cube.layout)
@@ -126,12 +122,10 @@ class PatternNumbers:
         `stored` are the words of all patterns numbered so far.
         """
         self._make_room(len(words))
-        hashes = hash_patterns(words, n_threads)
+        hashes, known = hash_patterns(words, n_threads), (self._slots, self._known)
         numbers = np.empty(len(words), dtype=np.uint32)
         first = np.empty(len(words), dtype=np.int64)
-        n_new = _kernels.number_patterns(
-            words, hashes, stored, self._slots, self._known, first, numbers
-        )
+        n_new = _kernels.number_patterns(words, hashes, stored, *known, first, numbers)
         self.n_patterns += n_new
         return numbers, first[:n_new]
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from numpy.typing import NDArray
-
 from icscm._types import BoolArray, CountArray, IntArray
 from icscm.model.rules import Rule
 
@@ -76,11 +74,6 @@ class BinnedRule:
 
     feature: int
     satisfied: BoolArray
-
-    def find_settled(self, codes: NDArray[Any]) -> BoolArray:
-        """Which of the samples with these bin numbers the rule settles (is false for)."""
-        settled: BoolArray = ~self.satisfied[codes]
-        return settled
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from icscm.engine.binning import choose_edges
 _MAX_MERGED = 20
 
 
+@dataclass(eq=False)
 class LevelCounts:
     """Counts the tables of sets of features; sets that begin alike share the work for that.
 
@@ -22,26 +24,21 @@ class LevelCounts:
     level of feature j, one of `n_levels[j]`; `weights` how many samples it stands for.
     """
 
-    def __init__(
-        self,
-        codes: Sequence[Array],
-        n_levels: IntArray,
-        cells: Array,
-        n_environments: int,
-        weights: Array | None = None,
-    ) -> None:
-        self.n_levels = n_levels
-        self.n_environments = n_environments
-        self._codes = codes
-        self._weights = weights
+    codes: Sequence[Array]
+    n_levels: IntArray
+    cells: Array
+    n_environments: int
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
         self._features: list[int] = []
         # keys[i] numbers each row's label, environment and levels of the first i features
-        self._keys = [cells]
+        self._keys = [self.cells]
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self._codes)
+        return len(self.codes)
 
     def count(self, features: Sequence[int]) -> CountArray:
         """The table (label and environment, level of the first feature, of the second, ...)."""
@@ -49,22 +46,22 @@ class LevelCounts:
         del self._features[n_shared:], self._keys[n_shared + 1 :]
         for feature in features[n_shared:]:
             n_levels = np.int32(self.n_levels[feature])
-            self._keys.append(self._keys[-1] * n_levels + self._codes[feature])
+            self._keys.append(self._keys[-1] * n_levels + self.codes[feature])
             self._features.append(feature)
         shape = self._list_shape(features)
-        counts = np.bincount(self._keys[-1], self._weights, minlength=math.prod(shape))
+        counts = np.bincount(self._keys[-1], self.weights, minlength=math.prod(shape))
         # weights make floats, exact up to 2**53
         return counts.astype(COUNT_DTYPE, copy=False).reshape(shape)
 
     def merge_equal(self) -> LevelCounts:
         """One row for each cell of the joint table, if that has fewer cells than there are rows."""
         shape = self._list_shape(range(self.n_features))
-        if self.n_features > _MAX_MERGED or math.prod(shape) > len(self._keys[0]):
+        if self.n_features > _MAX_MERGED or math.prod(shape) > len(self.cells):
             return self
-        joint = np.bincount(np.ravel_multi_index((self._keys[0], *self._codes), shape))
+        joint = np.bincount(np.ravel_multi_index((self.cells, *self.codes), shape))
         occupied = np.flatnonzero(joint)
         cells, *found = np.unravel_index(occupied, shape)
-        codes = [each.astype(old.dtype) for each, old in zip(found, self._codes, strict=True)]
+        codes = [each.astype(old.dtype) for each, old in zip(found, self.codes, strict=True)]
         cells = cells.astype(np.int32)
         return LevelCounts(codes, self.n_levels, cells, self.n_environments, joint[occupied])
 

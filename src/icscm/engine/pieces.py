@@ -66,12 +66,9 @@ def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: in
         groups.setdefault((candidates.find_layout(feature), width), []).append(k)
     blocks = []
     for key in sorted(groups):
-        found = Block(features[groups[key]], int(n_bins[groups[key]].max()), key[0])
-        n_parts = -(-found.count_cells(n_environments) // SENT_CELLS)
-        blocks += [
-            found._replace(features=found.features[part])
-            for part in split_evenly(len(found.features), n_parts)
-        ]
+        own, width = features[groups[key]], int(n_bins[groups[key]].max())
+        n_parts = -(-Block(own, width, key[0]).count_cells(n_environments) // SENT_CELLS)
+        blocks += [Block(own[part], width, key[0]) for part in split_evenly(len(own), n_parts)]
     return blocks
 
 
@@ -140,7 +137,7 @@ class Piece:
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
         codes = store.find_codes(rule.feature)
-        settled = [rule.find_settled(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
+        settled = [~rule.satisfied[some.take(codes)] for some in rows.cut(ROW_CHUNK)]
         store.release()
         return settled[0] if len(settled) == 1 else np.concatenate(settled)
 
@@ -189,8 +186,6 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
     filled = [table for table in tables if len(table.patterns)]
     if len(filled) < 2:
         return filled[0] if filled else tables[0]
-    together = PatternTable(
-        np.concatenate([table.patterns for table in filled]),
-        np.concatenate([table.counts for table in filled]),
-    )
-    return merge_patterns(together, range(together.patterns.shape[1]))
+    patterns = np.concatenate([table.patterns for table in filled])
+    counts = np.concatenate([table.counts for table in filled])
+    return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))

@@ -50,10 +50,9 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 
 def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBins:
-    if column.values is None:
-        return LevelBins(())  # too many, see `judge_survey`
-    ordered = sorted(column.values, key=sort_key)
-    kept, pool = choose_levels(np.array([column.values[k] for k in ordered]), most_levels)
+    n_rows = column.values or {}  # nothing where they are too many, see `_choose_edges`
+    ordered = sorted(n_rows, key=sort_key)
+    kept, pool = choose_levels(np.array([n_rows[level] for level in ordered]), most_levels)
     return LevelBins(tuple(ordered[i] for i in kept), tuple(ordered[i] for i in pool))
 
 
@@ -98,20 +97,14 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
     most = None if survey.most_values is None else survey.most_values - 1
     any_sampled = is_sampled(survey.n_rows) and bool(find_sampled(survey, table))
     if any_sampled and (most is None or most >= MAX_NARROW_BINS):
-        raise IcscmError(
-            Parameter("max_thresholds", most),
-            f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}",
-        )
-    edges = [
-        _choose_column_edges(survey, table, j, sample).astype(survey.dtype)
-        for j in range(len(survey.columns))
-    ]
+        why = f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}"
+        raise IcscmError(Parameter("max_thresholds", most), why)
+    every = range(len(survey.columns))
+    edges = [_choose_edges(survey, table, j, sample).astype(survey.dtype) for j in every]
     return make_binning(edges, table.names, table.find_missing(), table.levels, any_sampled)
 
 
-def _choose_column_edges(
-    survey: Survey, table: CodedTable, j: int, sample: Mapping[int, Array]
-) -> Array:
+def _choose_edges(survey: Survey, table: CodedTable, j: int, sample: Mapping[int, Array]) -> Array:
     column = survey.columns[j]
     if j in table.left_out:
         return np.empty(0)
@@ -125,13 +118,8 @@ def _choose_column_edges(
     if column.values is not None:
         return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
     assert survey.most_values is not None  # else `values` are all there are
-    return _cut_as_sample(sample[j], column.highest, survey.most_values - 1)
-
-
-def _cut_as_sample(values: Array, highest: float | None, max_thresholds: int) -> Array:
-    """As `ColumnPlan.cut_unknown_as`: the sample may hold few values of a column of many."""
-    present = np.sort(values[values == values])
-    if len(present) == 0:
-        return present
-    edges, is_few = choose_edges(present, max_thresholds)
-    return extend_edges(edges, present[-1], highest, max_thresholds) if is_few else edges
+    most, present = survey.most_values - 1, np.sort(sample[j][sample[j] == sample[j]])
+    edges, is_few = choose_edges(present, most)
+    if is_few and len(present):  # of a column of many: as `ColumnPlan.cut_unknown_as`
+        edges = extend_edges(edges, present[-1], column.highest, most)
+    return edges

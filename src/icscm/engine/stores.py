@@ -89,12 +89,10 @@ class CodeStore(Store):
         return replace(self, in_play=rows)
 
     def counts(self) -> Iterator[CountCube]:
-        n_cells = self.n_bins * (len(self.in_play.bounds) - 1)
-        cube_bytes = len(self.features) * n_cells * np.dtype(COUNT_DTYPE).itemsize
-        kept = self._update_cube() if cube_bytes <= MAX_KEPT_CUBE_BYTES else None
-        for block in split_evenly(
-            len(self.features), -(-len(self.features) * n_cells // BLOCK_CELLS)
-        ):
+        n_cells = len(self.features) * self.n_bins * (len(self.in_play.bounds) - 1)
+        is_kept = n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
+        kept = self._update_cube() if is_kept else None
+        for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
             segments = self._count(block) if kept is None else kept[block]
             counts = _by_label_and_environment(segments)
             yield CountCube(self.features[block], counts, self.layout)

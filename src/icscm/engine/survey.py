@@ -4,16 +4,8 @@
     piece 2 -> survey_piece -> Survey ----> merge_surveys -> Survey of the whole table
     piece 3 -> survey_piece -> Survey --'
 
-    describe_survey          Survey -> CodedTable without rows: levels, missing values, dates
-    judge_survey             Survey -> columns to leave out, and why
-    find_sampled             Survey -> columns whose thresholds come from sampled rows
-    plan_from_survey         Survey + the sampled rows' values of these columns -> Binning
-    PieceCoder               a piece + Binning -> its bin numbers
-
-Surveys can be merged in any order and grouping, and end up equal. With the same rows in the
-sample, the thresholds are those that `coding.encode` chooses for the whole table in memory.
-The sampled rows are found from the hashes of all rows, which `hash_piece` computes and
-`sampling.choose_sample` takes in any order.
+Surveys can be merged in any order and grouping, and end up equal. `planning` makes thresholds of
+them; with the same rows in the sample, those that `coding.encode` chooses for the whole table.
 
 What differs from a table in memory, since not all distinct values can be kept: whether a column of
 whole numbers, or a category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is told
@@ -80,13 +72,6 @@ class ValueSample:
     hashes: Hashes
     n_rows: IntArray
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ValueSample)
-            and np.array_equal(self.hashes, other.hashes)
-            and np.array_equal(self.n_rows, other.n_rows)
-        )
-
     def estimate_distinct(self, n_rows: int) -> float:
         """Distinct values among so many rows; exact if they are all here."""
         return len(self.hashes) * n_rows / max(1, int(self.n_rows.sum()))
@@ -135,15 +120,9 @@ class ColumnSurvey:
         n_distinct = np.inf if self.values is None else len(self.values)
         if self.samples is not None:
             n_distinct = self.samples.estimate_distinct(n_present)
-        return ColumnFacts(
-            n_rows,
-            n_present,
-            n_distinct,
-            self.is_category,
-            self.is_whole,
-            float(self.lowest or 0),
-            float(self.highest or 0),
-        )
+        extremes = float(self.lowest or 0), float(self.highest or 0)
+        kind = self.is_category, self.is_whole
+        return ColumnFacts(n_rows, n_present, n_distinct, *kind, *extremes)
 
 
 @dataclass(frozen=True)
@@ -170,9 +149,7 @@ class Survey:
         floats = np.dtype(np.float64)
         types = [each.dtype for each in self.columns if each.dtype is not None]
         has_others = len(types) < len(self.columns) or any(each.n_missing for each in self.columns)
-        if has_others or not types:
-            return floats
-        common = np.result_type(*types)
+        common = floats if has_others or not types else np.result_type(*types)
         return common if common.kind in "iu" else floats
 
 
@@ -206,41 +183,28 @@ def survey_piece(
         label_values, environment_values = (_find_copied(column, each) for each in groups)
         return replace(found, label_values=label_values, environment_values=environment_values)
 
-    return Survey(
-        n_rows,
-        most_values,
-        tuple(run_in_parts(survey_column, range(len(columns)), n_threads)),
-        labels.count_rows(),
-        {} if environments is None else environments.count_rows(),
-    )
+    surveyed = tuple(run_in_parts(survey_column, range(len(columns)), n_threads))
+    by_environment = {} if environments is None else environments.count_rows()
+    return Survey(n_rows, most_values, surveyed, labels.count_rows(), by_environment)
 
 
 def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
-    is_whole = values.dtype.kind in "iu"
-    kind = WHOLE_NUMBERS if is_whole else OTHER_NUMBERS
+    kind = WHOLE_NUMBERS if values.dtype.kind in "iu" else OTHER_NUMBERS
+    is_whole = kind == WHOLE_NUMBERS or _are_whole(present)
+    found, n_missing = _tally(present, most_values), len(values) - len(present)
     lowest = present.min().item() if len(present) else None
     highest = present.max().item() if len(present) else None
-    found, is_whole = _tally(present, most_values), is_whole or _are_whole(present)
-    return ColumnSurvey(
-        kind,
-        len(values) - len(present),
-        found,
-        values.dtype,
-        lowest,
-        highest,
-        is_whole,
-        _sample_numbers(present) if is_whole and found is None else None,
-    )
+    samples = _sample_numbers(present) if is_whole and found is None else None
+    return ColumnSurvey(kind, n_missing, found, values.dtype, lowest, highest, is_whole, samples)
 
 
 def _are_whole(values: Array) -> bool:
     """Whether floats are all whole numbers, as those of a table with missing values come."""
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
-        if (np.abs(values[rows]) >= LARGEST_EXACT).any() or (
-            values[rows] != np.floor(values[rows])
-        ).any():
+        some = values[rows]
+        if (np.abs(some) >= LARGEST_EXACT).any() or (some != np.floor(some)).any():
             return False
     return True
 
@@ -360,17 +324,12 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
     # types of a piece without rows say nothing: an empty text file has none, for one
     if a.n_rows == 0 or b.n_rows == 0:
         return b if a.n_rows == 0 else a
-    merged = (
+    merged = tuple(
         _merge_columns(one, other, a.most_values, name_columns([j], names))
         for j, (one, other) in enumerate(zip(a.columns, b.columns, strict=True))
     )
-    return Survey(
-        a.n_rows + b.n_rows,
-        a.most_values,
-        tuple(merged),
-        _add_counts(a.labels, b.labels),
-        _add_counts(a.environments, b.environments),
-    )
+    groups = _add_counts(a.labels, b.labels), _add_counts(a.environments, b.environments)
+    return Survey(a.n_rows + b.n_rows, a.most_values, merged, *groups)
 
 
 def _merge_columns(
@@ -391,9 +350,11 @@ def _merge_columns(
     )
     if a.values is not None and b.values is not None:
         return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
-    if merged.is_number and not merged.is_whole:
+    one, other = _sample_values(a), _sample_values(b)
+    if one is None or other is None:  # there are fractions
         return merged
-    return replace(merged, samples=_merge_samples(_sample_values(a), _sample_values(b)))
+    hashes = np.concatenate((one.hashes, other.hashes))
+    return replace(merged, samples=_make_sample(hashes, np.append(one.n_rows, other.n_rows)))
 
 
 def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
@@ -407,12 +368,6 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
     )
 
 
-def _merge_samples(a: ValueSample | None, b: ValueSample | None) -> ValueSample | None:
-    if a is None or b is None:
-        return None
-    return _make_sample(np.concatenate((a.hashes, b.hashes)), np.concatenate((a.n_rows, b.n_rows)))
-
-
 def _merge_copied(
     a: Mapping[Hashable, Level | None] | None, b: Mapping[Hashable, Level | None] | None
 ) -> Mapping[Hashable, Level | None] | None:
@@ -422,7 +377,4 @@ def _merge_copied(
 
 
 def _add_counts(a: Mapping[Key, int], b: Mapping[Key, int]) -> dict[Key, int]:
-    total = dict(a)
-    for key, n in b.items():
-        total[key] = total.get(key, 0) + n
-    return total
+    return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}

@@ -39,10 +39,10 @@ def check_table(
         if "string" not in str(error):
             raise
         columns = name_columns(_find_text_columns(np.asarray(X, dtype=object)), None)
-        raise HoldsTextError(
-            f"X holds text in {columns}; encode it as numbers or leave it out"
-        ) from None
-    table = _to_supported_dtype(table, X)
+        why = f"X holds text in {columns}; encode it as numbers or leave it out"
+        raise HoldsTextError(why) from None
+    table = _to_supported_dtype(table)
+    _check_not_rounded(table, X)
     names = getattr(estimator, "feature_names_in_", None)
     _check_finite(table, names, allow_missing=allow_missing)
     return table
@@ -79,16 +79,13 @@ def _check_column_types(X: Any) -> None:
     """Name the columns of a frame that are not numbers or booleans."""
     if not nw.dependencies.is_into_dataframe(X):
         return
-    schema = nw.from_native(X).schema
-    wrong = [
-        f"{name!r} ({dtype})"
-        for name, dtype in schema.items()
-        if not (dtype.is_numeric() or dtype == nw.Boolean)
-    ]
-    if wrong:
+    types = nw.from_native(X).schema.items()
+    others = [each for each in types if not (each[1].is_numeric() or each[1] == nw.Boolean)]
+    if others:
+        listed = shorten_list([f"{name!r} ({dtype})" for name, dtype in others])
         raise HoldsTextError(
-            f"X has columns that are neither numbers nor booleans: {shorten_list(wrong)}; "
-            "encode them as numbers or leave them out"
+            f"X has columns that are neither numbers nor booleans: {listed}; encode them as "
+            "numbers or leave them out"
         )
 
 
@@ -105,25 +102,19 @@ def _find_text_columns(X: Array) -> list[int]:
     return [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
 
 
-def _to_supported_dtype(table: Array, X: Any) -> Array:
+def _to_supported_dtype(table: Array) -> Array:
     """What the engine can read: booleans as bytes, floats of 32 or 64 bits, native byte order."""
-    if table.dtype.kind == "O":
-        table = _read_objects(table)
+    if table.dtype.kind == "O":  # numbers such as decimals, or missing; None becomes NaN
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            what = "X holds objects that float64 cannot hold; give plain numbers"
+            raise IcscmError(what) from None
     if table.dtype.kind not in "biuf":
         raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
     if not table.dtype.isnative:
         table = table.astype(table.dtype.newbyteorder("="))
-    table = as_plain_numbers(table)
-    _check_not_rounded(table, X)
-    return table
-
-
-def _read_objects(table: Array) -> Array:
-    """Objects that are numbers, such as decimals, or missing; None becomes NaN."""
-    try:
-        return table.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise IcscmError("X holds objects that float64 cannot hold; give plain numbers") from None
+    return as_plain_numbers(table)
 
 
 def _check_not_rounded(table: Array, X: Any) -> None:
@@ -131,8 +122,7 @@ def _check_not_rounded(table: Array, X: Any) -> None:
     if table.dtype.kind != "f" or not nw.dependencies.is_into_dataframe(X):
         return
     frame = nw.from_native(X)
-    integers = [name for name, dtype in frame.schema.items() if dtype.is_integer()]
-    positions = [j for j, name in enumerate(frame.columns) if name in set(integers)]
+    positions = [j for j, dtype in enumerate(frame.schema.values()) if dtype.is_integer()]
     large = [j for j in positions if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
     if large:
         raise make_rounded_error(name_columns(large, frame.columns))

@@ -84,8 +84,7 @@ class CodedTable:
 
     def drop_rows(self) -> CodedTable:
         """What is known of the columns, without any row."""
-        empty = np.empty((0, self.n_columns), dtype=self.values.dtype)
-        return replace(self, values=empty)
+        return replace(self, values=np.empty((0, self.n_columns), dtype=self.values.dtype))
 
     def leave_out(self, reasons: Mapping[int, str]) -> CodedTable:
         """This table without rules on some more columns."""

@@ -62,8 +62,6 @@ class Levels:
 class Dates:
     """A column of dates or times: nothing that rules are made of."""
 
-    dtype: str
-
 
 Column = Numbers | Levels | Dates
 
@@ -88,7 +86,7 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
         import pyarrow
 
         X = pyarrow.Table.from_batches([X])
-    elif nw.dependencies.is_pandas_dataframe(X) and not has_positions(X):
+    elif nw.dependencies.is_pandas_dataframe(X):
         X = _name_with_text(X)
     try:
         return nw.from_native(X, eager_only=True)
@@ -100,21 +98,15 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
-def has_positions(X: Any) -> bool:
-    """Whether a frame's names are just the positions of its columns, as pandas numbers them."""
-    names = list(getattr(X, "columns", ()))
-    return (
-        bool(names)
-        and all(type(name) is not str for name in names)
-        and names == list(range(len(names)))
-    )
-
-
 def _name_with_text(X: Any) -> Any:
-    """A pandas frame whose names are all text; those of several levels are joined."""
-    if all(isinstance(name, str) for name in X.columns):
+    """A pandas frame whose names are all text, or its columns' positions, as pandas has them.
+
+    Names of several levels are joined.
+    """
+    names = list(X.columns)
+    if all(isinstance(name, str) for name in names) or names == list(range(len(names))):
         return X
-    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in X.columns]
+    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
     return X.set_axis(names, axis=1)
 
 
@@ -154,9 +146,8 @@ def read_array(values: Array, what: str) -> Column:
     if values.dtype.kind in "OUS":
         import pandas
 
-        return read_series(
-            nw.from_native(pandas.Series(values.tolist(), name=what), series_only=True)
-        )
+        series = pandas.Series(values.tolist(), name=what)
+        return read_series(nw.from_native(series, series_only=True))
     is_missing = np.isnan(values) if values.dtype.kind == "f" else None
     return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
 
@@ -191,7 +182,7 @@ def read_series(series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     native = str(getattr(series.to_native(), "dtype", dtype))
     if dtype.is_temporal() or native.startswith("period"):
-        return Dates(native)
+        return Dates()
     if native.startswith("Sparse"):
         dense = series.to_native().sparse.to_dense()
         return read_series(nw.from_native(dense, series_only=True))
@@ -221,19 +212,17 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
 
     if isinstance(array, pyarrow.ChunkedArray):
         array = array.combine_chunks()
-    kind = array.type
+    is_category = types.is_dictionary(array.type)
+    kind = array.type.value_type if is_category else array.type
     if types.is_temporal(kind):
-        return Dates(str(kind))
-    if types.is_null(kind):
+        return Dates()
+    if types.is_null(array.type):
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    is_number = types.is_integer(kind) or types.is_floating(kind)
+    if not is_category and (is_number or types.is_decimal(kind)):
         return _read_arrow_numbers(array)
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_temporal(kind):  # categories that are dates
-        return Dates(str(kind))
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if is_text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+    if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
     raise IcscmError(
         f"column {name!r} is of type {kind}; rules are made of numbers, text, booleans and "

@@ -25,9 +25,8 @@ def name_columns(columns: Sequence[int], names: Sequence[Any] | None) -> str:
 
 def make_infinity_error(columns: str, what: str = "infinity") -> IcscmError:
     """Of values that are not finite."""
-    return IcscmError(
-        Parameter("X"), f" contains {what} in {columns}; fill in or drop these values"
-    )
+    why = f" contains {what} in {columns}; fill in or drop these values"
+    return IcscmError(Parameter("X"), why)
 
 
 def make_rounded_error(columns: str) -> RoundedError:

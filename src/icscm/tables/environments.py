@@ -18,15 +18,13 @@ from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
 from icscm.tables.labels import number_groups
 from icscm.text import shorten_list
 
-Codes = IntArray
-
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"
 
 
 def encode_environments(
     environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None, what: str = "environments"
-) -> tuple[Codes, tuple[Any, ...]]:
+) -> tuple[IntArray, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
 
     `rows` are those that count, as often as they are named; None means each once. Errors say `what`
@@ -51,7 +49,7 @@ def encode_environments(
 
 def number_environments(
     environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
-) -> tuple[Codes, tuple[Any, ...]]:
+) -> tuple[IntArray, tuple[Any, ...]]:
     """As `encode_environments`; where none were given all samples are in one."""
     if environments is not None:
         return encode_environments(environments, n_rows, rows)
@@ -78,10 +76,9 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
             absent = classes[0 if negatives == 0 else 1]
             complaints.append(f"{environment!r} holds no sample of class {absent!r}")
     if complaints:
-        warn(
-            f"Some environments can say little about invariance: {shorten_list(complaints, '; ')}.",
-            SparseEnvironmentWarning,
-        )
+        listed = shorten_list(complaints, "; ")
+        what = f"Some environments can say little about invariance: {listed}."
+        warn(what, SparseEnvironmentWarning)
 
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:
@@ -91,17 +88,15 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
     if nw.dependencies.is_into_series(environments):
         environments = nw.from_native(environments, series_only=True).to_numpy()
     if isinstance(environments, np.ndarray):
-        if environments.ndim != 1:
-            raise IcscmError(
-                f"{what} must be one-dimensional, got an array of shape {environments.shape}"
-            )
+        shape = environments.shape
+        if len(shape) != 1:
+            raise IcscmError(f"{what} must be one-dimensional, got an array of shape {shape}")
         return environments
     try:
         labels = list(environments)
     except TypeError:
-        raise IcscmError(
-            f"{what} must hold one label per row, got {type(environments).__name__}"
-        ) from None
+        kind = type(environments).__name__
+        raise IcscmError(f"{what} must hold one label per row, got {kind}") from None
     values = np.empty(len(labels), dtype=object)
     for i, label in enumerate(labels):
         values[i] = label

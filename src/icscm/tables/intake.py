@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
@@ -104,14 +103,15 @@ def find_names(X: Any) -> tuple[str, ...] | None:
 
 def _check_sparse(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """A sparse matrix by rows or by columns, whichever it is."""
-    return validate_data(
-        estimator, X, reset=reset, accept_sparse=("csr", "csc"), ensure_all_finite=False
-    )
+    kinds = ("csr", "csc")
+    return validate_data(estimator, X, reset=reset, accept_sparse=kinds, ensure_all_finite=False)
 
 
 def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
     frame = open_frame(X)
-    _check_size(frame)
+    for what, number in (("sample", len(frame)), ("feature", len(frame.columns))):
+        if number == 0:
+            raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
     types = list(frame.schema.values())
     whole = np.array([each.is_integer() for each in types])
     table = frame.to_native()
@@ -125,18 +125,11 @@ def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
     return Intake(table, columns, len(frame), _get_names(estimator), whole)
 
 
-def _check_size(frame: nw.DataFrame[Any]) -> None:
-    for what, number in (("sample", len(frame)), ("feature", len(frame.columns))):
-        if number == 0:
-            raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-
-
 def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) -> list[Column]:
     """Raise for infinities."""
     for j, column in enumerate(columns):
-        if not isinstance(column, Numbers) or column.values.dtype.kind != "f":
-            continue
-        if np.isinf(column.values).any():
+        values = column.values if isinstance(column, Numbers) else np.empty(0)
+        if values.dtype.kind == "f" and np.isinf(values).any():
             raise make_infinity_error(name_columns([j], names))
     return columns
 
@@ -222,10 +215,8 @@ def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTa
             Parameter("keep_columns", "all"),
         )
     if found:
-        warn(
-            f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them.",
-            LeftOutWarning,
-        )
+        what = f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them."
+        warn(what, LeftOutWarning)
     return table.leave_out(found)
 
 
@@ -239,10 +230,8 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
     known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
     unknown = [repr(name) for name in keep if name not in known]
     if unknown:
-        raise IcscmError(
-            Parameter("keep_columns"),
-            f" names columns that X does not have: {shorten_list(unknown)}",
-        )
+        what = f" names columns that X does not have: {shorten_list(unknown)}"
+        raise IcscmError(Parameter("keep_columns"), what)
     return {known[name] for name in keep}
 
 
@@ -251,8 +240,7 @@ def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
     by_reason: dict[str, list[int]] = {}
     for j, why in found.items():
         by_reason.setdefault(why, []).append(j)
-    parts = [f"{name_columns(some, table.names)} ({why})" for why, some in by_reason.items()]
-    return "; ".join(parts)
+    return "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
 
 
 def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
@@ -265,8 +253,14 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
     names = _get_names(estimator) or [name for name in used if isinstance(name, str)]
     if is_frame(X):
         X = open_frame(X).to_native()
-        if set(list_names(X)) & {*names}:
-            _check_has(X, used)
+        given = set(list_names(X))
+        if given & {*names}:
+            absent = [repr(name) for name in used if name not in given]
+            if absent:
+                raise IcscmError(
+                    f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the "
+                    "model uses; columns go by their names, in any order"
+                )
             return X
         _check_positions(X)
     if issparse(X):
@@ -286,16 +280,6 @@ def _check_positions(X: Any) -> None:
         raise IcscmError(
             f"X's columns are numbered but not in order ({shorten_list(names)}), and the model "
             "goes by their positions; put them in order"
-        )
-
-
-def _check_has(X: Any, used: Sequence[str | int]) -> None:
-    given = set(list_names(X))
-    absent = [repr(name) for name in used if name not in given]
-    if absent:
-        raise IcscmError(
-            f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the model "
-            "uses; columns go by their names, in any order"
         )
 
 

@@ -54,9 +54,8 @@ def number_groups(
     import pandas
 
     if len(values) != n_rows:
-        raise IcscmError(
-            f"{what} has {len(values)} entries but X has {n_rows} rows; give one per row"
-        )
+        counts = f"{what} has {len(values)} entries but X has {n_rows} rows"
+        raise IcscmError(f"{counts}; give one per row")
     try:
         codes, found = pandas.factorize(values)
     except TypeError:
@@ -110,11 +109,9 @@ def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | Non
         )
     if not numbers.any():
         raise IcscmError("sample_weight is zero in every row; learning needs rows that count")
-    most = np.iinfo(ROW_DTYPE).max
-    if numbers.sum() > most:
-        raise IcscmError(
-            f"sample_weight adds up to {numbers.sum():.3g} samples; {most:,} are the most"
-        )
+    total, most = numbers.sum(), np.iinfo(ROW_DTYPE).max
+    if total > most:
+        raise IcscmError(f"sample_weight adds up to {total:.3g} samples; {most:,} are the most")
     if (numbers == 1).all():
         return None
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))

@@ -144,25 +144,16 @@ def look_at_numbers(column: Array, is_whole: bool = True) -> ColumnFacts:
 
     A look at some rows tells most columns from an identifier; the rest takes long to know.
     """
-    some = column[:SUSPICION_ROWS]
-    none = ColumnFacts(len(column), len(column), np.inf)
+    some, n_rows = column[:SUSPICION_ROWS], len(column)
+    none = ColumnFacts(n_rows, n_rows, np.inf)
     if not is_whole and (some != np.floor(some)).any(where=some == some):
         return none
-    some = column[: max(SUSPICION_ROWS, len(column) // 50)]
-    if _count_repeated(some[some == some]) > (1 - NUMBERED_IDENTIFIER_SHARE) * len(column):
+    some = column[: max(SUSPICION_ROWS, n_rows // 50)]
+    seen = some[some == some]
+    if len(seen) - len(np.unique(seen)) > (1 - NUMBERED_IDENTIFIER_SHARE) * n_rows:
         return none
     present = column[column == column]
     if len(present) == 0 or (present != np.floor(present)).any():
         return none
-    return ColumnFacts(
-        len(column),
-        len(present),
-        len(present) - _count_repeated(present),
-        is_whole=True,
-        lowest=float(present.min()),
-        highest=float(present.max()),
-    )
-
-
-def _count_repeated(values: Array) -> int:
-    return len(values) - len(np.unique(values))
+    n_distinct, extremes = len(np.unique(present)), (float(present.min()), float(present.max()))
+    return ColumnFacts(n_rows, len(present), n_distinct, False, True, *extremes)
