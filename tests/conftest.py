@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from icscm.datasets import make_conjunction
 
@@ -29,12 +29,20 @@ def frame(request, data):
 
 
 def pytest_collection_modifyitems(items):
-    """Under mutation (`make mutants`) each test runs hundreds of times: fewer examples each."""
+    """Under mutation (`make mutants`) each test runs hundreds of times: fewer examples each.
+
+    None is shrunk either: it is enough that one fails.
+    """
     if "MUTANT_UNDER_TEST" not in os.environ:
         return
     for item in items:
-        item._nodeid = item.nodeid  # mutmut asks for it by the name that pytest had for it
+        item._nodeid = item.nodeid  # mutmut reads it by a name that newer pytest does not have
         own = getattr(item.obj, "_hypothesis_internal_use_settings", None)
-        if own is not None and own.max_examples > MUTANT_EXAMPLES:
-            fewer = settings(own, max_examples=MUTANT_EXAMPLES, database=None, derandomize=True)
-            item.obj._hypothesis_internal_use_settings = fewer
+        if own is not None:
+            item.obj._hypothesis_internal_use_settings = settings(
+                own,
+                max_examples=min(own.max_examples, MUTANT_EXAMPLES),
+                phases=(Phase.explicit, Phase.generate),
+                database=None,
+                derandomize=True,
+            )
