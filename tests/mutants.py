@@ -25,8 +25,9 @@ from scipy.stats import binomtest
 FOLDER = Path("mutants")
 # What mutmut knows of the tests: which reach what, and how long each takes.
 KNOWN = FOLDER / "mutmut-stats.json"
-# Exit codes of the tests of a mutant that nothing caught: they passed, or no test reaches it.
-# Every other one is a catch: a test failed, ran for far too long, or the process broke down.
+# What exit codes of a mutant's tests mean. Whatever is not listed broke down: a catch as well.
+# A mutant is alive if its tests passed, or none reaches it.
+FATES = {0: "survived", 1: "caught", 5: "not reached", 33: "not reached", -24: "ran on and on"}
 ALIVE = {0, 5, 33}
 LEAST_SHARE = 0.9
 
@@ -90,6 +91,9 @@ def report(fates: dict[str, int | None]) -> int:
     alive = sorted(name for name, fate in fates.items() if fate in ALIVE)
     for name in alive:
         print("survived:", name)
+    print(
+        *(f"{fate}: {n}" for fate, n in Counter(map(name_fate, fates.values())).items()), sep=", "
+    )
     rooms = Counter(map(find_room, fates))
     n_alive = Counter(map(find_room, alive))
     for room, n in sorted(rooms.items()):
@@ -99,6 +103,10 @@ def report(fates: dict[str, int | None]) -> int:
     low, high = binomtest(n_caught, len(fates)).proportion_ci(method="wilson")
     print(f"95 % interval {low:.1%} to {high:.1%}")
     return int(n_caught < LEAST_SHARE * len(fates))
+
+
+def name_fate(fate: int | None) -> str:
+    return FATES.get(fate, f"broke down ({fate})")
 
 
 def find_room(name: str) -> str:

@@ -1,12 +1,14 @@
 """The trace as tables and plain values."""
 
 import json
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
+from icscm.search.trace import STOP_REASONS
 from icscm.stats.independence import make_test
 from literal import fit_quietly
 
@@ -29,6 +31,63 @@ def test_frames_of_the_greedy_search():
     json.dumps(trace.to_dict(), allow_nan=False)
 
 
+def test_a_row_of_steps_and_of_refusals():
+    """Every column of the tables, with what the trace holds in it."""
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    step = trace.steps[0]
+    leaf, remaining = (
+        {
+            f"{name} {label} in {environment}": counts[i][j]
+            for i, label in enumerate(trace.classes)
+            for j, environment in enumerate(trace.environments)
+        }
+        for name, counts in (("leaf", step.chosen.leaf), ("remaining", step.remaining))
+    )
+    assert trace.to_frame().iloc[0].to_dict() == {
+        "step": 1,
+        "rule": str(step.chosen.rule),
+        "feature": step.chosen.rule.feature,
+        "utility": step.chosen.utility,
+        "p_value": step.chosen.p_value,
+        "p_value_remaining": step.p_value_remaining,
+        "verdict": step.chosen.verdict.conclusion,
+        "verdict_remaining": step.verdict_remaining.conclusion,
+        "n_candidates": step.look.n_candidates,
+        "n_refused": sum(step.look.n_refused.values()),
+        "n_tied": step.n_tied,
+        "n_equivalent": len(step.equivalent),
+        **leaf,
+        **remaining,
+    }
+    refusal = step.look.best_refused[0]
+    row = trace.to_frame("refused").iloc[0].to_dict()
+    counts = [row.pop(name) for name in leaf]
+    assert counts == [n for each in refusal.candidate.leaf for n in each]
+    assert row == {
+        "step": 1,
+        "rule": str(refusal.candidate.rule),
+        "reason": refusal.reason,
+        "utility": refusal.candidate.utility,
+        "p_value": refusal.candidate.p_value,
+        "verdict": refusal.candidate.verdict.conclusion,
+    }
+
+
+def test_plain_values():
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    plain = trace.to_dict()
+    assert set(plain) == {each.name for each in fields(trace)}
+    assert plain["steps"][0]["chosen"]["rule"] == str(trace.steps[0].chosen.rule)
+    assert plain["steps"][0]["chosen"]["leaf"] == [list(n) for n in trace.steps[0].chosen.leaf]
+    assert plain["classes"] == list(trace.classes)
+
+
+@pytest.mark.parametrize("reason", STOP_REASONS)
+def test_why_the_search_stopped(reason):
+    text = replace(fit(SCMClassifier()), stop_reason=reason).stop_text
+    assert text == f"The search stopped because {STOP_REASONS[reason]}."
+
+
 def test_what_was_not_tested_has_no_column():
     trace = fit(SCMClassifier())
     assert {"rule", "utility", "n_tied"} <= set(trace.to_frame())
@@ -38,7 +97,8 @@ def test_what_was_not_tested_has_no_column():
 def test_sets_of_the_exhaustive_search():
     trace = fit(ICSCMClassifier(search="exhaustive"))
     assert trace.to_frame("sets")["p_value"].tolist() == [each.p_value for each in trace.sets]
-    with pytest.raises(ValueError, match="to_frame gives 'sets', 'steps', 'refused', 'pruning'"):
+    wanted = "^to_frame gives 'sets', 'steps', 'refused', 'pruning', not 'rules'$"
+    with pytest.raises(ValueError, match=wanted):
         trace.to_frame("rules")
 
 
