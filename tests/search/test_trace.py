@@ -1,6 +1,7 @@
 """The trace as tables and plain values."""
 
 import json
+import re
 from dataclasses import fields, replace
 
 import numpy as np
@@ -109,15 +110,28 @@ class Own:
         self.p_values = p_values
 
     def compute_p_values(self, tables):
-        return np.resize(self.p_values, len(tables)) if np.ndim(self.p_values) else self.p_values
+        is_list = np.ndim(self.p_values) == 1
+        return np.resize(self.p_values, len(tables)) if is_list else self.p_values
+
+
+ONE_EACH = "must return one p-value for each of 3 tables, got an array of shape {}"
+OUTSIDE = "returned a p-value that is NaN or outside [0, 1]"
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [(0.5, "one p-value for each of 3 tables"), ([np.nan], "NaN or outside"), ([1.5], "outside")],
+    [
+        (0.5, ONE_EACH.format("()")),
+        (np.ones(6).reshape(3, 2), ONE_EACH.format("(3, 2)")),
+        ([np.nan], OUTSIDE),
+        ([1.5], OUTSIDE),
+        ([-1e-9], OUTSIDE),
+    ],
 )
 def test_answers_of_own_tests_are_checked(answer, message):
     tables = np.ones((3, 2, 2), dtype=np.int64)
-    assert make_test(Own([0.5])).compute_p_values(tables).tolist() == [0.5] * 3
-    with pytest.raises(ValueError, match=message):
-        make_test(Own(answer)).compute_p_values(tables)
+    for fine in (0.0, 0.5, 1.0):
+        assert make_test(Own([fine])).compute_p_values(tables).tolist() == [fine] * 3
+    own = Own(answer)
+    with pytest.raises(ValueError, match=re.escape(f"{own!r}.compute_p_values {message}") + "$"):
+        make_test(own).compute_p_values(tables)
