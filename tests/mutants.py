@@ -53,7 +53,8 @@ def main() -> int:
 def make_mutants() -> list[str]:
     """Have all mutants written, and the tests watched; their names."""
     if not is_fresh():
-        shutil.rmtree(FOLDER, ignore_errors=True)
+        KNOWN.unlink(missing_ok=True)  # mutants of code that has not changed may stay
+        shutil.rmtree(FOLDER / "tests", ignore_errors=True)
         print("Writing the mutants and watching which tests reach them, minutes.", flush=True)
         # naming one that is not there tries none
         made = run_mutmut("none-of-them", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -79,7 +80,8 @@ def read_fates() -> dict[str, int | None]:
     """The exit code of the tests for each mutant; None if it was not tried."""
     fates: dict[str, int | None] = {}
     for path in FOLDER.rglob("*.meta"):
-        fates |= json.loads(path.read_text())["exit_code_by_key"]
+        if path.relative_to(FOLDER).with_suffix("").exists():  # the code is still there
+            fates |= json.loads(path.read_text())["exit_code_by_key"]
     return fates
 
 
