@@ -1,6 +1,7 @@
 """Each compiled kernel equals its twin in plain NumPy."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -24,8 +25,7 @@ def test_every_kernel_has_a_twin():
 def run_both(name, make_arguments):
     """Call both twins, each on its own copy of the arguments; return what they wrote to."""
     fast, slow = make_arguments(), make_arguments()
-    getattr(_kernels, name)(*fast)
-    getattr(_reference, name)(*slow)
+    assert getattr(_kernels, name)(*fast) == getattr(_reference, name)(*slow)
     for found, wanted in zip(fast, slow, strict=True):
         if not isinstance(found, tuple):
             np.testing.assert_array_equal(found, wanted)
@@ -63,6 +63,31 @@ def test_hash_column(X, seed):
         _kernels.hash_column(X[:, j], salt[j], by_column)
     _kernels.hash_rows(X, np.arange(X.shape[1]), salt, 0, len(X), by_row)
     np.testing.assert_array_equal(by_column, by_row)
+
+
+EDGE = 2**53
+HARD_TO_HASH = {
+    np.int64: [0, 1, EDGE - 1, EDGE, EDGE + 1, -EDGE, -EDGE - 1, 2**62 + 7, -(2**63), 2**63 - 1],
+    np.uint64: [0, 1, EDGE - 1, EDGE, EDGE + 2, EDGE + 3, 2**63 - 1],
+    np.int32: [0, 1, -1, 2**31 - 1, -(2**31)],
+    np.float64: [0.0, -0.0, 0.5, np.nan, -np.nan, np.inf, -np.inf, 2.0**53, 2.0**60, 5e-324],
+    np.float32: [0.0, -0.0, 0.1, np.nan, np.inf, 3e38],
+}
+
+
+@pytest.mark.parametrize("dtype", HARD_TO_HASH)
+def test_hashes_of_extreme_values(dtype):
+    """Whole numbers beyond 2**53, which float64 rounds, and floats that have several patterns."""
+    X = np.array(HARD_TO_HASH[dtype], dtype=dtype)[:, np.newaxis].repeat(3, axis=1)
+    X[:, 1] = X[::-1, 1]
+    salt = np.random.default_rng(0).integers(2**64, size=3, dtype=np.uint64)
+    *_, hashes = run_both(
+        "hash_rows", lambda: (X, np.array([0, 2]), salt, 1, len(X) - 1, np.full(len(X), 9, "u8"))
+    )
+    assert hashes[0] == hashes[-1] == 9, "rows outside start and stop are left alone"
+    *_, hashes = run_both("hash_column", lambda: (X[:, 0], salt[0], np.zeros(len(X), np.uint64)))
+    distinct = {math.inf if math.isnan(value) else value for value in X[:, 0].tolist()}
+    assert len(np.unique(hashes)) == len(distinct)
 
 
 @bounded

@@ -3,8 +3,6 @@
 import copy
 import json
 import math
-import os
-import re
 from contextlib import suppress
 
 import numpy as np
@@ -15,15 +13,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from icscm import ICSCMClassifier, SCMClassifier
+from icscm._version import __version__
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.model import parsing
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.plain import format_json
 from icscm.model.rule_sets import Conjunction, Disjunction
-from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.saved import load, make_saved_model
+from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
+from icscm.model.saved import (
+    get_table_settings,
+    list_missing_texts,
+    list_used,
+    load,
+    make_saved_model,
+)
 from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
@@ -273,235 +278,7 @@ def test_only_fitted_learners_can_be_saved():
         make_saved_model(SCMClassifier())
 
 
-# --- files that are no models ---------------------------------------------------------------------
-
-
-def change(*path, to):
-    """An edit of a document: the value at a path."""
-
-    def edit(document):
-        for key in path[:-1]:
-            document = document[key]
-        document[path[-1]] = to
-
-    return edit
-
-
-def drop(*path):
-    def edit(document):
-        for key in path[:-1]:
-            document = document[key]
-        del document[path[-1]]
-
-    return edit
-
-
-RULE = ("model", "rules", 0)
-LEVELS = ("model", "rules", 1, "levels")
-BAD_DOCUMENTS = {
-    "other_format": (change("format", to="x"), '"format": "icscm-model"'),
-    "newer": (change("schema", to=2), "written by a newer version of icscm (schema 2, this"),
-    "older": (change("schema", to=0), "schema must be a whole number from 1"),
-    "boolean_schema": (change("schema", to=True), "schema must be a whole number"),
-    "no_schema": (drop("schema"), "the schema version is missing"),
-    "no_classes": (drop("classes"), "the file lacks the key 'classes'"),
-    "extra_key": (change("code", to=1), 'has a key that this version does not know, "code"'),
-    "model_kind": (change("model", "kind", to="tree"), "model.kind must be one of 'conjunction'"),
-    "rules_object": (change("model", "rules", to={}), "model.rules must be a list, got an object"),
-    "rule_number": (change(*RULE, to=3), "model.rules[0] must be an object, got 3"),
-    "rule_kind": (
-        change(*RULE, "kind", to="eval"),
-        "model.rules[0].kind must be one of 'threshold', 'presence', 'category', 'missing', got",
-    ),
-    "rule_no_kind": (drop(*RULE, "kind"), "model.rules[0] lacks the key 'kind'"),
-    "rule_extra": (change(*RULE, "x", to=1), "model.rules[0] has a key that this version does"),
-    "rule_lacks": (drop(*RULE, "above"), "model.rules[0] lacks the key 'above'"),
-    "nan": (change(*RULE, "threshold", to=math.nan), "must be a finite number, got NaN"),
-    "infinity": (change(*RULE, "threshold", to=math.inf), "model.rules[0].threshold must be a fin"),
-    "threshold_whole": (change(*RULE, "threshold", to=2**65), "a finite number of 64 bits, got 36"),
-    "threshold_text": (change(*RULE, "threshold", to="1"), 'must be a finite number, got "1"'),
-    "threshold_bool": (change(*RULE, "threshold", to=True), "must be a finite number, got true"),
-    "above_whole": (change(*RULE, "above", to=1), "model.rules[0].above must be true or false"),
-    "missing_text": (change(*RULE, "missing", to="no"), "must be true, false or null"),
-    "column_range": (change(*RULE, "column", to=2), "column must be a whole number from 0 to 1"),
-    "column_negative": (change(*RULE, "column", to=-1), "column must be a whole number from 0"),
-    "column_bool": (change(*RULE, "column", to=False), "column must be a whole number from 0"),
-    "column_float": (change(*RULE, "column", to=0.0), "column must be a whole number from 0"),
-    "name": (
-        change(*RULE, "name", to="a\x1b\nge"),
-        'model.rules[0].name is "a\\u001b\\nge", but column 0 is "age" in features',
-    ),
-    "other_type": (change(*RULE, "column", to=1), 'but column 1 is "smoker" in features'),
-    "level_list": (change(*LEVELS, to=[["yes"]]), "levels[0] must be text, a finite number"),
-    "no_level": (change(*LEVELS, to=[]), "model.rules[1].levels is empty"),
-    "levels_mixed": (change(*LEVELS, to=["yes", 1]), "levels mixes text, numbers and booleans"),
-    "levels_twice": (change(*LEVELS, to=["yes", "yes"]), "levels names a level twice"),
-    "levels_two": (change(*LEVELS, to=["yes", "no"]), "one level where pooled is false"),
-    "level_nan": (change(*LEVELS, to=[math.nan]), "levels[0] must be text, a finite number"),
-    "levels_disagree": (
-        change("model", "rules", 2, to={**SMOKER.to_dict(), "levels": [1]}),
-        "model.rules[2].levels are of another kind than an earlier rule's",
-    ),
-    "leaf_lost": (drop("model", "leaves", 0), "model.leaves has 3 entries instead of 4"),
-    "leaf_labels": (
-        change("model", "leaves", 1, to=[[1, 1]]),
-        "model.leaves[1] has 1 entries instead of 2",
-    ),
-    "leaf_environments": (
-        change("model", "leaves", 1, 0, to=[1]),
-        "model.leaves[1][0] has 1 entries instead of 2",
-    ),
-    "count_negative": (
-        change("model", "leaves", 0, 0, 0, to=-1),
-        "leaves[0][0][0] must be a whole",
-    ),
-    "count_large": (
-        change("model", "leaves", 0, 0, 0, to=2**63),
-        "leaves[0][0][0] must be a whole",
-    ),
-    "count_sum": (
-        change("model", "leaves", 0, to=[[2**62] * 2] * 2),
-        "samples in all, more than 64 bits hold",
-    ),
-    "count_float": (change("model", "leaves", 0, 0, 0, to=1.0), "must be a whole number from 0"),
-    "count_bool": (change("model", "leaves", 0, 0, 0, to=True), "must be a whole number from 0"),
-    "one_class": (change("classes", to=["a"]), "classes has 1 entries instead of 2"),
-    "same_class": (change("classes", to=[0, False]), "two distinct labels of one kind, got 0 and"),
-    "mixed_class": (
-        change("classes", to=[0, "a"]),
-        'two distinct labels of one kind, got 0 and "a"',
-    ),
-    "null_class": (change("classes", 0, to=None), "classes[0] must be text, a finite number"),
-    "no_feature": (change("features", to=[]), "features is empty"),
-    "feature_type": (change("features", 0, "type", to="date"), "features[0].type must be one of"),
-    "feature_name": (change("features", 0, "name", to=7), "features[0].name must be text, got 7"),
-    "some_names": (change("features", 0, "name", to=None), "names for some columns only"),
-    "names_twice": (change("features", 0, "name", to="smoker"), 'names two columns "smoker"'),
-    "features_changed": (change("features", 0, "name", to="agf"), "fingerprint does not belong"),
-    "fingerprint": (change("fingerprint", to=None), "fingerprint must be text, got null"),
-    "environments": (change("environments", to="ab"), 'environments must be a list, got "ab"'),
-    "no_environment": (change("environments", to=[]), "environments is empty"),
-    "environment": (change("environments", 0, to={}), "environments[0] must be text"),
-    "settings": (change("settings", to=[]), "settings must be an object, got a list of 0"),
-    "settings_inf": (change("settings", "p", to=math.inf), 'settings["p"] must be text, a finite'),
-    "settings_deep": (change("settings", "p", to=[[[[1]]]]), 'settings["p"][0][0][0] is nested'),
-    "alpha": (change("alpha", to=1), "alpha must be a number between 0 and 1, got 1"),
-    "alpha_text": (
-        change("alpha", to="auto"),
-        'alpha must be a number between 0 and 1, got "auto"',
-    ),
-    "version": (change("version", to=1), "version must be text, got 1"),
-}
-
-
-def assert_refused(path, message):
-    with pytest.raises(IcscmError) as caught:
-        load(path)
-    text = str(caught.value)
-    assert message in text
-    assert str(path) in text
-    assert text.isprintable()
-    assert len(text) < 400
-    assert re.search(r"; (use|upgrade|check|name) ", text), "says what to do"
-    assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("case", BAD_DOCUMENTS)
-def test_bad_documents(case, tmp_path):
-    edit, message = BAD_DOCUMENTS[case]
-    document = copy.deepcopy(SAVED.to_dict())
-    edit(document)
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps(document))
-    assert_refused(path, message)
-
-
-def test_rule_kind_must_suit_the_column(tmp_path):
-    saved = make_saved([AGE], [Feature("age", "category")])
-    path = tmp_path / "model.json"
-    path.write_text(format_json(saved.to_dict()))
-    assert_refused(path, "model.rules[0] is a threshold rule about column 0, of type 'category'")
-
-
 VALID = format_json(SAVED.to_dict())
-BAD_TEXTS = {
-    "empty": (b"", "it is not JSON, or cut off (Expecting value: line 1"),
-    "cut": (VALID[:200].encode(), "it is not JSON, or cut off"),
-    "more": (VALID.encode() + b"{}", "it is not JSON, or cut off (Extra data"),
-    "pickle": (b"\x80\x04\x95", "byte 0 is not UTF-8 text"),
-    "zeros": (bytes(1000), "it is not JSON"),
-    "list": (b"[1, 2]", 'it is not marked as one with "format"'),
-    "nested_lists": (b"[" * 100_000, "nested too deeply"),
-    "nested_objects": (b'{"a":' * 100_000, "nested too deeply"),
-    "twice": (VALID.replace('"schema": 1', '"schema": 1, "schema": 1').encode(), '"schema" occurs'),
-    "overflow": (VALID.replace("63.5", "1e999").encode(), "threshold must be a finite number, got"),
-    "digits": (VALID.replace("63.5", "9" * 5000).encode(), "a number of 5,000 digits"),
-    "digits_schema": (
-        VALID.replace('"schema": 1', '"schema": 1' + "0" * 9).encode(),
-        "a newer ver",
-    ),
-    "constant": (VALID.replace("63.5", "-Infinity").encode(), "must be a finite number"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_TEXTS)
-def test_bad_texts(case, tmp_path):
-    content, message = BAD_TEXTS[case]
-    path = tmp_path / "model.json"
-    path.write_bytes(content)
-    assert_refused(path, message)
-
-
-def test_files_that_cannot_be_read(tmp_path):
-    assert_refused(tmp_path / "nothing.json", "it cannot be read (No such file or directory)")
-    assert_refused(tmp_path, "it is no file")
-    os.mkfifo(tmp_path / "pipe")
-    assert_refused(tmp_path / "pipe", "it is no file")
-    with pytest.raises(IcscmError, match="cannot be read"):
-        load("a\0b")
-
-
-def test_byte_order_marks_do_no_harm(tmp_path):
-    path = tmp_path / "model.json"
-    path.write_text(VALID, encoding="utf-8-sig")
-    assert load(path) == SAVED
-
-
-LIMITS = {
-    "MAX_FILE_BYTES": "larger than the 0 MB that a model file may have",
-    "MAX_CONTAINERS": "it holds more than 1 lists and objects",
-    "MAX_RULES": "model.rules has 3 entries, more than the 1 allowed",
-    "MAX_ENVIRONMENTS": "environments has 2 entries, more than the 1 allowed",
-}
-
-
-@pytest.mark.parametrize("limit", LIMITS)
-def test_absurd_sizes(limit, tmp_path, monkeypatch):
-    path = tmp_path / "model.json"
-    path.write_text(VALID)
-    monkeypatch.setattr(parsing, limit, 1)
-    assert_refused(path, LIMITS[limit])
-
-
-def test_too_many_levels(tmp_path, monkeypatch):
-    rule = CategoryRule(1, "smoker", ("a", "b"), equal=True, pooled=True)
-    path = tmp_path / "model.json"
-    make_saved([rule]).save(path)
-    monkeypatch.setattr(parsing, "MAX_LEVELS", 1)
-    assert_refused(path, "model.rules[0].levels has 2 entries, more than the 1 allowed")
-
-
-def test_too_little_memory(tmp_path, monkeypatch):
-    path = tmp_path / "model.json"
-    path.write_text(VALID)
-
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(parsing.json, "loads", fail)
-    with pytest.raises(IcscmError, match="takes more memory than there is"):
-        load(path)
-
 
 # --- the loader under random files ----------------------------------------------------------------
 
@@ -683,3 +460,82 @@ def test_an_environment_named_all(tmp_path):
     """An environment named "all" was saved as None, as if there had been no environments."""
     learner = SCMClassifier().fit([[0], [1]] * 9, [0, 1] * 9, environments=["all"] * 18)
     assert reload(make_saved_model(learner), tmp_path).environments == ("all",)
+
+
+# --- what the rest of the package asks of a saved model -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "table", "texts"),
+    [
+        ({}, {}, []),
+        ({"table": None}, {}, []),
+        ({"table": ["na"]}, {}, []),
+        ({"table": {"na": "x"}}, {"na": "x"}, []),
+        ({"table": {"na": ["-9", 3, "?"]}}, {"na": ["-9", 3, "?"]}, ["-9", "?"]),
+    ],
+)
+def test_what_was_told_of_the_table(settings, table, texts):
+    told = get_table_settings(make_saved(settings=settings))
+    assert told == table
+    assert list_missing_texts(told) == texts
+
+
+def test_columns_that_rules_ask_for():
+    assert list_used(SAVED) == ["age", "smoker"]
+    unnamed = make_saved([ThresholdRule(1, None, 0, above=True)], [Feature(None, "number")] * 2)
+    assert list_used(unnamed) == ["1"]
+
+
+def test_a_packed_store_keeps_only_the_columns_of_its_rules():
+    """Of millions of columns a file names those that are used, in their order, numbered anew."""
+    rules = [PresenceRule(7, "late", present=True), PresenceRule(2, "early", present=False)]
+    rules.append(PresenceRule(7, "late", present=False))
+    leaves = tuple(((4, 3), (2, i)) for i in range(4))
+
+    class Packed(BaseEstimator):
+        model_ = Disjunction(tuple(rules), leaves)
+        classes_ = np.array([0, 1])
+        environments_ = (np.int64(3), np.datetime64("2020-01-01"))
+        n_features_in_ = 10**6
+        alpha_ = np.float32(0.25)
+
+        fit = fit_counts = None  # what tells a learner
+
+        def get_params(self, deep=True):
+            return {"deep": deep}
+
+    saved = make_saved_model(Packed())
+    assert saved.features == (Feature("early", "number"), Feature("late", "number"))
+    assert [(rule.column, rule.name) for rule in saved.model.rules] == [
+        (1, "late"),
+        (0, "early"),
+        (1, "late"),
+    ]
+    assert [rule.present for rule in saved.model.rules] == [True, False, False]
+    assert saved.model.leaves == leaves
+    assert type(saved.model) is Disjunction
+    assert saved.environments == (3, "2020-01-01")
+    assert (saved.alpha, type(saved.alpha)) == (0.25, float)
+    assert saved.settings == {"deep": False}
+    assert saved.version == __version__
+    assert saved.fingerprint == compute_fingerprint(saved.features)
+    assert saved.classes == (0, 1)
+
+
+def test_sentences_of_a_model_that_cannot_be_used():
+    for X, message in (
+        ([[1], [1, 2]], "the rows of X differ in length; give each the same columns"),
+        (
+            np.zeros((2, 3)),
+            "X has 3 columns and the model was fitted on 2; without names columns are found by "
+            "position, so give all of them in their order",
+        ),
+        (
+            [1.0],
+            "X must be a table, or an array of two dimensions, rows and columns; got list of 1",
+        ),
+    ):
+        with pytest.raises(IcscmError) as caught:
+            SAVED.predict(X)
+        assert str(caught.value) == message

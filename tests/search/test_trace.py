@@ -1,12 +1,15 @@
 """The trace as tables and plain values."""
 
 import json
+import re
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
+from icscm.search.trace import STOP_REASONS
 from icscm.stats.independence import make_test
 from literal import fit_quietly
 
@@ -29,6 +32,63 @@ def test_frames_of_the_greedy_search():
     json.dumps(trace.to_dict(), allow_nan=False)
 
 
+def test_a_row_of_steps_and_of_refusals():
+    """Every column of the tables, with what the trace holds in it."""
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    step = trace.steps[0]
+    leaf, remaining = (
+        {
+            f"{name} {label} in {environment}": counts[i][j]
+            for i, label in enumerate(trace.classes)
+            for j, environment in enumerate(trace.environments)
+        }
+        for name, counts in (("leaf", step.chosen.leaf), ("remaining", step.remaining))
+    )
+    assert trace.to_frame().iloc[0].to_dict() == {
+        "step": 1,
+        "rule": str(step.chosen.rule),
+        "feature": step.chosen.rule.feature,
+        "utility": step.chosen.utility,
+        "p_value": step.chosen.p_value,
+        "p_value_remaining": step.p_value_remaining,
+        "verdict": step.chosen.verdict.conclusion,
+        "verdict_remaining": step.verdict_remaining.conclusion,
+        "n_candidates": step.look.n_candidates,
+        "n_refused": sum(step.look.n_refused.values()),
+        "n_tied": step.n_tied,
+        "n_equivalent": len(step.equivalent),
+        **leaf,
+        **remaining,
+    }
+    refusal = step.look.best_refused[0]
+    row = trace.to_frame("refused").iloc[0].to_dict()
+    counts = [row.pop(name) for name in leaf]
+    assert counts == [n for each in refusal.candidate.leaf for n in each]
+    assert row == {
+        "step": 1,
+        "rule": str(refusal.candidate.rule),
+        "reason": refusal.reason,
+        "utility": refusal.candidate.utility,
+        "p_value": refusal.candidate.p_value,
+        "verdict": refusal.candidate.verdict.conclusion,
+    }
+
+
+def test_plain_values():
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    plain = trace.to_dict()
+    assert set(plain) == {each.name for each in fields(trace)}
+    assert plain["steps"][0]["chosen"]["rule"] == str(trace.steps[0].chosen.rule)
+    assert plain["steps"][0]["chosen"]["leaf"] == [list(n) for n in trace.steps[0].chosen.leaf]
+    assert plain["classes"] == list(trace.classes)
+
+
+@pytest.mark.parametrize("reason", STOP_REASONS)
+def test_why_the_search_stopped(reason):
+    text = replace(fit(SCMClassifier()), stop_reason=reason).stop_text
+    assert text == f"The search stopped because {STOP_REASONS[reason]}."
+
+
 def test_what_was_not_tested_has_no_column():
     trace = fit(SCMClassifier())
     assert {"rule", "utility", "n_tied"} <= set(trace.to_frame())
@@ -38,7 +98,8 @@ def test_what_was_not_tested_has_no_column():
 def test_sets_of_the_exhaustive_search():
     trace = fit(ICSCMClassifier(search="exhaustive"))
     assert trace.to_frame("sets")["p_value"].tolist() == [each.p_value for each in trace.sets]
-    with pytest.raises(ValueError, match="to_frame gives 'sets', 'steps', 'refused', 'pruning'"):
+    wanted = "^to_frame gives 'sets', 'steps', 'refused', 'pruning', not 'rules'$"
+    with pytest.raises(ValueError, match=wanted):
         trace.to_frame("rules")
 
 
@@ -49,15 +110,28 @@ class Own:
         self.p_values = p_values
 
     def compute_p_values(self, tables):
-        return np.resize(self.p_values, len(tables)) if np.ndim(self.p_values) else self.p_values
+        is_list = np.ndim(self.p_values) == 1
+        return np.resize(self.p_values, len(tables)) if is_list else self.p_values
+
+
+ONE_EACH = "must return one p-value for each of 3 tables, got an array of shape {}"
+OUTSIDE = "returned a p-value that is NaN or outside [0, 1]"
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [(0.5, "one p-value for each of 3 tables"), ([np.nan], "NaN or outside"), ([1.5], "outside")],
+    [
+        (0.5, ONE_EACH.format("()")),
+        (np.ones(6).reshape(3, 2), ONE_EACH.format("(3, 2)")),
+        ([np.nan], OUTSIDE),
+        ([1.5], OUTSIDE),
+        ([-1e-9], OUTSIDE),
+    ],
 )
 def test_answers_of_own_tests_are_checked(answer, message):
     tables = np.ones((3, 2, 2), dtype=np.int64)
-    assert make_test(Own([0.5])).compute_p_values(tables).tolist() == [0.5] * 3
-    with pytest.raises(ValueError, match=message):
-        make_test(Own(answer)).compute_p_values(tables)
+    for fine in (0.0, 0.5, 1.0):
+        assert make_test(Own([fine])).compute_p_values(tables).tolist() == [fine] * 3
+    own = Own(answer)
+    with pytest.raises(ValueError, match=re.escape(f"{own!r}.compute_p_values {message}") + "$"):
+        make_test(own).compute_p_values(tables)

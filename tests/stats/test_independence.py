@@ -12,6 +12,7 @@ from icscm.stats.independence import (
     FisherTest,
     GTest,
     compute_conditional,
+    exceeds,
     find_independent,
     make_test,
 )
@@ -169,5 +170,63 @@ def test_conditional_g_level():
 
 @pytest.mark.parametrize("wrong", ["chi", None, 3, GTest])
 def test_unknown_test(wrong):
-    with pytest.raises(ValueError, match="test must be one of 'chi2', 'g', 'fisher' or an object"):
+    with pytest.raises(ValueError, match="test must be one of") as caught:
         make_test(wrong)
+    assert str(caught.value) == (
+        "test must be one of 'chi2', 'g', 'fisher' or an object with a method "
+        "compute_p_values(tables) (see icscm.stats.independence.IndependenceTest); "
+        f"got {wrong!r}"
+    )
+
+
+def test_tests_by_name():
+    assert {name: repr(make_test(name)) for name in ("chi2", "g", "fisher")} == {
+        "chi2": "ChiSquaredTest(yates=True)",
+        "g": "GTest()",
+        "fisher": "FisherTest()",
+    }
+    for own in ALL_TESTS:
+        assert make_test(own) is own
+
+
+class Strict(ChiSquaredTest):
+    """A subclass that changes what p-values are, and nothing else."""
+
+    def compute_p_values(self, tables):
+        return np.full(len(tables), 0.04)
+
+
+def test_a_subclass_is_asked_for_its_p_values():
+    """Its inherited short cut by statistics would not know of them."""
+    tables = np.full((3, 2, 2), 50)
+    for test in (Strict(), make_test(Strict())):
+        assert find_independent(test, tables, 0.05).tolist() == [False] * 3
+        assert find_independent(test, tables, 0.03).tolist() == [True] * 3
+
+
+def test_p_values_equal_to_alpha_but_for_the_last_digits_do_not_exceed_it():
+    below, above = 0.05 * (1 + 1e-13), 0.05 * (1 + 1e-6)
+    assert exceeds(np.array([0.05, below, above, 0.04]), 0.05).tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_conditional_tests_of_another_kind():
+    strata = np.array([[[30, 20], [25, 45]], [[10, 12], [14, 9]]])
+    plain = ChiSquaredTest(yates=False)
+    found = compute_conditional([strata, strata[:1]], plain)
+    statistics, dof = plain.compute_statistics(strata)
+    assert found.statistics.tolist() == pytest.approx([statistics.sum(), statistics[0]])
+    assert found.dof.tolist() == [2, 1] == [dof.sum(), dof[0]]
+    assert found.p_values == pytest.approx(stats.chi2.sf(found.statistics, found.dof))
+
+
+def test_tables_of_any_layout_and_integer():
+    tables = np.random.default_rng(0).integers(0, 30, (5, 2, 3))
+    for test in ALL_TESTS:
+        wanted = test.compute_p_values(tables).tolist()
+        for other in (np.asfortranarray(tables), tables[::-1][::-1], tables.astype(np.int64)):
+            assert test.compute_p_values(other).tolist() == wanted

@@ -67,3 +67,49 @@ def test_a_weight_of_zero_is_no_candidate():
     assert not worth.is_candidate[7]
     assert not worth.is_small[7]
     assert worth.is_candidate.sum() == len(LEAVES) - 1
+
+
+def test_utility_of_one_leaf_with_a_weight():
+    """A weight multiplies a gain and divides a loss; 0 and a weight of 0 are left alone."""
+    weights = np.array([0.5, 2.0, 0.0])
+    gain, loss, even = np.array([[4, 3], [1, 1]]), np.array([[1, 0], [2, 2]]), np.ones((2, 2))
+    found = make_utility(1.0, weights, 100)
+    assert [found.compute(gain, feature) for feature in range(3)] == [2.5, 10.0, 5.0]
+    assert [found.compute(loss, feature) for feature in range(3)] == [-6.0, -1.5, -3.0]
+    assert [found.compute(even.astype(int), feature) for feature in range(3)] == [0.0] * 3
+
+
+def test_weighted_utilities_are_gains_times_and_losses_by_the_weight():
+    weights = np.random.default_rng(0).choice([0.25, 0.5, 1.0, 3.0], len(LEAVES))
+    gains = LEAVES[:, 0, 0] - 2.0 * LEAVES[:, 1, 0]
+    wanted = np.where(gains >= 0, gains * weights, gains / weights)
+    np.testing.assert_allclose(rank(2.0, weights) / 2**40, wanted, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("p", "n_samples", "ratio"),
+    [
+        (0.1, 1000, Fraction(1, 10)),
+        (0.001, 1000, Fraction(1, 1000)),
+        (1e-5, 1000, Fraction(1, 1001)),  # as good as: below one over the number of samples
+        (1e5, 1000, Fraction(1001)),
+        (1001.0, 1000, Fraction(1001)),
+        (0.1234567891, 10, Fraction("0.1234567891").limit_denominator(10**9)),
+        (1e-30, 2**40, Fraction(1, 2**62 // (2**40 + 1))),
+        (1e30, 2**40, Fraction(2**62 // (2**40 + 1))),
+    ],
+)
+def test_ratio(p, n_samples, ratio):
+    found = make_utility(p, None, n_samples)
+    assert found.ratio == ratio
+    assert abs(found.p - Fraction(str(p))) < Fraction(1, 10**9)
+
+
+def test_what_is_a_candidate_and_what_is_small():
+    tables = np.array([[[0], [5]], [[1], [0]], [[3], [2]], [[5], [4]], [[6], [4]]])
+    leaves = LeafTables(np.arange(5), ORDERED, (False,), (False,), tables)
+    worth = make_utility(2.5, None, 10).weigh(leaves, 10, 2)
+    assert worth.is_candidate.tolist() == [False, True, True, True, False]
+    assert worth.is_small.tolist() == [False, True, False, True, False]
+    assert worth.margin.tolist() == [-5, 1, 1, 1, 2]
+    assert worth.utility.tolist() == [-25, 2, -4, -10, -8]
