@@ -192,12 +192,7 @@ def measure_compilation() -> list[str]:
         "begin = time.perf_counter(); ICSCMClassifier(stop='coverage').fit(X, y, environments=e)\n"
         "print(imported - start, time.perf_counter() - begin)\n"
     )
-    lines = [
-        "### Compilation",
-        "",
-        "| process | import | first fit (200 rows) |",
-        "|---|---|---|",
-    ]
+    lines = ["### Compilation", "", "| process | import | first fit (200 rows) |", "|---|---|---|"]
     with tempfile.TemporaryDirectory() as cache:
         for process in ("first ever: compiles", "second: reads the compiled kernels"):
             done = subprocess.run(

@@ -24,12 +24,7 @@ from icscm.engine.counts import CountSource
 
 PACKAGE = "icscm"
 # The names of the package itself, and of the modules that are meant to be imported by name.
-PUBLIC_MODULES = (
-    "icscm",
-    "icscm.datasets",
-    "icscm.sources",
-    "icscm.testing",
-)
+PUBLIC_MODULES = ("icscm", "icscm.datasets", "icscm.sources", "icscm.testing")
 
 # Left out on purpose: where the quotes stand (GL01, GL02: ruff's matter), verbs in the summary
 # (SS05: nouns are fine), capitals and full stops within sections (PR08, PR09, RT04, RT05), and

@@ -46,15 +46,7 @@ def compute_set_p_value(levels, y, environments, features, *, test, dof):
 
 
 def predict_slowly(
-    X,
-    y,
-    environments,
-    *,
-    alpha=0.05,
-    test="g",
-    max_set_size=None,
-    dof="adjusted",
-    max_levels=4,
+    X, y, environments, *, alpha=0.05, test="g", max_set_size=None, dof="adjusted", max_levels=4
 ):
     """Everything worth comparing, in plain values."""
     levels = find_levels(X, max_levels)

@@ -180,11 +180,7 @@ ERRORS = [
 @pytest.mark.parametrize(("words", "message"), ERRORS, ids=lambda each: str(each)[:40])
 def test_errors_are_one_line(words, message, folder, genomes, tmp_path, monkeypatch):
     monkeypatch.setattr("icscm.sources.dask.opening.PATIENCE", 2, raising=False)
-    places = {
-        "bits": genomes / "genes.bits",
-        "csv": folder / "all.csv",
-        "parts": folder / "parts",
-    }
+    places = {"bits": genomes / "genes.bits", "csv": folder / "all.csv", "parts": folder / "parts"}
     before = places["bits"].read_bytes()
     done = run(*(word.format(**places) for word in words))
     assert done.exit_code == 2, done.stdout

@@ -25,7 +25,7 @@ EXPECTED_FAILURES = {
     "check_classifiers_train": (
         "asks that predict be the likelier class of predict_proba; here predict is the rule set's "
         "verdict, and a leaf may hold more training samples of the other class"
-    ),
+    )
 }
 if sklearn.__version__.startswith("1.6."):
     shuffled = "1.6 makes the labels binary after shuffling: rows and weights get different ones"

@@ -64,11 +64,7 @@ PARAMETERS = st.fixed_dictionaries(
 
 
 @settings(max_examples=400, deadline=None)
-@given(
-    table=tables(),
-    parameters=PARAMETERS,
-    n_cells=st.sampled_from([1, 60, 400, 2**18]),
-)
+@given(table=tables(), parameters=PARAMETERS, n_cells=st.sampled_from([1, 60, 400, 2**18]))
 def test_equals_the_definition(table, parameters, n_cells):
     """Whatever the size of the batches, and from wherever on silent strata are dropped."""
     X, y, environments = table
@@ -350,13 +346,7 @@ def test_output_may_be_a_frame(data):
 
 
 def test_clone_keeps_every_parameter():
-    changed = {
-        "alpha": 0.01,
-        "test": "chi2",
-        "max_set_size": 3,
-        "dof": "nominal",
-        "max_levels": 2,
-    }
+    changed = {"alpha": 0.01, "test": "chi2", "max_set_size": 3, "dof": "nominal", "max_levels": 2}
     selector = InvariantCausalPrediction(**changed)
     assert set(changed) == set(selector.get_params())
     assert clone(selector).get_params() == changed

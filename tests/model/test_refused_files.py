@@ -258,10 +258,7 @@ BAD_DOCUMENTS = {
         change(*LEVELS, to=[True, 1]),
         "model.rules[1].levels mixes text, numbers and booleans",
     ),
-    "name_long": (
-        change("version", to=["x"] * 1234),
-        "version must be text, got a list of 1,234",
-    ),
+    "name_long": (change("version", to=["x"] * 1234), "version must be text, got a list of 1,234"),
     "format_list": (change("format", to=["icscm-model"]), NOT_MARKED),
     "alpha_long": (
         change("alpha", to="x" * 61),

@@ -13,13 +13,7 @@ from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model.learner import check_fitted, check_learner
 from icscm.model.plain import format_json, make_plain
 from icscm.model.rule_sets import Conjunction, Disjunction, freeze_counts, make_model
-from icscm.model.rules import (
-    CategoryRule,
-    MissingRule,
-    PresenceRule,
-    ThresholdRule,
-    make_rule,
-)
+from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
 
 ABOVE = ThresholdRule(1, "age", 63.5, above=True)
 LEVEL = CategoryRule(0, "city", ("Bonn",), equal=True)

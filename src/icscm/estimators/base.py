@@ -60,15 +60,6 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "keep_columns": NAMES_OR_ALL,
     }
 
-    p: float
-    model_type: str
-    max_rules: int
-    max_thresholds: int | None
-    feature_weights: Any
-    n_jobs: int | None
-    missing: str
-    keep_columns: Any
-
     model_: RuleSet
     trace_: Trace
     classes_: Array
@@ -76,6 +67,26 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     feature_types_: tuple[str, ...]
     left_out_: dict[str | int, str]
+
+    def __init__(
+        self,
+        p: float = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
 
     def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table, its labels and the environment of each row.

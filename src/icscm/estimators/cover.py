@@ -16,14 +16,7 @@ from icscm.exceptions import (
     TooLittleDataWarning,
     warn,
 )
-from icscm.parameters import (
-    BOOLEAN,
-    LEVEL_OR_AUTO,
-    POSITIVE_NUMBER,
-    Allowed,
-    one_of,
-    whole_number,
-)
+from icscm.parameters import BOOLEAN, LEVEL_OR_AUTO, POSITIVE_NUMBER, Allowed, one_of, whole_number
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.settings import Settings
 from icscm.sources.countable import Countable
@@ -91,26 +84,6 @@ class SCMClassifier(CoverClassifier):
     >>> print(SCMClassifier().fit(X, ["well", "well", "ill", "ill"]).model_)
     x1 <= 0
     """
-
-    def __init__(
-        self,
-        p: float = 1.0,
-        model_type: str = "conjunction",
-        max_rules: int = 10,
-        max_thresholds: int | None = 50,
-        feature_weights: Any = None,
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-    ) -> None:
-        self.p = p
-        self.model_type = model_type
-        self.max_rules = max_rules
-        self.max_thresholds = max_thresholds
-        self.feature_weights = feature_weights
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
 
 
 class ICSCMClassifier(CoverClassifier):
@@ -256,12 +229,8 @@ class ICSCMClassifier(CoverClassifier):
         missing: str = "candidate",
         keep_columns: Any = None,
     ) -> None:
-        self.p = p
-        self.model_type = model_type
-        self.max_rules = max_rules
-        self.max_thresholds = max_thresholds
-        self.feature_weights = feature_weights
-        self.n_jobs = n_jobs
+        shared = p, model_type, max_rules, max_thresholds, feature_weights, n_jobs
+        super().__init__(*shared, missing, keep_columns)
         self.alpha = alpha
         self.test = test
         self.stop = stop
@@ -275,8 +244,6 @@ class ICSCMClassifier(CoverClassifier):
         self.margin = margin
         self.margin_on = margin_on
         self.correction = correction
-        self.missing = missing
-        self.keep_columns = keep_columns
 
     def _check_together(self) -> None:
         make_test(self.test)

@@ -40,7 +40,7 @@ def _explain_says(alpha: float | None, names: Names) -> list[str]:
         return [
             "The rule describes these data as well as the search could. Nothing was asked about "
             "environments while it was learned: a column that is an effect of the label, or a "
-            "mark of one environment, may well be in it.",
+            "mark of one environment, may well be in it."
         ]
     return [
         f"The null hypothesis of every test is: {names.target} does not depend on "
