@@ -249,6 +249,7 @@ BAD_DOCUMENTS = {
         change("alpha", to="auto"),
         'alpha must be a number between 0 and 1, got "auto"',
     ),
+    "alpha_accent": (change("alpha", to="é"), 'alpha must be a number between 0 and 1, got "é"'),
     "alpha_0": (change("alpha", to=0), "alpha must be a number between 0 and 1, got 0"),
     "settings_object": (
         change("settings", "p", to={"a": {"b": {"c": {}}}}),

@@ -107,6 +107,14 @@ def test_columns_without_names_must_all_be_there():
         saved.predict(X[["b"]])
 
 
+def test_columns_of_a_frame_found_by_position_are_exact():
+    """As one array they would share a type: 2**60 and its neighbour are the same float."""
+    rule = ThresholdRule(1, None, 2**60, above=True)
+    saved = make_saved([rule], [Feature(None, "number"), Feature(None, "number")])
+    X = pd.DataFrame({"a": [0.5, 0.5], "b": [2**60, 2**60 + 1]})
+    assert saved.predict(X).tolist() == ["no", "yes"]
+
+
 def test_missing_where_none_was():
     X = pd.DataFrame({"age": [None, 70.0], "smoker": ["yes", "yes"]})
     with pytest.warns(UnseenMissingWarning):
