@@ -249,6 +249,9 @@ BAD_DOCUMENTS = {
         change("alpha", to="auto"),
         'alpha must be a number between 0 and 1, got "auto"',
     ),
+    "model_list": (change("model", to=[]), "model must be an object, got a list of 0"),
+    "feature": (change("features", 0, to=3), "features[0] must be an object, got 3"),
+    "alpha_accent": (change("alpha", to="é"), 'alpha must be a number between 0 and 1, got "é"'),
     "alpha_0": (change("alpha", to=0), "alpha must be a number between 0 and 1, got 0"),
     "settings_object": (
         change("settings", "p", to={"a": {"b": {"c": {}}}}),

@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from icscm._constants import P_VALUE_SLACK
 from icscm.stats.exact import compute_exact_p_values
 from icscm.stats.independence import (
     ChiSquaredTest,
@@ -205,13 +206,11 @@ def test_a_subclass_is_asked_for_its_p_values():
 
 
 def test_p_values_equal_to_alpha_but_for_the_last_digits_do_not_exceed_it():
-    below, above = 0.05 * (1 + 1e-13), 0.05 * (1 + 1e-6)
-    assert exceeds(np.array([0.05, below, above, 0.04]), 0.05).tolist() == [
-        False,
-        False,
-        True,
-        False,
-    ]
+    bound = 0.05 * (1 + P_VALUE_SLACK)
+    below, above = 0.05 * (1 + 1e-13), np.nextafter(bound, 1)
+    p_values = np.array([0.04, 0.05, below, bound, above])
+    assert exceeds(p_values, 0.05).tolist() == [False, False, False, False, True]
+    assert exceeds(0.05, 0.049)
 
 
 def test_conditional_tests_of_another_kind():
