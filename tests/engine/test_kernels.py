@@ -68,7 +68,8 @@ def test_hash_column(X, seed):
 EDGE = 2**53
 HARD_TO_HASH = {
     np.int64: [0, 1, EDGE - 1, EDGE, EDGE + 1, -EDGE, -EDGE - 1, 2**62 + 7, -(2**63), 2**63 - 1],
-    np.uint64: [0, 1, EDGE - 1, EDGE, EDGE + 2, EDGE + 3, 2**63 - 1],
+    # hashes of unsigned numbers beyond 2**53 were those of rounded ones, and not as in int64
+    np.uint64: [0, 1, EDGE - 1, EDGE, EDGE + 1, EDGE + 2, 2**63 - 1, 2**63, 2**64 - 1],
     np.int32: [0, 1, -1, 2**31 - 1, -(2**31)],
     np.float64: [0.0, -0.0, 0.5, np.nan, -np.nan, np.inf, -np.inf, 2.0**53, 2.0**60, 5e-324],
     np.float32: [0.0, -0.0, 0.1, np.nan, np.inf, 3e38],

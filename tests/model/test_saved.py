@@ -20,10 +20,7 @@ from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.plain import format_json
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.saved import (
-    load,
-    make_saved_model,
-)
+from icscm.model.saved import load, make_saved_model
 from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)

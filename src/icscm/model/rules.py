@@ -7,7 +7,6 @@ missing value that turns up later, and a warning says so.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import BoolArray
-from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.exceptions import IcscmError, UnseenMissingWarning, warn
 from icscm.tables.columns import (
     Column,
     Dates,
@@ -291,10 +290,9 @@ def _settle_missing(
     if missing is None or not missing.any():
         return truth
     if rule.missing is None:
-        warnings.warn(
+        warn(
             f"{_describe(rule).capitalize()} is missing in {int(missing.sum()):,} rows and never "
             f"was at fitting: '{rule}' counts as false there.",
             UnseenMissingWarning,
-            stacklevel=6,
         )
     return np.where(missing, bool(rule.missing), truth)

@@ -27,6 +27,14 @@ def mix(bits):
     return bits ^ (bits >> _HALF)
 
 
+def _is_large(value):
+    """Whether it may be a whole number that float64 does not hold.
+
+    Beside a signed number numba takes an unsigned one of 64 bits for a float, and rounds it; so
+    unsigned ones have branches of their own.
+    """
+
+
 def _clear_low_bits(value):
     """A large whole number without the bits that float64 may not hold; a float as it is."""
 
@@ -35,8 +43,17 @@ def _hash_low_bits(value, salt):
     """A hash of the bits that `_clear_low_bits` clears; 0 for a float."""
 
 
+@overload(_is_large)
+def _overload_is_large(value):
+    if value in types.unsigned_domain:
+        return lambda value: value > np.uint64(LARGEST_EXACT)
+    return lambda value: value > LARGEST_EXACT or value < -LARGEST_EXACT
+
+
 @overload(_clear_low_bits)
 def _overload_clear_low_bits(value):
+    if value in types.unsigned_domain:
+        return lambda value: value - (value & np.uint64(_LOW_BITS))
     if isinstance(value, types.Integer):
         return lambda value: value - (value & _LOW_BITS)
     return lambda value: value
@@ -52,7 +69,7 @@ def _overload_hash_low_bits(value, salt):
 @register_jitable
 def _hash_value(value, salt):
     hashed = np.uint64(0)
-    if value > LARGEST_EXACT or value < -LARGEST_EXACT:
+    if _is_large(value):
         hashed = _hash_low_bits(value, salt)
         value = _clear_low_bits(value)
     # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
