@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from icscm.engine.counts import MISSINGNESS, Cut
-from icscm.tables.coding import LevelBins, code_array
+from icscm.tables.coded import LevelBins, code_array
 from icscm.testing import LiteralSource
 
 

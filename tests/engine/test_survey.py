@@ -18,7 +18,7 @@ from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coding import code_array, code_mixed
+from icscm.tables.coded import code_array, code_mixed
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
 from icscm.tables.suspicion import find_suspicious
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out, stability_selection
 from icscm.exceptions import IcscmError, LeftOutWarning, UnseenMissingWarning
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule, make_rule
-from icscm.tables.coding import choose_levels
+from icscm.tables.coded import choose_levels
 from icscm.tables.columns import read_column
 from icscm.text import format_level
 

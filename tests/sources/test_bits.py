@@ -19,7 +19,7 @@ from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.tables.coding import CodedTable, code_array
+from icscm.tables.coded import CodedTable, code_array
 from icscm.testing import LiteralSource, check_count_source
 
 

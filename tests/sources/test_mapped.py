@@ -13,7 +13,7 @@ from icscm.engine.rows import sort_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, make_mapped_source
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coding import LevelBins, code_array
+from icscm.tables.coded import LevelBins, code_array
 from icscm.testing import check_count_source
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.tables import arrays
-from icscm.tables.coding import (
+from icscm.tables.coded import (
     CONSTANT,
     ENVIRONMENT_COPY,
     IDENTIFIER,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from icscm.io.samples import Labelling
+    from icscm.io.roles import Labelling
 
 
 def spare_unprintable() -> None:

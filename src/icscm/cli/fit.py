@@ -41,7 +41,7 @@ from icscm.cli.shorthand import (
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
-from icscm.io.samples import Labelling, Samples, split_commas, split_names
+from icscm.io.roles import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
 
 if TYPE_CHECKING:

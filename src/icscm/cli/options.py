@@ -11,7 +11,7 @@ import click
 from icscm.cli.shorthand import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path
-from icscm.io.samples import Samples, read_samples
+from icscm.io.roles import Samples, read_samples
 from icscm.writing import check_free, is_stream
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
-from icscm.io.samples import split_names
+from icscm.io.roles import split_names
 from icscm.io.table_writing import check_output_kind, write_table, write_text_table
 
 if TYPE_CHECKING:

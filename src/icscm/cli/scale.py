@@ -20,7 +20,7 @@ from icscm.cli.options import (
 from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.samples import Labelling, choose_features, find_labelling
+from icscm.io.roles import Labelling, choose_features, find_labelling
 
 if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier

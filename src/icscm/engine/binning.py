@@ -21,7 +21,7 @@ from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-from icscm.tables.coding import CodedTable, LevelBins
+from icscm.tables.coded import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
 _GROUP_VALUES = 2**18

@@ -20,7 +20,7 @@ from icscm.engine.stores import BitStore
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError
 from icscm.model.rules import PresenceRule, Rule
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import as_plain_numbers
 
 

@@ -34,7 +34,7 @@ from icscm.engine.rows import Rows
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
 
 # Cells compared at a time when constant columns are confirmed.

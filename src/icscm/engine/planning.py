@@ -12,7 +12,7 @@ from icscm.engine.binning import Binning, choose_edges, extend_edges, make_binni
 from icscm.engine.sampling import is_sampled
 from icscm.engine.survey import DATE, ColumnSurvey, Survey
 from icscm.exceptions import IcscmError, Parameter
-from icscm.tables.coding import (
+from icscm.tables.coded import (
     DATES,
     ENVIRONMENT_COPY,
     IDENTIFIER,

@@ -11,7 +11,7 @@ from icscm._types import Array
 from icscm.engine.counts import CountSource
 from icscm.engine.planning import describe_survey, judge_survey
 from icscm.engine.survey import Survey
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.intake import leave_out, refuse_missing
 
 SAMPLED = (

@@ -20,7 +20,7 @@ from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
-from icscm.tables.coding import CodedTable, code_array
+from icscm.tables.coded import CodedTable, code_array
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing

@@ -27,7 +27,7 @@ from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, InPlay, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import Countable
-from icscm.tables.coding import CodedTable, LevelBins
+from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
 from icscm.tables.environments import encode_environments
 from icscm.text import shorten_list

@@ -23,7 +23,7 @@ from icscm.report.words import describe_rates
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments
 from icscm.tables.intake import Intake, read_table

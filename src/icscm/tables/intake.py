@@ -17,7 +17,7 @@ from icscm._constants import LARGEST_EXACT
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.tables.arrays import HoldsTextError, check_table
-from icscm.tables.coding import IDENTIFIER, CodedTable, code_array, code_mixed
+from icscm.tables.coded import IDENTIFIER, CodedTable, code_array, code_mixed
 from icscm.tables.columns import (
     Column,
     Levels,

@@ -22,7 +22,7 @@ from icscm._constants import (
     SUSPICION_ROWS,
 )
 from icscm._types import Array, BoolArray, IntArray
-from icscm.tables.coding import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
+from icscm.tables.coded import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
 
 
 class ColumnFacts(NamedTuple):

@@ -34,7 +34,7 @@ from icscm.sources.dask.partitions import align_partitions
 from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource, Tasks, compute
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments
 from icscm.tables.intake import find_names

@@ -19,7 +19,7 @@ from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, open_frame, read_array, read_series
 from icscm.tables.complaints import make_unhashable_error
 from icscm.text import shorten_list

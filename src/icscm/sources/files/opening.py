@@ -42,7 +42,7 @@ from icscm.sources.files.groups import GroupReader, number_segments, rank_labels
 from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_source
-from icscm.tables.coding import CodedTable
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow
 from icscm.tables.complaints import name_columns
 from icscm.text import shorten_list

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icscm.exceptions import IcscmError
-from icscm.io.samples import read_samples, split_names
+from icscm.io.roles import read_samples, split_names
 
 
 def make_table(**columns):
