@@ -136,6 +136,15 @@ def list_members(numbers, offsets, members):
         members[start:stop] = np.flatnonzero(numbers == number)
 
 
+def are_groups(numbers, offsets, members):
+    wanted = [np.flatnonzero(numbers == number) for number in range(len(offsets) - 1)]
+    ends = np.cumsum([0, *map(len, wanted)])
+    is_listed = np.array_equal(offsets, ends) and np.array_equal(members, np.concatenate(wanted))
+    if not is_listed or any(len(group) == 0 for group in wanted):
+        return False
+    return bool(all(one[0] < other[0] for one, other in pairwise(wanted)))
+
+
 def sum_words(words, sums):
     for word in words.tolist():
         sums[0] = (int(sums[0]) + word) % 2**64
