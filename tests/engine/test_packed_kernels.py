@@ -106,7 +106,9 @@ def check_groups(rng, numbers, offsets, members):
 
 
 LINES = [b"a\t0\t1\t1\n", b"b c\t1\t1\t0\r\n", b"\n", b"\t0\t0\t0\n", "é\t1\t0\t1\n".encode()]
+LINES += [b"e\t1\t1\t0\r\r\n", b"\r\n", b"\rf\t1\t0\t1\r\n"]
 WRONG = [b"d\t0\t1\n", b"d\t0\t1\t1\t1\n", b"d\t0\t2\t1\n", b"d\t0\t1\t9\n", b"d\t0\t1\t1", b"d\n"]
+WRONG += [b"d\t0\t1\t1\r", b"\r", b"d\r\t0\t1\t\r1\n"]
 
 
 @bounded

@@ -36,10 +36,11 @@ def read_store(path):
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 63, 64, 65, 130])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
 @pytest.mark.parametrize("last_end", [True, False])
 @pytest.mark.parametrize("chunk", [7, 2**20])
 def test_what_was_packed_is_there(tmp_path, monkeypatch, n_samples, end, last_end, chunk):
+    """Lines that ended in `\\r\\r\\n`, as bad copies do, were a StopIteration."""
     monkeypatch.setattr(packing, "CHUNK_BYTES", chunk)
     X = np.random.default_rng(n_samples).integers(0, 2, size=(n_samples, 40))
     X[:, 20:] = X[:, 19::-1]
@@ -66,6 +67,22 @@ def test_compressed_tables_and_matrices_give_the_same_store(tmp_path):
     for k, form in enumerate((X, X.astype(bool), X.astype(float).T.copy().T, sp.coo_array(X))):
         pack_matrix(form, tmp_path / f"{k}.bits", names=names, samples=samples)
         assert (tmp_path / f"{k}.bits").read_bytes() == (tmp_path / "a.bits").read_bytes()
+
+
+def test_endings_in_capitals_are_endings(tmp_path):
+    """`x.rtab.GZ` was read as text: "is not a text file in UTF-8"."""
+    path = write_table(tmp_path / "t.rtab.gz", np.eye(5, dtype=int))
+    path = path.rename(tmp_path / "T.RTAB.GZ")
+    pack_table(path, tmp_path / "T.BITS")
+    for each in (path, tmp_path / "T.BITS"):
+        assert read_genomes(each, ["gene 2"])["gene 2"].to_pylist() == [0, 0, 1, 0, 0]
+
+
+def test_empty_lines_are_passed_over_however_they_end(tmp_path):
+    """After `\\r\\n` an empty line was one with 0 values."""
+    (tmp_path / "t.tsv").write_bytes(b"Gene\tg1\r\n\r\na\t1\r\n\n\r\r\n")
+    pack_table(tmp_path / "t.tsv", tmp_path / "t.bits")
+    assert read_store(tmp_path / "t.bits")[2] == ["a"]
 
 
 def test_patterns_are_recognised_across_batches(tmp_path, monkeypatch):

@@ -156,8 +156,8 @@ def parse_lines(text, n_samples, words, names, ends: Array):
     for line in BytesIO(text.tobytes()):
         if n_lines == len(words):
             break
-        name, *cells = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
-        if line != b"\n":
+        name, *cells = line.removesuffix(b"\n").rstrip(b"\r").split(b"\t")
+        if line.lstrip(b"\r") != b"\n":
             is_right = line[-1:] == b"\n" and len(cells) == n_samples and {*cells} <= {b"0", b"1"}
             if not is_right:
                 break
