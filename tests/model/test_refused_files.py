@@ -203,10 +203,7 @@ BAD_DOCUMENTS = {
         change("classes", 0, to=None),
         "classes[0] must be text, a finite number, true or false, got null",
     ),
-    "no_feature": (
-        change("features", to=[]),
-        "features is empty, but a model is fitted on at least one column",
-    ),
+    "no_feature": (change("features", to=[]), "features is empty, but model.rules ask for columns"),
     "feature_type": (
         change("features", 0, "type", to="date"),
         "features[0].type must be one of 'number', 'category', 'left_out', got \"date\"",
