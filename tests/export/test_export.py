@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import HOSTILE_NAMES, SQL_NAMES
 from icscm import SCMClassifier
 from icscm.cli.predict import find_types
 from icscm.exceptions import IcscmError
@@ -25,7 +26,7 @@ from icscm.model.parsing import Feature
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import make_saved_model
-from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
+from saved_samples import make_mixed_table, make_saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
 
@@ -161,7 +162,7 @@ VALUES = {
 SQL_TEXT = st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8
 )
-NAMES = st.sampled_from(HOSTILE_NAMES) | SQL_TEXT
+NAMES = st.sampled_from(SQL_NAMES) | SQL_TEXT
 
 
 def fold(name):
@@ -276,7 +277,7 @@ def test_missing_values(engines, kind, missing, is_positive):
         assert len(set(results)) == 2, "the rule tells rows apart"
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@pytest.mark.parametrize("name", SQL_NAMES)
 def test_hostile_names(engines, name):
     """Names, levels and classes are text in every export, and do nothing."""
     columns = {name: ("text", [name, "other", None])}
@@ -292,7 +293,7 @@ def test_hostile_names(engines, name):
 
 def test_hostile_table_names():
     saved = make_saved([ThresholdRule(0, "age", 1, above=True)])
-    for name in HOSTILE_NAMES:
+    for name in SQL_NAMES:
         connection = sqlite3.connect(":memory:")
         connection.execute(f"CREATE TABLE {quote(name)} (age REAL)")
         connection.execute(f"INSERT INTO {quote(name)} VALUES (2)")
@@ -327,6 +328,7 @@ def test_empty_column_name(engines):
     results = run_sql(engines["sqlite"], columns, export_model(saved, "sql"))
     assert [label for label, _, _ in results] == ["no", "yes"]
     assert run_python(export_model(saved, "python"), columns, missing=None) == results
+    assert '"" > 1' in export_model(saved, "text")  # a rule without a name said "> 1"
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
@@ -786,3 +788,18 @@ def test_numbers_are_read_exactly(engines, number):
 @given(st.text() | st.sampled_from(HOSTILE_NAMES))
 def test_python_literals(text):
     assert ast.literal_eval(quote_python(text)) == text
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_sql_has_no_capitals(is_used):
+    """Of columns 'Dose' and 'dose' SQL reads the same one for both: predictions were wrong."""
+    features = [Feature("Dose", "number"), Feature("dose", "number"), Feature("Age", "number")]
+    rules = [ThresholdRule(0, "Dose", 1, above=True), ThresholdRule(1, "dose", 2, above=True)]
+    saved = make_saved(rules[: 1 + is_used], features)
+    with pytest.raises(IcscmError, match=r"'[Dd]ose' and '[Dd]ose' are the same name to SQL"):
+        export_model(saved, "sql")
+    columns = {"Dose": ("float", [2.0, 2.0]), "dose": ("float", [3.0, 0.0])}
+    found = run_python(export_model(saved, "python"), columns, missing=None)
+    assert [label for label, *_ in found] == ["yes", "no" if is_used else "yes"]
+    unharmed = make_saved([ThresholdRule(2, "Age", 1, above=True)], features)
+    assert 'd."Age"' in export_model(unharmed, "sql")
