@@ -21,7 +21,7 @@ from icscm.model.saved import make_saved_model
 from icscm.parameters import (
     N_JOBS,
     NAMES_OR_ALL,
-    POSITIVE_NUMBER,
+    POSITIVE_OR_BALANCED,
     Allowed,
     check_parameters,
     check_weights,
@@ -51,7 +51,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     tests_invariance: ClassVar[bool] = False
 
     _allowed: ClassVar[dict[str, Allowed]] = {
-        "p": POSITIVE_NUMBER,
+        "p": POSITIVE_OR_BALANCED,
         "model_type": one_of("conjunction", "disjunction"),
         "max_rules": whole_number(1),
         "max_thresholds": whole_number(1, or_none=True),
@@ -70,7 +70,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        p: float = 1.0,
+        p: float | str = 1.0,
         model_type: str = "conjunction",
         max_rules: int = 10,
         max_thresholds: int | None = 50,
@@ -248,7 +248,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.prepare()
         plain = Settings(
-            p=self.p,
+            p=self._choose_p(countable),
             model_type=self.model_type,
             max_rules=self.max_rules,
             feature_weights=check_weights(
@@ -257,6 +257,14 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             missing=self.missing,
         )
         return self._add_tests(plain, countable)
+
+    def _choose_p(self, countable: Countable[Any]) -> float:
+        """p as given, or what makes both classes weigh the same."""
+        if not isinstance(self.p, str):  # "balanced"
+            return float(self.p)
+        negative, positive = countable.source.count_totals().sum(axis=1).tolist()
+        ratio: float = negative / positive
+        return 1.0 / ratio if self.model_type == "disjunction" else ratio
 
     def _check_together(self) -> None:
         """Raise for parameters that do not go together."""

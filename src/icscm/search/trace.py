@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from icscm.model.rule_sets import LeafCounts
+from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.model.rules import Rule
 from icscm.stats.verdicts import Verdict
 
@@ -35,6 +35,17 @@ REFUSALS = {
     # which of the two, the candidate's verdict tells
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or what would remain, has too few samples",
+    "unreplicated": "its leaf lies in too few environments to be compared",
+    "unhelpful": "it would settle too few samples rightly for those that it settles wrongly",
+}
+
+# What came of pruning, as sentences.
+PRUNING_OUTCOMES = {
+    "removed": "Pruning removed what invariance does not need.",
+    "needed": "Pruning removed nothing: without any of the columns a leaf would not be invariant.",
+    "single": "Nothing to prune: the rules use a single column.",
+    "not_ended": "Nothing was pruned: the search did not end because what remains is independent "
+    "of the environment, which Proposition 3.2 needs.",
 }
 
 
@@ -127,6 +138,8 @@ class PruningTest:
         The feature left out, and whether it was removed; each round removes at most one.
     statistic, dof, p_value : float, int, float
         Of the conditional G-test.
+    undone : bool
+        Whether the removal was undone, since a leaf of what is left did not pass.
     """
 
     round: int
@@ -135,6 +148,24 @@ class PruningTest:
     dof: int
     p_value: float
     removed: bool
+    undone: bool = False
+
+
+@dataclass(frozen=True)
+class PruningOutcome:
+    """What pruning came to, and what it cost.
+
+    Parameters
+    ----------
+    outcome : str
+        A key of `PRUNING_OUTCOMES`.
+    n_wrong_before, n_wrong_after : int
+        Training samples that the model gets wrong, without pruning and with it.
+    """
+
+    outcome: str
+    n_wrong_before: int
+    n_wrong_after: int
 
 
 @dataclass(frozen=True)
@@ -180,8 +211,8 @@ class Trace:
     last_look, nearest : Look or None, tuple of Refusal
         The look that found no candidate to add, if the search ended so, and the refused ones whose
         p-values came nearest to alpha at it.
-    pruning : tuple of PruningTest
-        The tests made for pruning.
+    pruning, pruned : tuple of PruningTest, PruningOutcome or None
+        The tests made for pruning, and what came of it; None where it was not asked for.
     classes, environments, alpha : tuple, tuple, float or None
         The order of all counts, and the level of the tests.
     notes : tuple of str
@@ -190,6 +221,8 @@ class Trace:
         The candidates of the exhaustive search and the sets tested.
     verdicts : tuple of Verdict
         Of the final model's leaves, the last for the samples that no rule settles.
+    set_aside : Conjunction or Disjunction, or None
+        What was found and does worse than always saying the same, so that the model has no rule.
     """
 
     steps: tuple[Step, ...]
@@ -204,6 +237,8 @@ class Trace:
     screening: tuple[Screened, ...] = ()
     sets: tuple[SetTest, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    pruned: PruningOutcome | None = None
+    set_aside: RuleSet | None = None
 
     @property
     def stop_text(self) -> str:
