@@ -11,7 +11,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.search.trace import STOP_REASONS
 from icscm.stats.independence import make_test
-from literal import fit_quietly
+from literal import PAPER, fit_quietly
 
 
 def fit(learner):
@@ -20,7 +20,7 @@ def fit(learner):
 
 
 def test_frames_of_the_greedy_search():
-    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage", **PAPER))
     steps, refused = trace.to_frame(), trace.to_frame("refused")
     assert steps["rule"].tolist() == [str(step.chosen.rule) for step in trace.steps]
     assert steps["verdict"].tolist() == [step.chosen.verdict.conclusion for step in trace.steps]

@@ -66,6 +66,8 @@ MEANINGS = {
     "stop": "what ends the search besides the number of rules",
     "pruning": "whether columns not needed for invariance are removed at the end",
     "min_samples_leaf": "least number of samples that a rule must settle, and leave",
+    "min_replication": "in how many environments the samples that a rule settles must lie",
+    "min_utility": "least utility of a rule, and of all of them over always saying the same",
     "search": "step by step (greedy), or all sets of a few rules (exhaustive)",
     "evidence": "whether a rule once refused may be tried again",
     "n_candidates": "rules that the exhaustive search combines",
