@@ -294,12 +294,16 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_findings(self) -> None:
         """Say aloud what a user should not have to look for."""
-        if not self.model_.rules:
-            warn(
-                f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
-                f"{self.model_}. See trace_ for what was tried and refused.",
-                NothingFoundWarning,
-            )
+        if self.model_.rules:
+            return
+        aside, why = self.trace_.set_aside, STOP_REASONS[self.trace_.stop_reason]
+        told = f"No rule was found because {why}"
+        if aside is not None:
+            told = f"The rules found ({aside}) do worse than always saying the same"
+        warn(
+            f"{told}: the model is: {self.model_}. See trace_ for what was tried and refused.",
+            NothingFoundWarning,
+        )
 
     def predict(self, X: Any) -> Any:
         """The class of each row: the rule set's own verdict.

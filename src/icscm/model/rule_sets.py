@@ -135,7 +135,7 @@ class RuleSet:
     def leaf_texts(self) -> tuple[str, ...]:
         """What decides the samples of each leaf; the last are those that no rule settled."""
         if not self.rules:
-            return ("the model has no rule",)
+            return (str(self),)
         word, last = ("met", "no rule met") if self.settles_when else ("not met", "all rules met")
         return (*(f"{word}: {rule}" for rule in self.rules), last)
 
