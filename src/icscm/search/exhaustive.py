@@ -25,6 +25,7 @@ from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
+from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
@@ -93,6 +94,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
         ),
         sets=sets,
         verdicts=verdicts,
+        criterion=PValueCriterion(GTest(), settings.alpha),
     )
     return model, trace
 

@@ -153,6 +153,7 @@ class Growth:
             environments=tuple(source.environments),
             alpha=None if settings.test is None else settings.alpha,
             notes=tuple(source.notes),
+            criterion=settings.make_criterion(),
         )
 
     def _find_reason_to_stop(self, n_steps: int) -> str | None:

@@ -8,11 +8,15 @@ was tested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.model.rules import Rule
+from icscm.stats.breaking import find_breaking
+from icscm.stats.criteria import Criterion
 from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -223,6 +227,8 @@ class Trace:
         Of the final model's leaves, the last for the samples that no rule settles.
     set_aside : Conjunction or Disjunction, or None
         What was found and does worse than always saying the same, so that the model has no rule.
+    criterion : object or None
+        What decided whether a leaf is invariant.
     """
 
     steps: tuple[Step, ...]
@@ -239,11 +245,31 @@ class Trace:
     verdicts: tuple[Verdict, ...] = ()
     pruned: PruningOutcome | None = None
     set_aside: RuleSet | None = None
+    criterion: Criterion | None = field(default=None, compare=False, repr=False)
 
     @property
     def stop_text(self) -> str:
         """Why the search ended, as a sentence."""
         return f"The search stopped because {STOP_REASONS[self.stop_reason]}."
+
+    def find_breaking(self, leaf: LeafCounts) -> tuple[Any, ...] | None:
+        """The environments without which a leaf would be taken for invariant.
+
+        Parameters
+        ----------
+        leaf : tuple of tuple of int
+            Its samples by label and environment.
+
+        Returns
+        -------
+        tuple or None
+            Their labels, the one that stands out most first; empty where the leaf passes as it
+            is, None where leaving out fewer than half does not help, or nothing was tested.
+        """
+        if self.criterion is None:
+            return None
+        found = find_breaking(np.array(leaf), self.criterion)
+        return None if found is None else tuple(self.environments[k] for k in found)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values.
@@ -253,7 +279,8 @@ class Trace:
         dict
             Dataclasses as dicts, rules as text, tuples as lists.
         """
-        plain: dict[str, Any] = _as_plain(self)
+        plain: dict[str, Any] = _as_plain(replace(self, criterion=None))
+        del plain["criterion"]
         return plain
 
     def to_frame(self, what: str = "steps") -> pandas.DataFrame:
@@ -321,8 +348,16 @@ class Trace:
                     "reason": refusal.reason,
                     "utility": refused.utility,
                     **_drop_none({"p_value": refused.p_value, "verdict": verdict}),
+                    "breaking": self._name_breaking(refusal),
                     **self._count_columns("leaf", refused.leaf),
                 }
+
+    def _name_breaking(self, refusal: Refusal) -> list[Any] | None:
+        """The environments that a rule was refused for, where it holds in most."""
+        if refusal.reason != "dependent":
+            return None
+        found = self.find_breaking(refusal.candidate.leaf)
+        return list(found) if found else None
 
     def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
         return {
