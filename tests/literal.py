@@ -8,6 +8,9 @@ import pytest
 from icscm.exceptions import IcscmWarning
 from icscm.model.rules import CategoryRule, MissingRule
 
+# What sets the paper's search apart from our defaults.
+PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
+
 
 def fit_quietly(estimator, X, y, environments):
     with warnings.catch_warnings():
@@ -18,7 +21,10 @@ def fit_quietly(estimator, X, y, environments):
 def assert_same(fitted, expected, inverted, environments, positions=None):
     trace = fitted.trace_
     assert trace.stop_reason == expected["reason"]
-    assert [as_tuple(rule, inverted) for rule in fitted.rules_] == expected["kept"]
+    assert (trace.set_aside is not None) == expected["set_aside"]
+    found = fitted.model_ if trace.set_aside is None else trace.set_aside
+    assert [as_tuple(rule, inverted) for rule in found.rules] == expected["kept"]
+    assert sum(test.undone for test in trace.pruning) == expected["undone"]
     assert len(trace.steps) == len(expected["steps"])
     for step, wanted in zip(trace.steps, expected["steps"], strict=True):
         assert as_tuple(step.chosen.rule, inverted) == wanted["rule"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -120,6 +121,13 @@ def adjust(p_values, method):
     return [min(1.0, stepped[ordered.index(p)]) for p in p_values]
 
 
+def find_level(n, n_rejected, alpha, method):
+    """The p-value up to which a correction rejects, given how many it did."""
+    if method == "holm":
+        return alpha / max(n - n_rejected, 1)
+    return alpha / n * (max(n_rejected, 1) if method == "bh" else 1) if n else alpha
+
+
 def is_shown(pairs, places, alpha, margin):
     """Whether Newcombe's 1 - 2 alpha interval of every difference of rates is inside +-margin."""
     z = stats.norm.isf(alpha)
@@ -156,6 +164,12 @@ def is_shown_by_odds(pairs, places, alpha, margin):
     return True
 
 
+def count_effective(places):
+    """Effective number of environments: (sum n)^2 / sum n^2; 1 of nothing."""
+    n = list(Counter(places).values())
+    return Fraction(sum(n) ** 2, sum(each**2 for each in n)) if n else Fraction(1)
+
+
 def learn_slowly(
     X,
     y,
@@ -170,6 +184,8 @@ def learn_slowly(
     stop="independence",
     pruning=True,
     min_samples_leaf=1,
+    min_replication=0.25,
+    min_utility=0.0,
     feature_weights=None,
     criterion="pvalue",
     margin=0.05,
@@ -210,24 +226,47 @@ def learn_slowly(
         leaf = make_leaf(rule)
         return min(len(leaf), len(positives | negatives) - len(leaf)) < min_samples_leaf
 
-    def is_invariant(rows):
+    def is_replicated(rows):
+        """Not nearly all in one environment, where the samples in play lie in several."""
+        in_play = count_effective(environments[i] for i in positives | negatives)
+        share = as_fraction(min_replication)
+        return count_effective(environments[i] for i in rows) - 1 >= share * (in_play - 1)
+
+    def compute_utility(rule):
+        leaf = make_leaf(rule)
+        # equal utilities are equal: no rounding
+        utility = len(leaf & negatives) - as_fraction(p) * len(leaf & positives)
+        weight = Fraction(str(weights[rule[0]]))
+        return utility * weight if utility >= 0 else utility / weight
+
+    def is_invariant(rows, level=alpha):
         if criterion == "equivalence":
             shown = is_shown if margin_on == "rate" else is_shown_by_odds
             return shown(pairs_of(rows), set(environments), alpha, margin)
-        return compute_p_value(pairs_of(rows), test) > alpha
+        return compute_p_value(pairs_of(rows), test) > level
 
     def find_refused():
-        """The candidates of this step that are not allowed for depending on the environment."""
+        """The candidates that are not allowed for depending on the environment, and the level."""
         tested = [rule for rule in candidates if may_be_added(rule) and not is_small(rule)]
         if criterion == "equivalence" or correction is None:
-            return {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
+            refused = {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
+            return refused, alpha
         p_values = [compute_p_value(pairs_of(make_leaf(rule)), test) for rule in tested]
         adjusted = adjust(p_values, correction)
-        return {rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= alpha}
+        refused = {rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= alpha}
+        return refused, find_level(len(tested), len(refused), alpha, correction)
+
+    def costs_more(rules):
+        """Whether always saying one of the two would have been cheaper, by min_utility."""
+        *settled, left = make_leaves(rules)
+        wrong = sum(y[i] for leaf in settled for i in leaf)
+        cost = as_fraction(p) * wrong + sum(1 - y[i] for i in left)
+        constant = min(as_fraction(p) * sum(y), len(y) - sum(y))
+        return constant - cost < as_fraction(min_utility)
 
     positives = {i for i in range(len(X)) if y[i] == 1}
     negatives = {i for i in range(len(X)) if y[i] == 0}
-    chosen, steps = [], []
+    chosen, steps, cutoffs = [], [], []
     while True:
         if not negatives:
             reason = "covered"
@@ -238,9 +277,10 @@ def learn_slowly(
         if len(chosen) == max_rules:
             reason = "max_rules"
             break
-        best, best_key, n_candidates, n_refused = None, None, 0, {"dependent": 0, "small": 0}
+        best, best_key, n_candidates = None, None, 0
+        n_refused = {"dependent": 0, "small": 0, "unreplicated": 0, "unhelpful": 0}
         equal = []
-        refused = find_refused()
+        refused, cutoff = find_refused()
         for rule in candidates:
             if not may_be_added(rule):
                 continue
@@ -251,14 +291,15 @@ def learn_slowly(
             if rule in refused:
                 n_refused["dependent"] += 1
                 continue
-            leaf = make_leaf(rule)
-            covered, lost = leaf & negatives, leaf & positives
+            leaf, utility = make_leaf(rule), compute_utility(rule)
+            if test and not is_replicated(leaf):
+                n_refused["unreplicated"] += 1
+                continue
+            if test and min_utility is not None and utility < as_fraction(min_utility):
+                n_refused["unhelpful"] += 1
+                continue
             p_value = compute_p_value(pairs_of(leaf), test) if test else None
-            # equal utilities are equal: no rounding
-            utility = len(covered) - as_fraction(p) * len(lost)
-            weight = Fraction(str(weights[rule[0]]))
-            utility = utility * weight if utility >= 0 else utility / weight
-            key = (utility, len(covered) - len(lost))
+            key = (utility, len(leaf & negatives) - len(leaf & positives))
             if best is None or key > best_key:
                 best, best_key, best_leaf, best_p = rule, key, leaf, p_value
                 equal, n_tied = [], 1
@@ -270,6 +311,7 @@ def learn_slowly(
             reason = "no_candidate"
             break
         chosen.append(best)
+        cutoffs.append(cutoff)
         negatives -= best_leaf
         positives -= best_leaf
         steps.append(
@@ -288,20 +330,61 @@ def learn_slowly(
                 "n_tied": n_tied,
             }
         )
-    kept = list(chosen)
-    removed = []
-    while test and pruning and len({rule[0] for rule in kept}) > 1:
+
+    def make_leaves(rules):
+        leaves, left = [], set(range(len(X)))
+        for rule in rules:
+            leaves.append({i for i in left if not holds(rule, i)})
+            left -= leaves[-1]
+        return [*leaves, left]
+
+    def all_pass(rules):
+        """What the search takes for invariant, leaf by leaf; with "shown", inside the margin."""
+        levels = [*(cutoffs[chosen.index(rule)] for rule in rules), alpha]
+        leaves = make_leaves(rules)
+        if not all(is_invariant(leaf, level) for leaf, level in zip(leaves, levels, strict=True)):
+            return False
+        shown = is_shown if margin_on == "rate" else is_shown_by_odds
+        return pruning != "shown" or all(
+            shown(pairs_of(leaf), set(environments), alpha, margin) for leaf in leaves
+        )
+
+    def passes_at_first():
+        nonlocal pruning
+        asked, pruning = pruning, True
+        passed = all_pass(chosen)
+        pruning = asked
+        return passed
+
+    kept, removed, undone = list(chosen), [], 0
+    may_prune = test and pruning
+    if may_prune and pruning != "always":
+        may_prune = reason == "independence" and passes_at_first()
+    while may_prune and len({rule[0] for rule in kept}) > 1:
         verdicts = []
         for feature in dict.fromkeys(rule[0] for rule in kept):
             others = [rule for rule in kept if rule[0] != feature]
-            verdicts.append((compute_conditional_p(others, holds, y, environments), feature))
-        highest = max(round(p_value, 12) for p_value, _ in verdicts)
-        p_value, feature = [v for v in verdicts if round(v[0], 12) == highest][-1]
-        if not p_value > alpha:
-            break
-        removed.append((feature, p_value))
-        kept = [rule for rule in kept if rule[0] != feature]
-    return {"kept": kept, "steps": steps, "reason": reason, "removed": removed}
+            p_value = compute_conditional_p(others, holds, y, environments)
+            verdicts.append((round(p_value, 12), len(verdicts), p_value, feature, others))
+        for *_, p_value, feature, others in sorted(verdicts, reverse=True):
+            if not p_value > alpha:
+                may_prune = False
+                break
+            if pruning == "always" or all_pass(others):
+                removed.append((feature, p_value))
+                kept = others
+                break
+            undone += 1
+        else:
+            may_prune = False
+    return {
+        "kept": kept,
+        "steps": steps,
+        "reason": reason,
+        "removed": removed,
+        "undone": undone,
+        "set_aside": bool(test and kept and min_utility is not None and costs_more(kept)),
+    }
 
 
 def compute_conditional_p(rules, holds, y, environments):

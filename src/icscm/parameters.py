@@ -121,6 +121,19 @@ NAMES_OR_ALL: Allowed = (
         value is None or (isinstance(value, Iterable) and not isinstance(value, bytes | Mapping))
     ),
 )
+POSITIVE_OR_BALANCED: Allowed = (
+    f"{POSITIVE_NUMBER[0]}, or 'balanced'",
+    lambda value: (isinstance(value, str) and value == "balanced") or POSITIVE_NUMBER[1](value),
+)
+SHARE: Allowed = ("a number from 0 to 1", lambda value: _is_real(value) and 0 <= value <= 1)
+NUMBER_OR_NONE: Allowed = (
+    "a finite number, or None",
+    lambda value: value is None or (_is_real(value) and np.isfinite(value)),
+)
+PRUNING: Allowed = (
+    "True, False, 'shown' or 'always'",
+    lambda value: isinstance(value, bool | np.bool_) or value in ("shown", "always"),
+)
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 N_JOBS: Allowed = (
     "None, or a whole number other than 0",

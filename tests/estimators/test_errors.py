@@ -112,8 +112,8 @@ def test_bad_environments(case):
 
 
 BAD_PARAMETERS = [
-    ({"p": 0}, "p must be a finite number greater than 0; got 0"),
-    ({"p": "1"}, "p must be a finite number greater than 0; got '1'"),
+    ({"p": 0}, "p must be a finite number greater than 0, or 'balanced'; got 0"),
+    ({"p": "1"}, "p must be a finite number greater than 0, or 'balanced'; got '1'"),
     ({"p": np.inf}, "p must be a finite number"),
     ({"p": np.nan}, "p must be a finite number"),
     ({"model_type": "tree"}, "model_type must be one of 'conjunction', 'disjunction'; got 'tree'"),
@@ -125,7 +125,9 @@ BAD_PARAMETERS = [
     ({"alpha": 1}, "alpha must be a number between 0 and 1, both excluded, or 'auto'; got 1"),
     ({"alpha": 0.0}, "alpha must be a number between 0 and 1"),
     ({"stop": "never"}, "stop must be one of 'independence', 'coverage'; got 'never'"),
-    ({"pruning": "yes"}, "pruning must be True or False; got 'yes'"),
+    ({"pruning": "yes"}, "pruning must be True, False, 'shown' or 'always'; got 'yes'"),
+    ({"min_replication": 2}, "min_replication must be a number from 0 to 1; got 2"),
+    ({"min_utility": "0"}, "min_utility must be a finite number, or None; got '0'"),
     ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1; got 0"),
     ({"search": "random"}, "search must be one of 'greedy', 'exhaustive'; got 'random'"),
     ({"evidence": 1}, "evidence must be one of 'step', 'cumulative'; got 1"),
@@ -199,6 +201,7 @@ def test_constant_columns_are_fine_and_never_chosen():
 
 @pytest.mark.parametrize("n", range(2, 10))
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.NothingFoundWarning")
 def test_a_handful_of_samples(n):
     """Few samples learn or warn; they never fail."""
     X, _, _ = make_table()

@@ -236,7 +236,11 @@ def test_nothing_found():
     with pytest.warns(NothingFoundWarning, match="no candidate rule was left"):
         fitted = ICSCMClassifier(alpha=0.5).fit(X, data.y, environments=data.environments)
     assert fitted.model_ == Conjunction((), fitted.model_.leaves)
-    assert fitted.predict(X).all()
+    assert (
+        str(fitted.model_)
+        == "no rule holds in every environment and does better than always negative"
+    )
+    assert not fitted.predict(X).any()
     assert fitted.rule_importances_.tolist() == []
     assert fitted.equivalent_rules_ == fitted.features_used_ == []
     refused = fitted.trace_.last_look.best_refused
@@ -245,10 +249,11 @@ def test_nothing_found():
     nearest = [refusal.candidate.p_value for refusal in fitted.trace_.nearest]
     assert nearest == sorted(nearest, reverse=True)
     assert len(fitted.trace_.to_frame("refused")) == len(refused)
-    with pytest.warns(NothingFoundWarning, match="always false"):
-        ICSCMClassifier(alpha=0.5, model_type="disjunction").fit(
-            X, data.y, environments=data.environments
+    with pytest.warns(NothingFoundWarning, match="always positive"):
+        either = ICSCMClassifier(alpha=0.5, model_type="disjunction").fit(
+            X, 1 - data.y, environments=data.environments
         )
+    assert either.predict(X).all()
 
 
 def test_no_environments(data):
@@ -295,6 +300,8 @@ def test_clone_keeps_every_parameter():
         "stop": "coverage",
         "pruning": False,
         "min_samples_leaf": 7,
+        "min_replication": 0.5,
+        "min_utility": None,
         "search": "exhaustive",
         "evidence": "cumulative",
         "n_candidates": 5,

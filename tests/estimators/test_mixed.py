@@ -16,6 +16,7 @@ from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule, make_rul
 from icscm.tables.coded import choose_levels
 from icscm.tables.columns import read_column
 from icscm.text import format_level
+from literal import PAPER
 
 N = 1500
 quiet = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
@@ -111,7 +112,9 @@ def test_missing_can_be_kept_apart():
     """With "separate" no rule but `is missing` is true for a missing value, printed either way."""
     frame, ill, hospital = make_patients()
     for model_type in ("conjunction", "disjunction"):
-        learner = ICSCMClassifier(missing="separate", model_type=model_type, stop="coverage")
+        learner = ICSCMClassifier(
+            missing="separate", model_type=model_type, stop="coverage", **PAPER
+        )
         rules = [step.chosen.rule for step in learner.fit(frame, ill, hospital).trace_.steps]
         assert [rule for rule in rules if rule.feature == "age"]
         for rule in rules:
@@ -127,7 +130,7 @@ def test_missingness_that_follows_the_site_is_refused():
     lab = np.where((site == 1) ^ (rng.random(4000) < 0.02), rng.normal(size=4000), np.nan)
     frame = pd.DataFrame({"lab": lab, "noise": rng.normal(size=4000)})
     assert str(SCMClassifier(max_rules=1).fit(frame, ill).model_) == "lab is present"
-    fitted = ICSCMClassifier().fit(frame, ill, environments=site)
+    fitted = ICSCMClassifier(**PAPER).fit(frame, ill, environments=site)
     refused = [each.candidate.rule for each in fitted.trace_.steps[0].look.best_refused]
     assert MissingRule(0, "lab", is_missing=False) in refused
     assert MissingRule(0, "lab", is_missing=False) not in fitted.rules_

@@ -52,7 +52,9 @@ def test_file_holds_the_model(tmp_path):
 def test_empty_model(kind, tmp_path):
     saved = reload(make_saved(kind=kind), tmp_path)
     X = pd.DataFrame({"other": [1, 2, 3]})
-    assert saved.predict(X).tolist() == ["yes" if kind is Conjunction else "no"] * 3
+    assert saved.predict(X).tolist() == ["no"] * 3
+    mostly = reload(make_saved(kind=kind, leaves=(((3, 1), (4, 2)),)), tmp_path)
+    assert mostly.predict(X).tolist() == ["yes"] * 3
     assert saved.explain(X).tolist() == ["the model has no rule"] * 3
     assert saved.predict_proba(X).shape == (3, 2)
 
@@ -175,6 +177,7 @@ def assert_same_predictions(learner, saved, X):
 
 @pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
 @pytest.mark.parametrize("Learner", [SCMClassifier, ICSCMClassifier])
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.NothingFoundWarning")
 def test_fit_save_load_predict(Learner, model_type, data, frame, tmp_path):
     learner = Learner(model_type=model_type)
     learner.fit(frame, data.y, environments=data.environments)

@@ -10,6 +10,7 @@ from report_samples import HOSTILE, find_path, fit
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.report.render import make_report
+from literal import PAPER
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def hostile(simulation):
 
 @pytest.fixture(scope="session")
 def hostile_report(hostile):
-    learner = fit(ICSCMClassifier(stop="coverage", pruning=False), *hostile)
+    learner = fit(ICSCMClassifier(stop="coverage", **PAPER), *hostile)
     return make_report(
         learner,
         data_name="<script>alert('data')</script>.csv",

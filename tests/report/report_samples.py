@@ -9,6 +9,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmWarning
 from icscm.report.path import compute_alpha_path
 from icscm.sources import open_memory
+from literal import PAPER
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -55,7 +56,7 @@ def make_shifted(n_samples=3_000):
 
 ZOO = {
     "greedy": ICSCMClassifier(),
-    "coverage": ICSCMClassifier(stop="coverage", pruning=False),
+    "coverage": ICSCMClassifier(stop="coverage", **PAPER),
     "exhaustive": ICSCMClassifier(search="exhaustive", alpha="auto"),
     "disjunction": ICSCMClassifier(model_type="disjunction", stop="coverage"),
     "equivalence": ICSCMClassifier(criterion="equivalence", margin=1.5, margin_on="odds_ratio"),

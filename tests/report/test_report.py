@@ -18,6 +18,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.report.render import MAX_HTML_BYTES, escape_markdown, make_report
 from icscm.text import escape_controls
+from literal import PAPER
 
 
 class Page(HTMLParser):
@@ -106,7 +107,7 @@ def test_hostile_names_change_no_markup(hostile, hostile_report):
     tame = X.set_axis([f"column {i}" for i in range(X.shape[1])], axis="columns")
     _, sites = np.unique(environments, return_inverse=True)
     samples = tame, y != "<i>no</i>", sites
-    learner = fit(ICSCMClassifier(stop="coverage", pruning=False), *samples)
+    learner = fit(ICSCMClassifier(stop="coverage", **PAPER), *samples)
     report = make_report(
         learner, data_name="a", left_out={"b": "c"}, alpha_path=find_path(learner, *samples)
     )
@@ -158,7 +159,10 @@ def test_markdown_tables_keep_their_columns(hostile_report):
 def test_sixty_environments_and_ten_rules_stay_small():
     X, y, environments = make_noise(6_000, 60)
     learner = fit(
-        ICSCMClassifier(stop="coverage", pruning=False, max_thresholds=10), X, y, environments
+        ICSCMClassifier(stop="coverage", max_thresholds=10, **PAPER).set_params(pruning=False),
+        X,
+        y,
+        environments,
     )
     assert len(learner.model_) == 10
     report = make_report(learner, alpha_path=find_path(learner, X, y, environments))

@@ -22,6 +22,7 @@ from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_t
 from icscm.report.words import make_names
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
+from literal import PAPER
 
 
 @pytest.fixture(params=ZOO)
@@ -161,7 +162,7 @@ def test_pruned_rules_are_marked():
     noise = rng.random(4_000) < 0.5
     y = cause & (rng.random(4_000) < 0.9)
     X = pd.DataFrame({"cause": cause, "noise": noise})
-    learner = fit(ICSCMClassifier(stop="coverage"), X, y, environments)
+    learner = fit(ICSCMClassifier(stop="coverage", **PAPER), X, y, environments)
     summary = make_summary(learner)
     assert summary["pruning"]["removed"] == ["noise"]
     marks = {step["rule"]: step["in_model"] for step in summary["search"]["steps"]}

@@ -14,6 +14,8 @@ from scipy import stats
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning
+from literal import PAPER
+from slow_learner import as_fraction, count_effective
 
 
 def search_slowly(
@@ -25,6 +27,7 @@ def search_slowly(
     inverted,
     max_rules=10,
     min_samples_leaf=1,
+    min_replication=0.25,
     weights=None,
 ):
     """Screen, join copies, test every subset leaf by leaf, intersect: straight from rows."""
@@ -38,6 +41,10 @@ def search_slowly(
             if y[above].mean() == y[~above].mean() or weights[feature] == 0:
                 continue
             if min(above.sum(), (~above).sum()) < min_samples_leaf:
+                continue
+            settled = environments[above != sense]
+            others = count_effective(settled.tolist()) - 1
+            if others < as_fraction(min_replication) * (count_effective(environments.tolist()) - 1):
                 continue
             n_tried += 1
             table = [[(above & (y == a)).sum(), (~above & (y == a)).sum()] for a in (0, 1)]
@@ -88,6 +95,7 @@ OPTIONS = st.fixed_dictionaries(
         "n_candidates": st.sampled_from([2, 8]),
         "max_rules": st.sampled_from([1, 2, 10]),
         "min_samples_leaf": st.sampled_from([1, 1, 40]),
+        "min_replication": st.sampled_from([0.0, 0.25, 0.9]),
     }
 )
 
@@ -103,11 +111,12 @@ def test_equals_the_literal_search(model_type):
         st.sampled_from([1, 2, 4]),
         OPTIONS,
         st.sampled_from([None, [1.0, 1.0, 1.0, 0.0, 2.0, 1.0], [1.0, 3.0, 0.5, 1.0, 1.0, 2.0]]),
+        st.sampled_from([1.0, 20.0]),
     )
-    def compare(seed, n_environments, n_values, options, weights):
+    def compare(seed, n_environments, n_values, options, weights, p):
         X, y, environments = make_table(np.random.default_rng(seed), n_environments, n_values)
         learner = ICSCMClassifier(
-            search="exhaustive", model_type=model_type, feature_weights=weights, **options
+            search="exhaustive", model_type=model_type, feature_weights=weights, p=p, **options
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IcscmWarning)
@@ -124,7 +133,9 @@ def test_equals_the_literal_search(model_type):
         assert found.keys() == p_values.keys()
         for subset, p_value in p_values.items():
             assert found[subset] == pytest.approx(p_value, rel=1e-9, abs=1e-9)
-        assert set(learner.features_used_) == (shared or set())
+        found = learner.trace_.set_aside or learner.model_
+        assert {rule.feature for rule in found.rules} == (shared or set())
+        reached["set aside"] += learner.trace_.set_aside is not None
         assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and shared is None)
         for step in learner.trace_.steps:
             columns = [rule.column for rule in step.equivalent]
@@ -136,7 +147,14 @@ def test_equals_the_literal_search(model_type):
         reached[learner.trace_.stop_reason] += 1
 
     compare()
-    least = {"equivalent": 5, "found": 15, "weighted": 5, "bounded": 15, "all_rejected": 5}
+    least = {
+        "equivalent": 5,
+        "found": 15,
+        "set aside": 3,
+        "weighted": 5,
+        "bounded": 8,
+        "all_rejected": 5,
+    }
     least |= {"intersection": 15, "empty_intersection": 5, "nothing_associated": 1}
     assert {name: reached[name] for name in least if reached[name] < least[name]} == {}
 
@@ -324,7 +342,7 @@ def test_needs_far_fewer_samples_than_the_greedy_search():
         n_exhaustive += set(fit(data).features_used_) == set(data.parents)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IcscmWarning)
-            greedy = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+            greedy = ICSCMClassifier(**PAPER).fit(data.X, data.y, environments=data.environments)
         n_greedy += set(greedy.features_used_) == set(data.parents)
     assert n_exhaustive >= 0.75 * n_runs
     assert n_greedy <= 0.45 * n_runs
@@ -334,9 +352,9 @@ def test_needs_far_fewer_samples_than_the_greedy_search():
 def test_cumulative_evidence_never_takes_what_was_refused_before():
     data = make_conjunction(10_000, 20, random_state=5)
     for evidence in ("step", "cumulative"):
-        learner = ICSCMClassifier(alpha=0.3, stop="coverage", pruning=False, evidence=evidence)
+        learner = ICSCMClassifier(alpha=0.3, stop="coverage", evidence=evidence, **PAPER)
         learner.fit(data.X, data.y, environments=data.environments)
-        alone = ICSCMClassifier(alpha=0.3, max_rules=1, pruning=False)
+        alone = ICSCMClassifier(alpha=0.3, max_rules=1, **PAPER)
         alone.fit(data.X, data.y, environments=data.environments)
         first_refused = alone.trace_.steps[0].look.n_refused["dependent"]
         taken = [step.chosen.rule for step in learner.trace_.steps]
@@ -363,7 +381,7 @@ def test_cumulative_evidence_helps_where_the_paper_says_it_should():
     for seed in range(40):
         data = make_conjunction(10_000, 50, random_state=(7, seed))
         for evidence in n_found:
-            learner = ICSCMClassifier(alpha=0.001, evidence=evidence)
+            learner = ICSCMClassifier(alpha=0.001, evidence=evidence, **PAPER)
             learner.fit(data.X, data.y, environments=data.environments)
             n_found[evidence] += set(learner.features_used_) == set(data.parents)
     assert n_found["cumulative"] >= 36

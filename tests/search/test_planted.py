@@ -11,28 +11,34 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import stores
 from icscm.engine.patterns import count_patterns
 from icscm.search.pruning import prune
+from icscm.search.trace import REFUSALS
 from icscm.search.view import ConjunctionView
 from icscm.stats.independence import ConditionalTests
 from icscm.stats.verdicts import NOT_INVARIANT
-from literal import assert_same, fit_quietly
+from literal import PAPER, assert_same, fit_quietly
 from slow_learner import learn_slowly
 
 # How often each must be reached in a quarter of the run: about half of what it is.
 LEAST = {
     "two features": 8,
     "a feature with two rules": 4,
-    "pruning ran": 10,
-    "pruning removed": 8,
-    "pruning kept all": 2,
+    "pruning ran": 4,
+    "pruned: removed": 2,
+    "pruned: needed": 2,
+    "pruned: single": 15,
+    "pruned: not_ended": 10,
+    "set aside": 5,
     "ties over blocks": 4,
     "several blocks": 30,
     "equivalent rules": 15,
     "disjunction": 15,
     "refused: dependent": 25,
-    "refused: small": 10,
-    "stop: covered": 6,
+    "refused: small": 7,
+    "refused: unreplicated": 8,
+    "refused: unhelpful": 15,
+    "stop: covered": 3,
     "stop: independence": 15,
-    "stop: max_rules": 6,
+    "stop: max_rules": 3,
     "stop: no_candidate": 5,
     "correction": 15,
     "equivalence": 4,
@@ -71,11 +77,14 @@ def draw_options(rng):
         "max_thresholds": 50,
         "alpha": float(rng.choice([0.01, 0.05, 0.3])),
         "test": str(rng.choice(["chi2", "g", "fisher"], p=[0.45, 0.45, 0.1])),
-        "stop": str(rng.choice(["independence", "coverage"])),
-        "pruning": bool(rng.random() < 0.7),
+        "stop": str(rng.choice(["independence", "coverage"], p=[0.7, 0.3])),
+        "pruning": [True, "shown", "always", False][rng.choice(4, p=[0.5, 0.15, 0.25, 0.1])],
+        "margin": 0.6,
+        "min_replication": float(rng.choice([0.0, 0.25, 0.9], p=[0.4, 0.5, 0.1])),
+        "min_utility": [None, 0.0, 3.5][rng.choice(3, p=[0.5, 0.4, 0.1])],
         "min_samples_leaf": int(rng.choice([1, 3, 10])),
     }
-    kinds = [{}, {}, {}, {"criterion": "equivalence", "margin": 0.6}]
+    kinds = [{}, {}, {}, {"criterion": "equivalence"}]
     kinds += [{"correction": each} for each in ("bonferroni", "holm", "bh")]
     return options | kinds[rng.integers(len(kinds))]
 
@@ -98,16 +107,16 @@ def note(reached, fitted, blocks):
     reached["two features"] += len(set(columns)) > 1
     reached["a feature with two rules"] += len(set(columns)) < len(columns)
     reached["pruning ran"] += bool(trace.pruning)
-    is_removed = [test.removed for test in trace.pruning]
-    reached["pruning removed"] += any(is_removed)
-    reached["pruning kept all"] += bool(is_removed) and not any(is_removed)
     reached["several blocks"] += len(blocks) > 1
     reached["disjunction"] += fitted.model_type == "disjunction" and bool(columns)
     reached[f"stop: {trace.stop_reason}"] += 1
     reached["correction"] += fitted.correction is not None
     reached["equivalence"] += fitted.criterion == "equivalence" and bool(columns)
     looks = [*(step.look for step in trace.steps), trace.last_look]
-    for reason in ("dependent", "small"):
+    reached["set aside"] += trace.set_aside is not None
+    if trace.pruned is not None:
+        reached[f"pruned: {trace.pruned.outcome}"] += 1
+    for reason in REFUSALS:
         reached[f"refused: {reason}"] += any(look and look.n_refused[reason] for look in looks)
     for step in trace.steps:
         homes = [
@@ -208,8 +217,8 @@ def test_criterion_and_verdict_agree_after_a_correction():
         X, environments = rng.integers(0, 2, size=(400, 8)), rng.integers(0, 2, 400)
         y = (X[:, 0] & X[:, 1]) ^ (rng.random(400) < 0.1 + 0.1 * environments)
         learner = ICSCMClassifier(
-            correction=["bonferroni", "holm", "bh"][seed % 3], pruning=False, stop="coverage"
-        )
+            correction=["bonferroni", "holm", "bh"][seed % 3], stop="coverage", **PAPER
+        ).set_params(pruning=False)
         fitted = fit_quietly(learner, X, y, environments)
         for step in fitted.trace_.steps:
             verdict, cutoff = step.chosen.verdict, step.look.cutoff
@@ -234,7 +243,8 @@ def test_ties_of_many_candidates_are_found_quickly():
     negatives = np.flatnonzero(~y)
     for j in range(1000):
         X[rng.choice(negatives, 3, replace=False), j] = True
-    learner = ICSCMClassifier(p=100, stop="coverage", pruning=False, max_rules=1)
+    learner = ICSCMClassifier(p=100, stop="coverage", max_rules=1, **PAPER)
+    learner.set_params(pruning=False)
     with mock.patch("icscm.search.greedy.freeze_counts", side_effect=AssertionError):
         # not one of the leaves that tie is turned into tuples, but for what the trace shows
         fitted = fit_quietly(learner, X, y, environments)

@@ -5,7 +5,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.model.rules import ThresholdRule
-from icscm.search.trace import Look
+from icscm.search.trace import REFUSALS, Look
 from icscm.stats.independence import make_test
 from literal import fit_quietly
 
@@ -117,4 +117,4 @@ def test_nothing_tested_nothing_near():
     trace = fit_quietly(SCMClassifier(), X[:, :1] > 0, y, environments).trace_
     assert trace.stop_reason == "no_candidate"
     assert (trace.nearest, trace.alpha) == ((), None)
-    assert trace.last_look == Look(0, {"dependent": 0, "small": 0}, (), None)
+    assert trace.last_look == Look(0, dict.fromkeys(REFUSALS, 0), (), None)

@@ -11,7 +11,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.search.trace import STOP_REASONS
 from icscm.stats.independence import make_test
-from literal import fit_quietly
+from literal import PAPER, fit_quietly
 
 
 def fit(learner):
@@ -20,7 +20,7 @@ def fit(learner):
 
 
 def test_frames_of_the_greedy_search():
-    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage", **PAPER))
     steps, refused = trace.to_frame(), trace.to_frame("refused")
     assert steps["rule"].tolist() == [str(step.chosen.rule) for step in trace.steps]
     assert steps["verdict"].tolist() == [step.chosen.verdict.conclusion for step in trace.steps]
@@ -71,13 +71,14 @@ def test_a_row_of_steps_and_of_refusals():
         "utility": refusal.candidate.utility,
         "p_value": refusal.candidate.p_value,
         "verdict": refusal.candidate.verdict.conclusion,
+        "breaking": None,
     }
 
 
 def test_plain_values():
     trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
     plain = trace.to_dict()
-    assert set(plain) == {each.name for each in fields(trace)}
+    assert set(plain) == {each.name for each in fields(trace)} - {"criterion"}
     assert plain["steps"][0]["chosen"]["rule"] == str(trace.steps[0].chosen.rule)
     assert plain["steps"][0]["chosen"]["leaf"] == [list(n) for n in trace.steps[0].chosen.leaf]
     assert plain["classes"] == list(trace.classes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,12 +58,22 @@ REPORT_ENDINGS = (".html", ".md", ".json")
 
 # Options that are parameters of the same name: of both learners, and of the invariant one only.
 _SHARED = ("p", "model_type", "max_rules", "max_thresholds", "missing")
-_OWN = ("alpha", "test", "stop", "search", "min_samples_leaf", "criterion", "margin_on", "evidence")
-_INVARIANT_ONLY = (*_OWN, "no_pruning", "margin", "correction")
+_OWN = ("alpha", "test", "stop", "search", "min_samples_leaf", "min_replication", "min_utility")
+_ALSO_OWN = ("criterion", "margin_on", "evidence")
+_INVARIANT_ONLY = (*_OWN, *_ALSO_OWN, "pruning", "margin", "correction")
+# The words of --pruning as the learner's.
+_PRUNING: dict[str, bool | str] = {
+    "allowed": True,
+    "none": False,
+    "shown": "shown",
+    "always": "always",
+}
 
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
 _LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
+_P = number_or("balanced", "balanced", float, "a number above 0", lambda x: 0 < x < inf)
+_UTILITY = number_or("none", None, float, "a finite number", isfinite)
 _MANY = number_or("none", None, int, "a whole number from 1", lambda x: x >= 1)
 
 model_options = apply(
@@ -76,9 +87,10 @@ model_options = apply(
         "model_type",
     ),
     value(
-        "--p NUMBER",
-        "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier.",
-        read_positive,
+        "--p NUMBER|balanced",
+        "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier. "
+        "balanced: both classes weigh the same, for rare outcomes.",
+        _P,
         1.0,
     ),
     value(
@@ -107,12 +119,28 @@ model_options = apply(
         "--stop independence coverage",
         "End when the rest no longer depends on the environment, or only when covered.",
     ),
-    flag("--no-pruning", "Keep rules that invariance could do without."),
+    choice(
+        "--pruning allowed shown always none",
+        "Of columns that invariance could do without: where Proposition 3.2 allows it, only where "
+        "shown within --margin, always, or not.",
+    ),
     choice(
         "--search greedy exhaustive",
         "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
     ),
     number("--min-samples-leaf", 1, "Fewest rows that a rule must settle, and leave."),
+    value(
+        "--min-replication SHARE",
+        "In how many environments a rule's rows must lie, next to all rows; 0: nothing is asked.",
+        click.FloatRange(0, 1),
+        0.25,
+    ),
+    value(
+        "--min-utility NUMBER|none",
+        "Least utility of a rule, and of all together over always saying the same.",
+        _UTILITY,
+        0.0,
+    ),
     choice(
         "--criterion pvalue equivalence",
         "pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
@@ -277,10 +305,10 @@ def make_learner(samples: Samples | None, options: dict[str, Any]) -> CoverClass
     settings["keep_columns"] = None if samples is None else _find_kept(samples, options["keep"])
     if options["model"] == "scm":
         return SCMClassifier(**settings)
-    settings |= {name: options[name] for name in _OWN}
+    settings |= {name: options[name] for name in (*_OWN, *_ALSO_OWN)}
     return ICSCMClassifier(
         **settings,
-        pruning=not options["no_pruning"],
+        pruning=_PRUNING[options["pruning"]],
         margin=options["margin"] or _DEFAULT_MARGINS[options["margin_on"]],
         correction=None if options["correction"] == "none" else options["correction"],
     )

@@ -21,7 +21,7 @@ from icscm.model.saved import make_saved_model
 from icscm.parameters import (
     N_JOBS,
     NAMES_OR_ALL,
-    POSITIVE_NUMBER,
+    POSITIVE_OR_BALANCED,
     Allowed,
     check_parameters,
     check_weights,
@@ -51,7 +51,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     tests_invariance: ClassVar[bool] = False
 
     _allowed: ClassVar[dict[str, Allowed]] = {
-        "p": POSITIVE_NUMBER,
+        "p": POSITIVE_OR_BALANCED,
         "model_type": one_of("conjunction", "disjunction"),
         "max_rules": whole_number(1),
         "max_thresholds": whole_number(1, or_none=True),
@@ -70,7 +70,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        p: float = 1.0,
+        p: float | str = 1.0,
         model_type: str = "conjunction",
         max_rules: int = 10,
         max_thresholds: int | None = 50,
@@ -248,7 +248,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.prepare()
         plain = Settings(
-            p=self.p,
+            p=self._choose_p(countable),
             model_type=self.model_type,
             max_rules=self.max_rules,
             feature_weights=check_weights(
@@ -257,6 +257,14 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             missing=self.missing,
         )
         return self._add_tests(plain, countable)
+
+    def _choose_p(self, countable: Countable[Any]) -> float:
+        """p as given, or what makes both classes weigh the same."""
+        if not isinstance(self.p, str):  # "balanced"
+            return float(self.p)
+        negative, positive = countable.source.count_totals().sum(axis=1).tolist()
+        ratio: float = negative / positive
+        return 1.0 / ratio if self.model_type == "disjunction" else ratio
 
     def _check_together(self) -> None:
         """Raise for parameters that do not go together."""
@@ -286,12 +294,16 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_findings(self) -> None:
         """Say aloud what a user should not have to look for."""
-        if not self.model_.rules:
-            warn(
-                f"No rule was found because {STOP_REASONS[self.trace_.stop_reason]}: the model is "
-                f"{self.model_}. See trace_ for what was tried and refused.",
-                NothingFoundWarning,
-            )
+        if self.model_.rules:
+            return
+        aside, why = self.trace_.set_aside, STOP_REASONS[self.trace_.stop_reason]
+        told = f"No rule was found because {why}"
+        if aside is not None:
+            told = f"The rules found ({aside}) do worse than always saying the same"
+        warn(
+            f"{told}: the model is: {self.model_}. See trace_ for what was tried and refused.",
+            NothingFoundWarning,
+        )
 
     def predict(self, X: Any) -> Any:
         """The class of each row: the rule set's own verdict.

@@ -16,7 +16,16 @@ from icscm.exceptions import (
     TooLittleDataWarning,
     warn,
 )
-from icscm.parameters import BOOLEAN, LEVEL_OR_AUTO, POSITIVE_NUMBER, Allowed, one_of, whole_number
+from icscm.parameters import (
+    LEVEL_OR_AUTO,
+    NUMBER_OR_NONE,
+    POSITIVE_NUMBER,
+    PRUNING,
+    SHARE,
+    Allowed,
+    one_of,
+    whole_number,
+)
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.settings import Settings
 from icscm.sources.countable import Countable
@@ -116,11 +125,22 @@ class ICSCMClassifier(CoverClassifier):
     stop : {"independence", "coverage"}, default="independence"
         `"independence"` ends the search when the samples that remain no longer depend on the
         environment (criterion (ii)); `"coverage"` goes on as the plain learner does.
-    pruning : bool, default=True
+    pruning : bool, "shown" or "always", default=True
         Remove features without which label and environment are still independent given the other
-        rules (Proposition 3.2).
+        rules (Proposition 3.2), where the proposition may be applied: the search ended because
+        what remains is independent of the environment and every leaf passed, and the leaves that
+        are left pass too. `"shown"`: only where these are shown to lie inside `margin`.
+        `"always"`: whatever the search ended by, as the paper's code would.
     min_samples_leaf : int, default=1
         Least number of samples that a rule must settle, and leave.
+    min_replication : float, default=0.25
+        In how many environments the samples that a rule settles must lie. Of the effective number
+        of environments, (sum n)^2 / (sum n^2), less 1, they must have at least this share of what
+        the samples in play have: what lies in a single environment passes every test because
+        there is nothing to compare. 0, the paper's, asks for nothing.
+    min_utility : float or None, default=0.0
+        Least utility of a rule; a rule of negative utility makes the model worse. None, the
+        paper's, sets no bound.
     search : {"greedy", "exhaustive"}, default="greedy"
         The paper's search, or all subsets of a few screened rules: the model is what the accepted
         ones share. The latter needs about ten times fewer samples and reports a non-parent in
@@ -193,8 +213,10 @@ class ICSCMClassifier(CoverClassifier):
     _allowed: ClassVar[dict[str, Allowed]] = CoverClassifier._allowed | {
         "alpha": LEVEL_OR_AUTO,
         "stop": one_of("independence", "coverage"),
-        "pruning": BOOLEAN,
+        "pruning": PRUNING,
         "min_samples_leaf": whole_number(1),
+        "min_replication": SHARE,
+        "min_utility": NUMBER_OR_NONE,
         "search": one_of("greedy", "exhaustive"),
         "evidence": one_of("step", "cumulative"),
         "n_candidates": whole_number(1, most=16),
@@ -207,7 +229,7 @@ class ICSCMClassifier(CoverClassifier):
 
     def __init__(
         self,
-        p: float = 1.0,
+        p: float | str = 1.0,
         model_type: str = "conjunction",
         max_rules: int = 10,
         max_thresholds: int | None = 50,
@@ -216,8 +238,10 @@ class ICSCMClassifier(CoverClassifier):
         alpha: float | str = 0.05,
         test: str | IndependenceTest = "chi2",
         stop: str = "independence",
-        pruning: bool = True,
+        pruning: bool | str = True,
         min_samples_leaf: int = 1,
+        min_replication: float = 0.25,
+        min_utility: float | None = 0.0,
         search: str = "greedy",
         evidence: str = "step",
         n_candidates: int = 8,
@@ -236,6 +260,8 @@ class ICSCMClassifier(CoverClassifier):
         self.stop = stop
         self.pruning = pruning
         self.min_samples_leaf = min_samples_leaf
+        self.min_replication = min_replication
+        self.min_utility = min_utility
         self.search = search
         self.evidence = evidence
         self.n_candidates = n_candidates
@@ -277,6 +303,8 @@ class ICSCMClassifier(CoverClassifier):
             test=make_test(self.test),
             stop=self.stop,
             pruning=self.pruning,
+            min_replication=self.min_replication,
+            min_utility=self.min_utility,
             search=self.search,
             evidence=self.evidence,
             n_candidates=self.n_candidates,

@@ -15,6 +15,7 @@ from icscm.datasets import RealData, list_datasets
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.experiments.base import Figure, Options, Summary, Table, cross
+from icscm.experiments.methods import PAPER
 from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import Cells, find_mean, format_mean, group_rows, read_numbers
 
@@ -27,9 +28,10 @@ DESCRIPTION = "Causal features among those used, and prediction error, over rand
 
 MAX_RULES = 10
 # As the published code does for real data: p = 1, no stop at independence, no pruning.
+_PAPER = PAPER | {"pruning": False}
 LEARNERS = {
     "SCM": SCMClassifier(max_rules=MAX_RULES, n_jobs=1),
-    "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", pruning=False, n_jobs=1),
+    "ICSCM": ICSCMClassifier(max_rules=MAX_RULES, stop="coverage", n_jobs=1, **_PAPER),
 }
 SIZES = ("samples", "variables", "causal")
 

@@ -10,7 +10,7 @@ import numpy as np
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.icp import InvariantCausalPrediction
 from icscm.experiments.base import Figure, Options, Summary, Table
-from icscm.experiments.methods import Training, simulate
+from icscm.experiments.methods import PAPER, Training, simulate
 from icscm.experiments.runner import Plan, Row, Rows, Task
 from icscm.experiments.shares import group_rows, read_numbers
 
@@ -39,7 +39,7 @@ def run_task(task: Task, seed: int) -> Row:
 
     train = simulate(task, seed)
     tree = DecisionTreeClassifier(max_depth=10)
-    learners = (SCMClassifier(), tree, InvariantCausalPrediction(), ICSCMClassifier())
+    learners = (SCMClassifier(), tree, InvariantCausalPrediction(), ICSCMClassifier(**PAPER))
     is_asked = {"ICP": task["n_distractors"] <= MOST_FOR_ICP}
     return {
         method: _time(learner, train, method.startswith("IC")) if is_asked.get(method, True) else ""

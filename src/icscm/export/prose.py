@@ -26,8 +26,8 @@ def _say_rule(saved: SavedModel) -> str:
     negative, positive = map(format_level, saved.classes)
     model = saved.model
     if not model.rules:
-        always = negative if model.settles_when else positive
-        return f"Predicts {always} for every sample: the model has no rule."
+        always = positive if model.leaf_verdicts[0] else negative
+        return f"Predicts {always} for every sample: {model}."
     rules = f"\n   {model.joiner}".join(map(str, model.rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 

@@ -13,8 +13,8 @@ A disjunction is the mirror image: the first rule that is true settles the sampl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,6 @@ class RuleSet:
     kind: ClassVar[str]
     settles_when: ClassVar[bool]
     joiner: ClassVar[str]
-    empty_text: ClassVar[str]
 
     def __post_init__(self) -> None:
         if len(self.leaves) != len(self.rules) + 1:
@@ -99,14 +98,44 @@ class RuleSet:
     def leaf_verdicts(self) -> BoolArray:
         """Of each leaf whether its samples are predicted positive."""
         verdicts = np.full(len(self.leaves), self.settles_when)
-        verdicts[-1] = not self.settles_when
+        verdicts[-1] = not self.settles_when if self.rules else self._is_mostly_positive
         return verdicts
+
+    @property
+    def _is_mostly_positive(self) -> bool:
+        """Whether more training samples are positive than negative."""
+        negative, positive = (sum(sum(leaf[label]) for leaf in self.leaves) for label in (0, 1))
+        return positive > negative
+
+    def count_wrong(self) -> tuple[int, int]:
+        """Training samples that the model gets wrong, by label.
+
+        Returns
+        -------
+        tuple of two int
+            Negatives predicted positive, and positives predicted negative.
+        """
+        wrong = [0, 0]
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            wrong[1 - is_positive] += sum(leaf[1 - is_positive])
+        return wrong[0], wrong[1]
+
+    def without_rules(self) -> Self:
+        """What saying nothing comes to: a model without rules, on the same samples.
+
+        Returns
+        -------
+        Conjunction or Disjunction
+            One leaf, in which the more frequent class is predicted.
+        """
+        totals = np.array(self.leaves, dtype=object).sum(axis=0)
+        return replace(self, rules=(), leaves=(freeze_counts(totals.tolist()),))
 
     @property
     def leaf_texts(self) -> tuple[str, ...]:
         """What decides the samples of each leaf; the last are those that no rule settled."""
         if not self.rules:
-            return ("the model has no rule",)
+            return (str(self),)
         word, last = ("met", "no rule met") if self.settles_when else ("not met", "all rules met")
         return (*(f"{word}: {rule}" for rule in self.rules), last)
 
@@ -152,7 +181,14 @@ class RuleSet:
         return len(self.rules)
 
     def __str__(self) -> str:
-        return self.joiner.join(map(str, self.rules)) or self.empty_text
+        return self.joiner.join(map(str, self.rules)) or self._describe_nothing()
+
+    def _describe_nothing(self) -> str:
+        """What a model without a rule says."""
+        always = "positive" if self._is_mostly_positive else "negative"
+        if len(self.leaves[0][0]) > 1:
+            return f"no rule holds in every environment and does better than always {always}"
+        return f"no rule was found (always {always})"
 
 
 class Conjunction(RuleSet):
@@ -175,7 +211,6 @@ class Conjunction(RuleSet):
     kind = "conjunction"
     settles_when = False
     joiner = " and "
-    empty_text = "always true (no rule)"
 
 
 class Disjunction(RuleSet):
@@ -198,7 +233,6 @@ class Disjunction(RuleSet):
     kind = "disjunction"
     settles_when = True
     joiner = " or "
-    empty_text = "always false (no rule)"
 
 
 MODEL_KINDS: dict[str, type[RuleSet]] = {"conjunction": Conjunction, "disjunction": Disjunction}

@@ -94,6 +94,16 @@ def suggest(learner: Learner, search: Plain, words: Words) -> list[str]:
     turned = f"{other}: its rules settle the other label."
     if not search["is_tested"]:
         return [turned, f"Other columns, or a smaller {words(Parameter('p'))}."]
+    if learner.trace_.set_aside is not None:
+        balanced = words(Parameter("p", "balanced"))
+        kept = words(Parameter("min_utility", None))
+        return [
+            f"{balanced}: both classes weigh the same, whatever their sizes; rules that find many "
+            "of the rarer class are then kept though always saying the other is less often wrong.",
+            turned,
+            f"{kept}: the rules as they were found, whatever they are worth.",
+            f"{words(Parameter('SCMClassifier'))}: the best rule without invariance, to compare.",
+        ]
     found = [turned]
     nearest = next((each["p_value"] for each in search["nearest"]), None)
     if nearest is not None:

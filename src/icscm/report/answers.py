@@ -18,7 +18,8 @@ from icscm.text import count
 def make_sentence(model: RuleSet, names: Names) -> str:
     """The whole rule in words."""
     if not model.rules:
-        return f"Always predict {names.predict(not model.settles_when)}: no rule was found."
+        always = names.predict(bool(model.leaf_verdicts[0]))
+        return f"Always predict {always}: no rule was found that does better."
     return f"Predict {names.positive} when {model}; otherwise {names.predict(False)}."
 
 
@@ -26,7 +27,9 @@ def make_title(model: RuleSet, trace: Trace, names: Names) -> str:
     """One line for the top of the page."""
     if trace.alpha is None:
         return "A rule that was not asked to hold in every environment"
-    start = "A rule that was tested" if model.rules else "No rule was found that holds"
+    if trace.set_aside is not None:
+        return "The rules found do worse than always saying the same"
+    start = "A rule that was tested" if model.rules else "No rule holds"
     return f"{start} in every {names.environment}"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from icscm.model.learner import Learner
 from icscm.report.leaves import describe_verdict, find_extremes, name_ends
-from icscm.report.words import Names, Plain, count_samples, describe_counts
-from icscm.search.trace import REFUSALS, Look, Refusal, Trace
+from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
+from icscm.search.trace import PRUNING_OUTCOMES, REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
 from icscm.text import format_name
 
@@ -83,6 +84,7 @@ def _describe_candidate(candidate: Any, names: Names) -> Plain:
         "n_right": sum(candidate.leaf[names.settled]),
         "n_wrong": sum(candidate.leaf[1 - names.settled]),
         "counts": [list(row) for row in candidate.leaf],
+        "places": [(each["environment"], each["n"]) for each in environments if each["n"]],
         **find_extremes(environments),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
@@ -92,12 +94,22 @@ def _describe_candidate(candidate: Any, names: Names) -> Plain:
 def _explain_refusal(reason: str, fields: Plain, names: Names) -> str:
     if reason == "small":
         return "too few samples in its leaf, or left after it"
+    if reason == "unhelpful":
+        return f"it settles {fields['n_wrong']:,} samples wrongly and {fields['n_right']:,} rightly"
+    if reason == "unreplicated":
+        return f"its samples lie in too few environments to be compared: {_say_places(fields)}"
     if fields["conclusion"] == TOO_LITTLE_DATA:
         return "too little data to show that the label is the same in every environment"
     if fields["n_seen"] < 2:
         return "the label's rate shifts between environments"
     low, high = name_ends(fields, names)
     return f"the rate of {names.positive} shifts, from {low} to {high}"
+
+
+def _say_places(fields: Plain) -> str:
+    """The environments of most samples, with how many they hold."""
+    largest = sorted(fields["places"], key=lambda place: -place[1])
+    return ", ".join(f"{n:,} in {place}" for place, n in largest[:3])
 
 
 def _describe_refusals(look: Look) -> str | None:
@@ -108,6 +120,23 @@ def _describe_refusals(look: Look) -> str | None:
 
 
 def describe_pruning(trace: Trace) -> Plain:
-    """The tests by which rules were removed or kept."""
+    """The tests by which rules were removed or kept, what came of it and what it cost."""
     tests = [{**asdict(test), "feature": format_name(test.feature)} for test in trace.pruning]
-    return {"removed": [each["feature"] for each in tests if each["removed"]], "tests": tests}
+    removed = [each["feature"] for each in tests if each["removed"]]
+    return {"removed": removed, "tests": tests, "text": _say_pruning(trace, tests)}
+
+
+def _say_pruning(trace: Trace, tests: Sequence[Plain]) -> str | None:
+    if trace.pruned is None:
+        return None
+    told = [PRUNING_OUTCOMES[trace.pruned.outcome]]
+    for what, start in (("removed", "Removed"), ("undone", "Kept, since a leaf would break")):
+        features = [
+            f"{test['feature']} (p {format_p(test['p_value'])})" for test in tests if test[what]
+        ]
+        if features:
+            told.append(f"{start}: {', '.join(features)}.")
+    if trace.pruned.outcome == "removed":
+        before, after = trace.pruned.n_wrong_before, trace.pruned.n_wrong_after
+        told.append(f"Without pruning {before:,} training samples are wrong, with it {after:,}.")
+    return " ".join(told)

@@ -44,11 +44,18 @@ from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
 from icscm.report.advice import explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
-from icscm.report.errors import describe_errors
+from icscm.report.errors import describe_errors, format_error
 from icscm.report.leaves import count_conclusions, describe_leaves, find_standard, judge
 from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
-from icscm.report.words import Names, Plain, count_samples, describe_counts, make_names
+from icscm.report.words import (
+    Names,
+    Plain,
+    count_samples,
+    describe_counts,
+    format_share,
+    make_names,
+)
 from icscm.text import as_text, format_name
 
 # Raised when a key is renamed or changes its meaning.
@@ -66,6 +73,8 @@ MEANINGS = {
     "stop": "what ends the search besides the number of rules",
     "pruning": "whether columns not needed for invariance are removed at the end",
     "min_samples_leaf": "least number of samples that a rule must settle, and leave",
+    "min_replication": "in how many environments the samples that a rule settles must lie",
+    "min_utility": "least utility of a rule, and of all of them over always saying the same",
     "search": "step by step (greedy), or all sets of a few rules (exhaustive)",
     "evidence": "whether a rule once refused may be tried again",
     "n_candidates": "rules that the exhaustive search combines",
@@ -126,10 +135,22 @@ def make_summary(
         "errors": errors,
         "search": search,
         "pruning": describe_pruning(trace),
+        "set_aside": trace.set_aside and _describe_set_aside(trace.set_aside, errors, names),
         "alpha_path": alpha_path and _describe_path(alpha_path, names),
         "notes": list(trace.notes),
         "meaning": explain_meaning(learner, leaves, standard, names),
     }
+
+
+def _describe_set_aside(model: RuleSet, errors: Plain, names: Names) -> Plain:
+    """The rules that do worse than the model without any."""
+    own = describe_errors(model, names)
+    told = (
+        f"The rules that were found ({model}) are wrong for {format_error(own)}, "
+        f"always saying {errors['majority_class']} for {format_share(errors['error'])}: they were "
+        "set aside."
+    )
+    return {"text": str(model), "errors": own, "explanation": told}
 
 
 def _describe_question(

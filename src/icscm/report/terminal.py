@@ -26,7 +26,12 @@ _MAX_CELL, MAX_TEXT = 200, 2_000
 _N_REFUSED, _N_SETS = 3, 5
 
 # Why a candidate was refused, in few words.
-_WHY = {"dependent": "label shifts between environments", "small": "too few samples"}
+_WHY = {
+    "dependent": "label shifts between environments",
+    "small": "too few samples",
+    "unreplicated": "nearly all in one environment",
+    "unhelpful": "more wrong than right",
+}
 
 # Conclusions under the heading "invariant?".
 _BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell", None: ""}
@@ -108,7 +113,7 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
     search = summary["search"]
     yield _make_step_table(search)
     yield from _render_sets(search["sets"])
-    pruning = [_describe_pruning(summary["pruning"])] if summary["pruning"]["tests"] else []
+    pruning = [summary["pruning"]["text"]] if summary["pruning"]["text"] else []
     yield make_note("\n" + " ".join([search["stop_text"], *pruning, *summary["notes"]]))
     if search["is_tested"]:
         yield make_note(_explain_p_values(search))
@@ -144,7 +149,9 @@ def render_leaves(summary: Plain) -> Iterator[RenderableType]:
 
 def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
     search = summary["search"]
-    yield make_heading("Why no rule was found")
+    yield make_heading("Why there is no rule")
+    if summary["set_aside"]:
+        yield summary["set_aside"]["explanation"]
     yield search["stop_text"]
     if search["refused_text"]:
         yield search["refused_text"]
@@ -178,14 +185,6 @@ def _render_sets(sets: Sequence[Plain]) -> Iterator[RenderableType]:
     if rows:
         yield ""
         yield make_table(("p", "set of features", "accepted"), rows)
-
-
-def _describe_pruning(pruning: Plain) -> str:
-    tests = [test for test in pruning["tests"] if test["removed"]]
-    removed = ", ".join(f"{test['feature']} (p {format_p(test['p_value'])})" for test in tests)
-    if not removed:
-        return "Pruning removed nothing."
-    return f"Pruning removed, as not needed for invariance: {removed}."
 
 
 def _explain_p_values(search: Plain) -> str:

@@ -25,6 +25,7 @@ from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
+from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
@@ -34,6 +35,7 @@ from icscm.stats.independence import (
     find_independent,
 )
 from icscm.stats.leaf_tables import LeafTables
+from icscm.stats.replication import find_replicated
 from icscm.stats.utility import make_utility
 from icscm.stats.verdicts import Verdict
 
@@ -92,6 +94,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
         ),
         sets=sets,
         verdicts=verdicts,
+        criterion=PValueCriterion(GTest(), settings.alpha),
     )
     return model, trace
 
@@ -147,11 +150,11 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Screened],
 
 def _associate_all(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
     """The best rule of each feature, those that are significant in order; how many were tried."""
-    totals = view.count_totals().sum(axis=1)
+    in_play = view.count_totals()
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistics = _associate(leaves, totals, settings)
+        statistics = _associate(leaves, in_play, settings)
         n_tried += leaves.count(statistics > 0)
         best = statistics.reshape(len(leaves.features), -1).argmax(axis=1)
         best += leaves.n_candidates * np.arange(len(best))
@@ -169,17 +172,19 @@ def _associate_all(view: ConjunctionView, settings: Settings) -> tuple[list[_Ass
     return sorted(significant), n_tried
 
 
-def _associate(leaves: LeafTables, totals: CountArray, settings: Settings) -> FloatArray:
+def _associate(leaves: LeafTables, in_play: CountArray, settings: Settings) -> FloatArray:
     """Pearson's statistic of each rule against the label.
 
     0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
     and its negation one does, so each cut counts once.
     """
     leaf = leaves.tables.sum(axis=2)
-    rest = totals - leaf
+    rest = in_play.sum(axis=1) - leaf
     points_right = rest[:, 1] * leaf.sum(axis=1) > leaf[:, 1] * rest.sum(axis=1)
     n_least = np.minimum(leaf.sum(axis=1), rest.sum(axis=1))
     allowed = points_right & (n_least >= settings.min_samples_leaf)
+    if settings.min_replication:
+        allowed &= find_replicated(leaves.tables, in_play, settings.min_replication)
     if settings.feature_weights is not None:
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:

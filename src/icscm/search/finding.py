@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 from icscm.engine.counts import CountSource
 from icscm.model.rule_sets import RuleSet
 from icscm.search.exhaustive import learn_exhaustively
@@ -11,6 +14,30 @@ from icscm.search.trace import Trace
 
 
 def find_model(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
-    """Learn a model from counts with the search that the settings name."""
+    """Learn a model from counts with the search that the settings name.
+
+    With a least utility, rules that together do worse than always saying the same are set aside.
+    """
     search = learn_exhaustively if settings.search == "exhaustive" else learn
-    return search(source, settings)
+    model, trace = search(source, settings)
+    if settings.min_utility is None or not model.rules or settings.test is None:
+        return model, trace
+    if _measure_gain(model, settings.p) >= Fraction(str(settings.min_utility)):
+        return model, trace
+    nothing = model.without_rules()
+    verdicts = settings.judge_leaves(nothing.leaves, settings.test)
+    return nothing, replace(trace, verdicts=verdicts, set_aside=model)
+
+
+def _measure_gain(model: RuleSet, p: float) -> Fraction:
+    """What the rules save, next to the better of always saying one class and always the other.
+
+    As in a rule's utility, a sample that a rule settles wrongly costs p, one that none settles and
+    that should have been costs 1.
+    """
+    settled = int(model.settles_when)
+    costs = [Fraction(str(p)), Fraction(str(p))]
+    costs[settled] = Fraction(1)
+    labels = [sum(sum(leaf[label]) for leaf in model.leaves) for label in (0, 1)]
+    constant = min(cost * n for cost, n in zip(costs, labels, strict=True))
+    return constant - sum(cost * n for cost, n in zip(costs, model.count_wrong(), strict=True))

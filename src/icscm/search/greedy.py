@@ -17,13 +17,14 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.model.rule_sets import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
-from icscm.search.pruning import prune
+from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
-from icscm.search.trace import REFUSALS, Candidate, Look, Refusal, Step, Trace
+from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.leaf_tables import LeafTables
+from icscm.stats.replication import find_replicated
 from icscm.stats.utility import Worth, make_utility
 from icscm.stats.verdicts import Verdict
 
@@ -32,18 +33,21 @@ def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
     """Learn a model from counts; the trace tells how it came about."""
     view = make_view(source, settings)
     cuts, trace = Growth(view, settings).run()
-    rules = [view.make_rule(cut) for cut in cuts]
+    rules = tuple(view.make_rule(cut) for cut in cuts)
     kept = list(range(len(rules)))
     leaves = [step.chosen.leaf for step in trace.steps]
     leaves.append(
         trace.steps[-1].remaining if trace.steps else freeze_counts(source.count_totals())
     )
-    if settings.pruning and settings.test is not None:
+    model = MODEL_KINDS[settings.model_type](rules, tuple(leaves))
+    if settings.pruning and settings.test is not None and rules:
         table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
-        kept, tests = prune(table, [rule.feature for rule in rules], settings.alpha)
+        kept, tests, outcome = prune_where_allowed(table, trace, settings)
         leaves = freeze_counts(compute_leaves(table, kept))
-        trace = replace(trace, pruning=tuple(tests))
-    model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), tuple(leaves))
+        pruned = replace(model, rules=tuple(rules[i] for i in kept), leaves=leaves)
+        n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
+        trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
+        model = pruned
     if settings.test is not None:
         levels = [*(trace.steps[i].look.cutoff for i in kept), None]
         verdicts = settings.judge_leaves(model.leaves, settings.test, levels)
@@ -57,12 +61,17 @@ class _Block:
 
     leaves: LeafTables
     worth: Worth
-    is_dependent: BoolArray
+    refused: dict[str, BoolArray]
 
     @property
     def is_refused(self) -> BoolArray:
         """Those that may not be added, for whatever reason."""
-        return self.worth.is_small | self.is_dependent
+        refused: BoolArray = np.logical_or.reduce([*self.refused.values()])
+        return refused
+
+    def find_reason(self, candidate: int) -> str:
+        """Why that one may not be added: the first of the reasons."""
+        return next(reason for reason, is_so in self.refused.items() if is_so[candidate])
 
 
 @dataclass
@@ -144,6 +153,7 @@ class Growth:
             environments=tuple(source.environments),
             alpha=None if settings.test is None else settings.alpha,
             notes=tuple(source.notes),
+            criterion=settings.make_criterion(),
         )
 
     def _find_reason_to_stop(self, n_steps: int) -> str | None:
@@ -210,7 +220,25 @@ class Growth:
                 is_dependent[is_tested] = ~criterion.find_accepted(leaves.tables[is_tested])
             if self._settings.evidence == "cumulative":
                 is_dependent = self._recall(leaves, is_dependent) & is_tested
-            yield _Block(leaves, worth, is_dependent)
+            yield _Block(leaves, worth, self._refuse(leaves, worth, is_dependent))
+
+    def _refuse(
+        self, leaves: LeafTables, worth: Worth, is_dependent: BoolArray
+    ) -> dict[str, BoolArray]:
+        """Those refused, each for one reason, in the order of `REFUSALS`."""
+        settings = self._settings
+        refused = {"dependent": is_dependent, "small": worth.is_small}
+        is_left = worth.is_candidate & ~worth.is_small & ~is_dependent
+        if settings.min_replication:
+            found = find_replicated(
+                leaves.tables[is_left], self._remaining, settings.min_replication
+            )
+            refused["unreplicated"] = np.zeros_like(is_left)
+            refused["unreplicated"][is_left] = ~found
+            is_left = is_left & ~refused["unreplicated"]
+        if settings.min_utility is not None:
+            refused["unhelpful"] = is_left & self._utility.find_below(worth, settings.min_utility)
+        return refused
 
     def _recall(self, leaves: LeafTables, is_dependent: BoolArray) -> BoolArray:
         """Those refused now or before; remembered from now on."""
@@ -232,8 +260,8 @@ class Growth:
         for block in self._judge_blocks(criterion):
             count = block.leaves.count
             n_candidates += count(block.worth.is_candidate)
-            n_refused["dependent"] += count(block.is_dependent)
-            n_refused["small"] += count(block.worth.is_small)
+            for reason, is_refused in block.refused.items():
+                n_refused[reason] += count(is_refused)
             best = self._update_best(best, block)
             refused = self._merge_refused(refused, block, block.is_refused, block.worth.utility)
         cutoff = _find_level(criterion)
@@ -277,7 +305,7 @@ class Growth:
         order = np.lexsort((which, -block.worth.margin[which], -values[which]))
         for one in which[order[:N_REFUSED_KEPT]].tolist():
             leaf = block.leaves.tables[one].tobytes()
-            reason = "small" if block.worth.is_small[one] else "dependent"
+            reason = block.find_reason(one)
             rank = -values[one].item(), -int(block.worth.margin[one])
             cuts = self._view.list_alike(block.leaves.locate(one), N_REFUSED_KEPT)
             first = first + [_Refused(*rank, cut, reason, leaf) for cut in cuts]
@@ -290,10 +318,10 @@ class Growth:
             return ()
         nearest: list[_Refused] = []
         for block in self._judge_blocks(criterion):
-            p_values = np.zeros(len(block.is_dependent))
-            tables = block.leaves.tables[block.is_dependent]
-            p_values[block.is_dependent] = test.compute_p_values(tables)
-            nearest = self._merge_refused(nearest, block, block.is_dependent, p_values)
+            is_dependent = block.refused["dependent"]
+            p_values = np.zeros(len(is_dependent))
+            p_values[is_dependent] = test.compute_p_values(block.leaves.tables[is_dependent])
+            nearest = self._merge_refused(nearest, block, is_dependent, p_values)
         return self._describe_refused(nearest, _find_level(criterion))
 
     # --- in the terms of the trace --------------------------------------------

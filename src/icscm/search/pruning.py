@@ -1,39 +1,119 @@
-"""Pruning (Proposition 3.2): drop the features without which the label is still invariant."""
+"""Pruning (Proposition 3.2): drop the features without which the label is still invariant.
+
+The proposition speaks of a conjunction all of whose leaves are invariant. The leaves of the rules
+passed when these were added; what remains has passed if the search ended for that reason. If it
+ended for another, nothing is known of the features that the tests would drop, and they stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
 from icscm.engine.patterns import merge_patterns
-from icscm.search.trace import PruningTest
+from icscm.search.settings import Settings
+from icscm.search.trace import PruningTest, Trace
+from icscm.search.view import compute_leaves
+from icscm.stats.criteria import EquivalenceCriterion
 from icscm.stats.independence import compute_conditional, exceeds
 
 
+def prune_where_allowed(
+    table: PatternTable, trace: Trace, settings: Settings
+) -> tuple[list[int], list[PruningTest], str]:
+    """The rules to keep, every test made, and what came of it: a key of `PRUNING_OUTCOMES`.
+
+    `pruning=True` prunes where the proposition allows it; `"shown"` only where the leaves that are
+    left are shown to lie inside the margin; `"always"` whatever the search ended by.
+    """
+    everything = list(range(len(trace.steps)))
+    features = [step.chosen.rule.feature for step in trace.steps]
+    if settings.pruning == "always":
+        kept, tests = prune(table, features, settings.alpha)
+    elif trace.stop_reason != "independence":
+        return everything, [], "not_ended"
+    else:
+        is_allowed = partial(
+            _pass_leaves, table, trace, settings, shown=settings.pruning == "shown"
+        )
+        kept, tests = prune(table, features, settings.alpha, is_allowed)
+    outcome = "single" if not tests else "removed" if len(kept) < len(everything) else "needed"
+    return kept, tests, outcome
+
+
+def _pass_leaves(
+    table: PatternTable,
+    trace: Trace,
+    settings: Settings,
+    rules: Sequence[int],
+    *,
+    shown: bool = False,
+) -> bool:
+    """Whether every leaf of some of the rules is taken for invariant, as the search takes it.
+
+    The leaf of a rule is tested at the level at which the rule was, what remains at alpha.
+    """
+    leaves = compute_leaves(table, rules)
+    inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
+    if shown and not inside.find_accepted(leaves).all():
+        return False
+    cutoffs = [*(trace.steps[i].look.cutoff for i in rules), None]
+    levels = np.array([settings.alpha if each is None else each for each in cutoffs])
+    criteria = {level: settings.make_criterion(level) for level in levels.tolist()}
+    return all(
+        criterion is None or criterion.find_accepted(leaves[levels == level]).all()
+        for level, criterion in criteria.items()
+    )
+
+
 def prune(
-    table: PatternTable, features: Sequence[str | int], alpha: float
+    table: PatternTable,
+    features: Sequence[str | int],
+    alpha: float,
+    is_allowed: Callable[[Sequence[int]], bool] = lambda _: True,
 ) -> tuple[list[int], list[PruningTest]]:
     """The rules to keep, by number, and every test made on the way.
 
     `features[i]` is the feature of rule i. Each round tests, for every feature, label against
     environment given the values of the rules on the other features, and removes the one of
-    largest p-value if that exceeds alpha; of equal ones that which joined the model last.
-    One feature always stays.
+    largest p-value if that exceeds alpha; of equal ones that which joined the model last. A removal
+    after which the rules left are not `is_allowed` is undone, and the next one tried. One feature
+    always stays.
     """
     kept = list(range(len(features)))
     tests: list[PruningTest] = []
     while len({features[i] for i in kept}) > 1:
         round_tests = _test_each_feature(table, features, kept, number=_next_round(tests))
-        last = max(range(len(round_tests)), key=lambda i: (_rounded(round_tests[i]), i))
-        is_removed = bool(exceeds(round_tests[last].p_value, alpha))
-        round_tests[last] = replace(round_tests[last], removed=is_removed)
+        removed = _try_removals(round_tests, features, kept, alpha, is_allowed)
         tests += round_tests
-        if not is_removed:
+        if removed is None:
             break
-        kept = [i for i in kept if features[i] != round_tests[last].feature]
+        kept = removed
     return kept, tests
+
+
+def _try_removals(
+    tests: list[PruningTest],
+    features: Sequence[str | int],
+    kept: Sequence[int],
+    alpha: float,
+    is_allowed: Callable[[Sequence[int]], bool],
+) -> list[int] | None:
+    """What the first removal that may be made leaves, if there is one; noted in the tests."""
+    for one in sorted(range(len(tests)), key=lambda i: (_rounded(tests[i]), i), reverse=True):
+        if not exceeds(tests[one].p_value, alpha):
+            return None
+        left = [i for i in kept if features[i] != tests[one].feature]
+        if is_allowed(left):
+            tests[one] = replace(tests[one], removed=True)
+            return left
+        tests[one] = replace(tests[one], undone=True)
+    return None
 
 
 def _test_each_feature(

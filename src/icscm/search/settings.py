@@ -26,8 +26,10 @@ class Settings:
     alpha: float = 0.05
     test: IndependenceTest | None = None
     stop: str = "coverage"
-    pruning: bool = False
+    pruning: bool | str = False
     min_samples_leaf: int = 1
+    min_replication: float = 0.0
+    min_utility: float | None = None
     search: str = "greedy"
     feature_weights: FloatArray | None = None
     evidence: str = "step"
@@ -39,11 +41,12 @@ class Settings:
     correction: str | None = None
     missing: str = "candidate"
 
-    def make_criterion(self) -> Criterion | None:
-        """What criteria (i) and (ii) take for invariant."""
+    def make_criterion(self, level: float | None = None) -> Criterion | None:
+        """What criteria (i) and (ii) take for invariant, at alpha or another level."""
         if self.test is None:
             return None
-        return make_criterion(self.criterion, self.test, self.alpha, self.margin, self.margin_on)
+        alpha = self.alpha if level is None else level
+        return make_criterion(self.criterion, self.test, alpha, self.margin, self.margin_on)
 
     def judge_leaves(
         self,

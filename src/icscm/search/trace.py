@@ -8,11 +8,15 @@ was tested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from icscm.model.rule_sets import LeafCounts
+import numpy as np
+
+from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.model.rules import Rule
+from icscm.stats.breaking import find_breaking
+from icscm.stats.criteria import Criterion
 from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -35,6 +39,17 @@ REFUSALS = {
     # which of the two, the candidate's verdict tells
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or what would remain, has too few samples",
+    "unreplicated": "its leaf lies in too few environments to be compared",
+    "unhelpful": "it would settle too few samples rightly for those that it settles wrongly",
+}
+
+# What came of pruning, as sentences.
+PRUNING_OUTCOMES = {
+    "removed": "Pruning removed what invariance does not need.",
+    "needed": "Pruning removed nothing: without any of the columns a leaf would not be invariant.",
+    "single": "Nothing to prune: the rules use a single column.",
+    "not_ended": "Nothing was pruned: the search did not end because what remains is independent "
+    "of the environment, which Proposition 3.2 needs.",
 }
 
 
@@ -127,6 +142,8 @@ class PruningTest:
         The feature left out, and whether it was removed; each round removes at most one.
     statistic, dof, p_value : float, int, float
         Of the conditional G-test.
+    undone : bool
+        Whether the removal was undone, since a leaf of what is left did not pass.
     """
 
     round: int
@@ -135,6 +152,24 @@ class PruningTest:
     dof: int
     p_value: float
     removed: bool
+    undone: bool = False
+
+
+@dataclass(frozen=True)
+class PruningOutcome:
+    """What pruning came to, and what it cost.
+
+    Parameters
+    ----------
+    outcome : str
+        A key of `PRUNING_OUTCOMES`.
+    n_wrong_before, n_wrong_after : int
+        Training samples that the model gets wrong, without pruning and with it.
+    """
+
+    outcome: str
+    n_wrong_before: int
+    n_wrong_after: int
 
 
 @dataclass(frozen=True)
@@ -180,8 +215,8 @@ class Trace:
     last_look, nearest : Look or None, tuple of Refusal
         The look that found no candidate to add, if the search ended so, and the refused ones whose
         p-values came nearest to alpha at it.
-    pruning : tuple of PruningTest
-        The tests made for pruning.
+    pruning, pruned : tuple of PruningTest, PruningOutcome or None
+        The tests made for pruning, and what came of it; None where it was not asked for.
     classes, environments, alpha : tuple, tuple, float or None
         The order of all counts, and the level of the tests.
     notes : tuple of str
@@ -190,6 +225,10 @@ class Trace:
         The candidates of the exhaustive search and the sets tested.
     verdicts : tuple of Verdict
         Of the final model's leaves, the last for the samples that no rule settles.
+    set_aside : Conjunction or Disjunction, or None
+        What was found and does worse than always saying the same, so that the model has no rule.
+    criterion : object or None
+        What decided whether a leaf is invariant.
     """
 
     steps: tuple[Step, ...]
@@ -204,11 +243,33 @@ class Trace:
     screening: tuple[Screened, ...] = ()
     sets: tuple[SetTest, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    pruned: PruningOutcome | None = None
+    set_aside: RuleSet | None = None
+    criterion: Criterion | None = field(default=None, compare=False, repr=False)
 
     @property
     def stop_text(self) -> str:
         """Why the search ended, as a sentence."""
         return f"The search stopped because {STOP_REASONS[self.stop_reason]}."
+
+    def find_breaking(self, leaf: LeafCounts) -> tuple[Any, ...] | None:
+        """The environments without which a leaf would be taken for invariant.
+
+        Parameters
+        ----------
+        leaf : tuple of tuple of int
+            Its samples by label and environment.
+
+        Returns
+        -------
+        tuple or None
+            Their labels, the one that stands out most first; empty where the leaf passes as it
+            is, None where leaving out fewer than half does not help, or nothing was tested.
+        """
+        if self.criterion is None:
+            return None
+        found = find_breaking(np.array(leaf), self.criterion)
+        return None if found is None else tuple(self.environments[k] for k in found)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values.
@@ -218,7 +279,8 @@ class Trace:
         dict
             Dataclasses as dicts, rules as text, tuples as lists.
         """
-        plain: dict[str, Any] = _as_plain(self)
+        plain: dict[str, Any] = _as_plain(replace(self, criterion=None))
+        del plain["criterion"]
         return plain
 
     def to_frame(self, what: str = "steps") -> pandas.DataFrame:
@@ -286,8 +348,16 @@ class Trace:
                     "reason": refusal.reason,
                     "utility": refused.utility,
                     **_drop_none({"p_value": refused.p_value, "verdict": verdict}),
+                    "breaking": self._name_breaking(refusal),
                     **self._count_columns("leaf", refused.leaf),
                 }
+
+    def _name_breaking(self, refusal: Refusal) -> list[Any] | None:
+        """The environments that a rule was refused for, where it holds in most."""
+        if refusal.reason != "dependent":
+            return None
+        found = self.find_breaking(refusal.candidate.leaf)
+        return list(found) if found else None
 
     def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
         return {

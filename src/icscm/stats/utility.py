@@ -68,6 +68,15 @@ class Utility:
         gains = np.where(worth.utility >= 0, worth.utility * safe, worth.utility / safe)
         return Worth(_round(gains), worth.margin, is_candidate, worth.is_small & is_candidate)
 
+    def find_below(self, worth: Worth, least: float) -> BoolArray:
+        """Those whose utility is less than that."""
+        limit = Fraction(str(least)) * self.ratio.denominator
+        bound = (
+            float(limit) if self.weights is not None else min(max(ceil(limit), -_LARGEST), _LARGEST)
+        )
+        below: BoolArray = worth.utility < bound
+        return below
+
     def compute(self, leaf: CountArray, feature: int) -> float:
         """The utility of one leaf (label, environment), as a reader wants to see it."""
         negatives, positives = leaf.sum(axis=1).tolist()
