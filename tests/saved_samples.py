@@ -7,25 +7,6 @@ from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rule_sets import Conjunction
 from icscm.model.saved import SavedModel
 
-HOSTILE_NAMES = [
-    "<script>alert(1)</script>",
-    '"; DROP TABLE x; --',
-    "two\nlines",
-    "'''",
-    '"""',
-    'ends in "',
-    "back\\slash\\",
-    "{{7*7}} {braces} %s",
-    "*/ SELECT 1 /*",
-    "-- comment\r-- more",
-    "żółć 温度 😀",
-    "\u2028\u202e\x9b2J\x1b[2J",
-    "d",
-    "prediction",
-    "TRUE",
-    " ",
-]
-
 
 def make_saved(rules=(), features=None, *, kind=Conjunction, leaves=None, **changes):
     """A model of these rules, with something plausible for all that is not said."""

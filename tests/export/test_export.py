@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hostile import HOSTILE_NAMES, SQL_NAMES
 from icscm import SCMClassifier
 from icscm.cli.predict import find_types
 from icscm.exceptions import IcscmError
@@ -25,7 +26,7 @@ from icscm.model.parsing import Feature
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import make_saved_model
-from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
+from saved_samples import make_mixed_table, make_saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
 
@@ -161,7 +162,7 @@ VALUES = {
 SQL_TEXT = st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8
 )
-NAMES = st.sampled_from(HOSTILE_NAMES) | SQL_TEXT
+NAMES = st.sampled_from(SQL_NAMES) | SQL_TEXT
 
 
 def fold(name):
@@ -276,7 +277,7 @@ def test_missing_values(engines, kind, missing, is_positive):
         assert len(set(results)) == 2, "the rule tells rows apart"
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@pytest.mark.parametrize("name", SQL_NAMES)
 def test_hostile_names(engines, name):
     """Names, levels and classes are text in every export, and do nothing."""
     columns = {name: ("text", [name, "other", None])}
@@ -292,7 +293,7 @@ def test_hostile_names(engines, name):
 
 def test_hostile_table_names():
     saved = make_saved([ThresholdRule(0, "age", 1, above=True)])
-    for name in HOSTILE_NAMES:
+    for name in SQL_NAMES:
         connection = sqlite3.connect(":memory:")
         connection.execute(f"CREATE TABLE {quote(name)} (age REAL)")
         connection.execute(f"INSERT INTO {quote(name)} VALUES (2)")

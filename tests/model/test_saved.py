@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model.parsing import Feature, compute_fingerprint
@@ -21,7 +22,7 @@ from icscm.model.plain import format_json
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
-from saved_samples import HOSTILE_NAMES, make_mixed_table, make_saved
+from saved_samples import make_mixed_table, make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)
