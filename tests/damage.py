@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from icscm.engine import _kernels
-from icscm.sources.bits.store import ALIGNMENT, BLOCK_PATTERNS, MAGIC, TRAILER
+from icscm.sources.bits.footer import ALIGNMENT, BLOCK_PATTERNS, MAGIC, TRAILER
 
 # What a number, a text or a list of a document may become.
 ODD_VALUES = (
@@ -59,24 +59,14 @@ def damage(content: bytes, rng: Random) -> bytes:
 # --- JSON ---------------------------------------------------------------------------------------
 
 
-def list_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where each value of a document stands: keys and positions that lead to it."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    if not isinstance(value, dict | list):
-        return [path]
-    return [path, *(place for key, each in inner for place in list_places(each, (*path, key)))]
-
-
 def mutate_json(document: Any, rng: Random) -> Any:
     """A document with one value changed, swapped with its neighbour, lost, added or repeated."""
-    document = json.loads(json.dumps(document))
-    path = rng.choice(list_places(document))
-    if not path:
-        return rng.choice(ODD_VALUES)
-    *above, key = path
-    holder = document
-    for step in above:
-        holder = holder[step]
+    holder = {"document": json.loads(json.dumps(document))}
+    whole, key = holder, "document"
+    # level by level, so that long lists do not get all of the changes
+    while isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.9:
+        holder = holder[key]
+        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
     kind = rng.choice(["odd", "odd", "near", "near", "swap", "lose", "add"])
     if kind == "near" and type(holder[key]) is int:
         holder[key] += rng.choice([-64, -16, -8, -2, -1, 1, 2, 8, 16, 64])
@@ -93,7 +83,7 @@ def mutate_json(document: Any, rng: Random) -> Any:
         holder["more"] = holder[key]
     else:
         holder[key] = rng.choice(ODD_VALUES)
-    return document
+    return whole.get("document")
 
 
 # --- packed stores (.bits) ----------------------------------------------------------------------

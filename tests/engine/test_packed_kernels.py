@@ -78,7 +78,8 @@ def test_patterns(seed, n_words, n_environments):
 
     numbers = run_both("number_patterns", make)[-1]
     offsets = np.append(0, np.cumsum(np.bincount(numbers)))
-    run_both("list_members", lambda: (numbers, offsets, np.zeros(60, np.uint32)))
+    members = run_both("list_members", lambda: (numbers, offsets, np.zeros(60, np.uint32)))[2]
+    check_groups(rng, numbers, offsets, members)
     masks = rng.integers(2**64, size=(2 * n_environments, 2 * n_words), dtype=np.uint64)
     full = rng.integers(2**64, size=(60, 2 * n_words), dtype=np.uint64)
     out = np.zeros((60, 2, len(masks)), np.int64)
@@ -86,8 +87,28 @@ def test_patterns(seed, n_words, n_environments):
     run_both("sum_words", lambda: (full.ravel(), np.array([2**63, 5], dtype=np.uint64)))
 
 
+def check_groups(rng, numbers, offsets, members):
+    """Groups are recognised, as are those in another order or with any number changed."""
+    order = np.unique(members[offsets[:-1]], return_inverse=True)[1].astype(np.uint32)
+    numbers = order[numbers]
+    offsets = np.append(0, np.cumsum(np.bincount(numbers)))
+    groups = numbers, offsets, np.argsort(numbers, kind="stable").astype(np.uint32)
+    assert _kernels.are_groups(*groups)
+    assert _reference.are_groups(*groups)
+    for k in (0, 1, 2, 2):
+        changed = [part.copy() for part in groups]
+        changed[k][rng.integers(len(groups[k]))] = rng.choice([0, 1, 2, 59, 60, 2**31])
+        run_both("are_groups", lambda changed=changed: changed)
+    renumbered = rng.permutation(len(offsets) - 1).astype(np.uint32)[numbers]
+    offsets = np.append(0, np.cumsum(np.bincount(renumbered)))
+    listed = np.argsort(renumbered, kind="stable").astype(np.uint32)
+    run_both("are_groups", lambda: (renumbered, offsets, listed))
+
+
 LINES = [b"a\t0\t1\t1\n", b"b c\t1\t1\t0\r\n", b"\n", b"\t0\t0\t0\n", "é\t1\t0\t1\n".encode()]
+LINES += [b"e\t1\t1\t0\r\r\n", b"\r\n", b"\rf\t1\t0\t1\r\n"]
 WRONG = [b"d\t0\t1\n", b"d\t0\t1\t1\t1\n", b"d\t0\t2\t1\n", b"d\t0\t1\t9\n", b"d\t0\t1\t1", b"d\n"]
+WRONG += [b"d\t0\t1\t1\r", b"\r", b"d\r\t0\t1\t\r1\n"]
 
 
 @bounded

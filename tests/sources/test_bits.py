@@ -12,6 +12,7 @@ from icscm.engine.counts import Cut, Terms
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import learn
 from icscm.search.settings import Settings
+from icscm.sources.bits import footer
 from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.packing import pack_matrix
@@ -79,8 +80,8 @@ def block_cells(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed, "PACKED_BLOCK_CELLS", request.param * 16)
         patch.setattr(stores, "PACKED_BLOCK_CELLS", request.param * 16)
-        patch.setattr(bitfile, "BLOCK_PATTERNS", 2)
-        patch.setattr(packed, "BLOCK_PATTERNS", 2)
+        for module in (footer, bitfile, packed):
+            patch.setattr(module, "BLOCK_PATTERNS", 2)
         patch.setattr(packed, "MAX_MAPPED_BYTES", 0)
         yield
 

@@ -2,18 +2,20 @@
 
 import errno
 import gzip
-import json
+from random import Random
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import damage
 from icscm.exceptions import IcscmError
-from icscm.sources.bits import packing
+from icscm.sources.bits import footer, packing
 from icscm.sources.bits import store as bitfile
+from icscm.sources.bits.opening import read_genomes
 from icscm.sources.bits.packing import pack_matrix, pack_table
-from icscm.sources.bits.source import unpack
-from icscm.sources.bits.store import TRAILER, BitWriter, open_store
+from icscm.sources.bits.source import make_packed_source, unpack
+from icscm.sources.bits.store import BitWriter, open_store
 
 
 def write_table(path, X, *, end="\n", last_end=True, names=None):
@@ -28,18 +30,17 @@ def write_table(path, X, *, end="\n", last_end=True, names=None):
 def read_store(path):
     """The matrix, the samples and the features of a store."""
     bits = open_store(path)
-    for block in range(-(-bits.n_patterns // bitfile.BLOCK_PATTERNS)):
-        bits.check_words(block)
-    columns = [unpack(bits.words[k], len(bits.samples)) for k in bits.copies.numbers]
+    columns = [unpack(bits.read_feature(j), len(bits.samples)) for j in range(bits.n_features)]
     names = None if bits.names is None else [bits.names[j] for j in range(bits.n_features)]
     return np.column_stack(columns).astype(np.int64), bits.samples, names
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 3, 4, 5, 63, 64, 65, 130])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
 @pytest.mark.parametrize("last_end", [True, False])
 @pytest.mark.parametrize("chunk", [7, 2**20])
 def test_what_was_packed_is_there(tmp_path, monkeypatch, n_samples, end, last_end, chunk):
+    """Lines that ended in `\\r\\r\\n`, as bad copies do, were a StopIteration."""
     monkeypatch.setattr(packing, "CHUNK_BYTES", chunk)
     X = np.random.default_rng(n_samples).integers(0, 2, size=(n_samples, 40))
     X[:, 20:] = X[:, 19::-1]
@@ -68,9 +69,26 @@ def test_compressed_tables_and_matrices_give_the_same_store(tmp_path):
         assert (tmp_path / f"{k}.bits").read_bytes() == (tmp_path / "a.bits").read_bytes()
 
 
+def test_endings_in_capitals_are_endings(tmp_path):
+    """`x.rtab.GZ` was read as text: "is not a text file in UTF-8"."""
+    path = write_table(tmp_path / "t.rtab.gz", np.eye(5, dtype=int))
+    path = path.rename(tmp_path / "T.RTAB.GZ")
+    pack_table(path, tmp_path / "T.BITS")
+    for each in (path, tmp_path / "T.BITS"):
+        assert read_genomes(each, ["gene 2"])["gene 2"].to_pylist() == [0, 0, 1, 0, 0]
+
+
+def test_empty_lines_are_passed_over_however_they_end(tmp_path):
+    """After `\\r\\n` an empty line was one with 0 values."""
+    (tmp_path / "t.tsv").write_bytes(b"Gene\tg1\r\n\r\na\t1\r\n\n\r\r\n")
+    pack_table(tmp_path / "t.tsv", tmp_path / "t.bits")
+    assert read_store(tmp_path / "t.bits")[2] == ["a"]
+
+
 def test_patterns_are_recognised_across_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "_BATCH", 7)
-    monkeypatch.setattr(bitfile, "BLOCK_PATTERNS", 4)
+    for module in (footer, bitfile):
+        monkeypatch.setattr(module, "BLOCK_PATTERNS", 4)
     X = np.random.default_rng(0).integers(0, 2, size=(4, 500))
     pack_matrix(X, tmp_path / "t.bits")
     found, samples, names = read_store(tmp_path / "t.bits")
@@ -187,8 +205,7 @@ def test_a_store_that_was_cut_off_is_refused_wherever(store):
 
 def test_a_changed_byte_is_noticed_wherever(store):
     content = store.read_bytes()
-    bits = open_store(store)
-    gaps = find_padding(bits, len(content))
+    gaps = find_padding(content)
     places = [place for place in range(0, len(content), 97) if place not in gaps]
     assert len(places) > 50
     for place in places:
@@ -199,23 +216,110 @@ def test_a_changed_byte_is_noticed_wherever(store):
             read_store(store)
 
 
-def find_padding(bits, size):
+def find_padding(content):
     """Bytes between sections, which nobody reads."""
-    sections = bits._sections.values()
+    sections = damage.read_footer(content)["sections"].values()
     used = {b for each in sections for b in range(each["offset"], each["offset"] + each["length"])}
-    footer = TRAILER.unpack(bits._content[-TRAILER.size :])[0]
-    return set(range(64, footer)) - used
+    return set(range(64, footer.TRAILER.unpack(content[-footer.TRAILER.size :])[0])) - used
 
 
 def test_a_later_schema_is_not_guessed_at(store):
     content = store.read_bytes()
-    offset, length, _, magic = TRAILER.unpack(content[-TRAILER.size :])
-    footer = json.loads(content[offset : offset + length]) | {"schema": 9}
-    text = json.dumps(footer).encode()
-    trailer = TRAILER.pack(offset, len(text), bitfile.zlib.crc32(text), magic)
-    store.write_bytes(content[:offset] + text + trailer)
-    with pytest.raises(IcscmError, match="schema 9"):
+    later = damage.read_footer(content) | {"schema": 9}
+    store.write_bytes(damage.replace_footer(content, later))
+    with pytest.raises(IcscmError, match="another schema than 1"):
         open_store(store)
+
+
+KEYS = ["gene 3", "gene 17", "gene 250"]
+
+
+def test_prediction_checks_what_it_reads(store):
+    """A bit flipped in the words changed what `icscm predict` said, without a word: blocks were
+    checked while counting and nowhere else.
+    """
+    content = store.read_bytes()
+    for seed in range(30):
+        store.write_bytes(damage.flip_word(content, Random(seed)))
+        with pytest.raises(IcscmError, match="its words have changed; pack the table again"):
+            read_genomes(store, KEYS)
+
+
+def use_store(path):
+    """What predictions and fits take from a store."""
+    bits = open_store(path)
+    labels = np.arange(len(bits.samples)) % 2
+    source = make_packed_source(bits, labels, labels // 2, environment_labels=("a",))
+    counts = [cube.counts.tolist() for cube in source.counts()]
+    return read_genomes(path, KEYS).to_pydict(), counts, read_store(path)[2]
+
+
+def test_crafted_footers_are_refused(store):
+    """With a right checksum two of three raised KeyError, TypeError and the like, and some were
+    read as another table.
+    """
+    content, rng = store.read_bytes(), Random(0)
+    _, counts, names = use_store(store)
+    wanted, n_refused = damage.read_footer(content), 0
+    for _ in range(400):
+        crafted = damage.mutate_footer(content, rng)
+        store.write_bytes(crafted)
+        try:
+            assert use_store(store)[1:] == (counts, names)
+        except IcscmError:
+            n_refused += 1
+        else:  # with other samples it is another table, and nothing else may differ
+            samples = damage.read_footer(crafted)["samples"]
+            assert damage.read_footer(crafted) == wanted | {"samples": samples}
+    assert n_refused > 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[" * 100_000, b"\xff", b"1" * 5000, b"null", b'{"schema": 1}', b'{"schema": true}'],
+    ids=lambda text: str(text[:12]),
+)
+def test_footers_that_are_none_are_refused(store, text):
+    store.write_bytes(damage.replace_footer(store.read_bytes(), text))
+    with pytest.raises(IcscmError, match="its footer is none that packing writes"):
+        open_store(store)
+
+
+def test_crafted_sections_are_refused_or_another_table(store):
+    """Sections that contradict each other, all checksums right, were indices beyond arrays."""
+    content, rng = store.read_bytes(), Random(1)
+    whole = use_store(store)
+    for _ in range(200):
+        crafted = damage.mutate_section(content, rng)
+        store.write_bytes(crafted)
+        try:
+            found = use_store(store)
+        except IcscmError:
+            continue
+        is_other_table = any(
+            damage.read_section(crafted, name) != damage.read_section(content, name)
+            for name in ("words", "names", "name_ends")
+        )
+        assert found == whole or is_other_table
+
+
+def test_a_name_of_two_features_is_refused_where_it_is_asked_for(store):
+    names = damage.read_section(store.read_bytes(), "names").replace(b"gene 18gene", b"gene 17gene")
+    store.write_bytes(damage.replace_section(store.read_bytes(), "names", names))
+    with pytest.raises(IcscmError, match="'gene 17' names 2 features"):
+        read_genomes(store, KEYS)
+    assert read_genomes(store, ["gene 3"]).num_rows == 70
+
+
+@pytest.mark.parametrize("n_searched", [1, 7, 2**20])
+def test_names_are_found_whatever_surrounds_them(tmp_path, monkeypatch, n_searched):
+    """An empty name was found only as the first one, and a short one took a look at each place."""
+    monkeypatch.setattr(bitfile, "_SEARCHED", n_searched)
+    names = ["a", "aa", "", "ba", "ab", "é", "aé", "aaa", "b"]
+    pack_matrix(np.eye(9), tmp_path / "t.bits", names=names)
+    found = open_store(tmp_path / "t.bits").names
+    assert [found.find(name) for name in names] == list(range(9))
+    assert [found.find(name) for name in ("c", "aab", "\ud800", "\u0000")] == [None] * 4
 
 
 def test_what_is_not_there_cannot_be_opened(tmp_path):

@@ -136,6 +136,15 @@ def list_members(numbers, offsets, members):
         members[start:stop] = np.flatnonzero(numbers == number)
 
 
+def are_groups(numbers, offsets, members):
+    wanted = [np.flatnonzero(numbers == number) for number in range(len(offsets) - 1)]
+    ends = np.cumsum([0, *map(len, wanted)])
+    is_listed = np.array_equal(offsets, ends) and np.array_equal(members, np.concatenate(wanted))
+    if not is_listed or any(len(group) == 0 for group in wanted):
+        return False
+    return bool(all(one[0] < other[0] for one, other in pairwise(wanted)))
+
+
 def sum_words(words, sums):
     for word in words.tolist():
         sums[0] = (int(sums[0]) + word) % 2**64
@@ -147,8 +156,8 @@ def parse_lines(text, n_samples, words, names, ends: Array):
     for line in BytesIO(text.tobytes()):
         if n_lines == len(words):
             break
-        name, *cells = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
-        if line != b"\n":
+        name, *cells = line.removesuffix(b"\n").rstrip(b"\r").split(b"\t")
+        if line.lstrip(b"\r") != b"\n":
             is_right = line[-1:] == b"\n" and len(cells) == n_samples and {*cells} <= {b"0", b"1"}
             if not is_right:
                 break

@@ -96,3 +96,26 @@ def list_members(numbers, offsets, members):
     for i in range(numbers.shape[0]):
         members[at[numbers[i]]] = i
         at[numbers[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def are_groups(numbers, offsets, members):
+    """Whether `members` are as `list_members` lists them, groups in the order of their first.
+
+    None is empty. Reads nothing beyond the arrays, whatever they hold.
+    """
+    n, n_groups = members.shape[0], offsets.shape[0] - 1
+    if numbers.shape[0] != n or offsets[0] != 0 or offsets[n_groups] != n:
+        return False
+    last_first = np.int64(-1)
+    for k in range(n_groups):
+        if not offsets[k] < offsets[k + 1] <= n or np.int64(members[offsets[k]]) <= last_first:
+            return False
+        last = np.int64(-1)
+        for i in range(offsets[k], offsets[k + 1]):
+            member = np.int64(members[i])
+            if member <= last or member >= n or numbers[member] != k:
+                return False
+            last = member
+        last_first = np.int64(members[offsets[k]])
+    return True

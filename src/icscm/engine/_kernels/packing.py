@@ -126,6 +126,14 @@ def pack_sparse_rows(values, columns, starts, bit_position, first, last, words):
 
 
 @njit(cache=True, nogil=True)
+def _pass_returns(text, at):
+    """The first place from there on without a carriage return, of which bad copies have two."""
+    while text[at] == _RETURN and at + 1 < text.shape[0]:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
 def parse_lines(text, n_samples, words, names, ends):
     """Read lines of a name and `n_samples` zeros and ones, all set apart by tabs.
 
@@ -136,10 +144,10 @@ def parse_lines(text, n_samples, words, names, ends):
     n_lines = at = name_end = 0
     n_groups = (n_samples - 1) // 4
     while n_lines < words.shape[0] and at < text.shape[0]:
-        if text[at] == _NEWLINE:  # an empty line
-            at += 1
+        first = _pass_returns(text, at)
+        if text[first] == _NEWLINE:  # an empty line
+            at = first + 1
             continue
-        first = at
         while first < text.shape[0] and text[first] != _TAB and text[first] != _NEWLINE:
             first += 1
         last = first + 2 * n_samples  # the end of the line, if all is well
@@ -156,8 +164,7 @@ def parse_lines(text, n_samples, words, names, ends):
             before, value = text[first + 2 * c], text[first + 2 * c + 1]
             wrong |= np.uint64((before != _TAB) | (value < _ZERO) | (value > _ZERO + 1))
             words[n_lines, c >> 6] |= np.uint64(value & 1) << np.uint64(c & 63)
-        if text[last] == _RETURN and last + 1 < text.shape[0]:
-            last += 1
+        last = _pass_returns(text, last)
         if wrong > 0 or text[last] != _NEWLINE:
             words[n_lines] = 0
             break

@@ -147,7 +147,7 @@ def _read_bits(path: Path, genes: Sequence[str]) -> tuple[list[str], dict[str, B
         raise IcscmError(f"{path} holds no names of features, by which the model goes")
     numbers = {gene: store.names.find(gene) for gene in genes}
     return list(store.samples), {
-        gene: unpack(store.words[store.copies.numbers[number]], len(store.samples))
+        gene: unpack(store.read_feature(number), len(store.samples))
         for gene, number in numbers.items()
         if number is not None
     }

@@ -24,7 +24,8 @@ from icscm.engine import _kernels
 from icscm.engine.bits import set_bits
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.bits.store import BitWriter, count_words, write_bits
+from icscm.sources.bits.footer import count_words
+from icscm.sources.bits.store import BitWriter, write_bits
 from icscm.writing import check_free
 
 # Told of the bytes read so far and of all there are.
@@ -151,7 +152,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
 def _open_table(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
     """The text, and how many bytes of the file have been read."""
     with open(path, "rb") as raw:
-        if path.suffix != ".gz":
+        if path.suffix.lower() != ".gz":
             yield raw, raw.tell
             return
         with gzip.GzipFile(fileobj=raw) as text:
@@ -190,7 +191,7 @@ def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 def read_lines(path: Path, names: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
     """The genomes of a table, and which of them have each of some features."""
-    wanted = {name.encode(): name for name in names}
+    wanted = {name.encode("utf-8", "surrogatepass"): name for name in names}
     found: dict[str, Array] = {}
     with _clear_errors(path), _open_table(path) as (file, _):
         samples = _read_header(path, file)

@@ -30,7 +30,8 @@ from icscm.engine.copies import CollapsedMap
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
 from icscm.engine.patterns import count_patterns
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
-from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile
+from icscm.sources.bits.footer import BLOCK_PATTERNS
+from icscm.sources.bits.store import BitFile
 
 Words = NDArray[np.uint64]
 
@@ -43,7 +44,7 @@ class PackedSource:
         self._bits = bits
         self._segments = segments
         self._n_threads = n_threads
-        shape = 2 * len(terms.environments), bits.words.shape[1] * WORD_BITS
+        shape = 2 * len(terms.environments), bits.n_words * WORD_BITS
         is_member = np.zeros(shape, dtype=np.bool_)
         labelled = np.flatnonzero(segments >= 0)
         is_member[segments[labelled], labelled] = True
@@ -55,18 +56,17 @@ class PackedSource:
         return totals.reshape(2, len(self.environments))
 
     def counts(self) -> Iterator[CountCube]:
-        n_threads = self._n_threads if self._bits.words.size >= MIN_THREADED_CELLS else 1
+        n_cells = self._bits.n_patterns * self._bits.n_words
+        n_threads = self._n_threads if n_cells >= MIN_THREADED_CELLS else 1
         return run_ahead(self._count_block, self._list_blocks(), n_threads)
 
     def _count_block(self, block: slice) -> CountCube:
-        words = self._bits.words[block]
+        words = self._bits.read_words(block)
         n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
-        for number in range(block.start // BLOCK_PATTERNS, -(-block.stop // BLOCK_PATTERNS)):
-            self._bits.check_words(number)
         cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
         _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
         first, n_alike = self._bits.copies.describe(block)
-        if self._bits.words.nbytes > MAX_MAPPED_BYTES:
+        if self._bits.n_patterns * self._bits.n_words * 8 > MAX_MAPPED_BYTES:
             self._bits.release(block)
         counts = cube.reshape(len(words), 2, 2, -1)
         return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
@@ -95,7 +95,7 @@ class PackedSource:
 
     def _find_satisfied(self, rule: BinnedRule) -> Words:
         """A bit for each sample, set where the rule is true; beyond the samples anything."""
-        words = self._bits.words[self._bits.copies.numbers[rule.feature]]
+        words = self._bits.read_feature(rule.feature)
         absent, present = (np.uint64(2**64 - 1) * np.uint64(each) for each in rule.satisfied)
         satisfied: Words = (~words & absent) | (words & present)
         return satisfied

@@ -1,7 +1,7 @@
 """A packed store on disk: which samples have which feature, a bit each, in one file.
 
     header     64 bytes: what it is
-    sections   each from a multiple of 64 bytes on
+    sections   one after the other, all but the words filled up to a multiple of 64 bytes
       words      uint64 (pattern, word): bit i of a pattern is sample i
       sums       uint64 (block, 2): checksums of the words, `BLOCK_PATTERNS` patterns at a time
       numbers    uint32 (feature): its pattern
@@ -9,7 +9,7 @@
       members    uint32 (feature): features by pattern
       name_ends  int64 (feature): where its name ends in `names`
       names      UTF-8, one after the other
-    footer     JSON: sizes, samples, where the sections are and their checksums
+    footer     JSON: sizes, samples, where the sections are and their checksums; see `footer`
     trailer    32 bytes: where the footer is, its own checksum
 
 Numbers are little-endian. The trailer comes last, so a file that was cut off has none.
@@ -17,16 +17,13 @@ Numbers are little-endian. The trailer comes last, so a file that was cut off ha
 
 from __future__ import annotations
 
-import json
 import mmap
-import struct
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,24 +33,25 @@ from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.copies import Copies, PatternNumbers, make_copies
 from icscm.exceptions import IcscmError
+from icscm.sources.bits.footer import (
+    ALIGNMENT,
+    BLOCK_PATTERNS,
+    MAGIC,
+    SCHEMA,
+    TRAILER,
+    Footer,
+    OtherSchemaError,
+    check_samples,
+    count_words,
+    parse_footer,
+)
 from icscm.writing import write_whole
 
-ALIGNMENT = 64
 HEADER = b"icscm bits: samples by pattern, a bit each\n".ljust(ALIGNMENT, b"\0")
-SCHEMA = 1
-# Patterns that share a checksum: verified as they are first read.
-BLOCK_PATTERNS = 2**14
-# Footer's place, length and checksum, then what tells that this is a trailer.
-TRAILER = struct.Struct("<QQQ8s")
-MAGIC = b"icscmbit"
-# Bytes copied at a time.
+# Bytes copied at a time, and names searched.
 _COPIED = 2**24
+_SEARCHED = 2**20
 _NO_NAMES = np.empty(0, dtype=np.uint8)
-
-
-def count_words(n_samples: int) -> int:
-    """Words of a pattern: an even number, since two are counted at a time."""
-    return 2 * -(-n_samples // (2 * WORD_BITS))
 
 
 class BitWriter:
@@ -70,8 +68,8 @@ class BitWriter:
         self._numbers: list[NDArray[np.uint32]] = []
         self._hashes: list[NDArray[np.uint64]] = []
         self._name_ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
-        self._sums: list[NDArray[np.uint64]] = []
-        self._sections: dict[str, dict[str, Any]] = {}
+        self._block_sums: list[NDArray[np.uint64]] = []
+        self._sums: dict[str, list[int]] = {}
         self._file: IO[bytes] = open(path, "w+b")  # noqa: SIM115 (closed by `close`)
         self._names: IO[bytes] = TemporaryFile(dir=path.parent)  # noqa: SIM115
         self._file.write(HEADER)
@@ -103,8 +101,8 @@ class BitWriter:
         while start < len(words):
             room = BLOCK_PATTERNS - (first + start) % BLOCK_PATTERNS
             if room == BLOCK_PATTERNS:
-                self._sums.append(np.zeros(2, dtype=np.uint64))
-            _kernels.sum_words(words[start : start + room].ravel(), self._sums[-1])
+                self._block_sums.append(np.zeros(2, dtype=np.uint64))
+            _kernels.sum_words(words[start : start + room].ravel(), self._block_sums[-1])
             start += room
 
     def finish(self) -> None:
@@ -116,40 +114,30 @@ class BitWriter:
         name_ends = np.concatenate(self._name_ends)[1:]
         if len(name_ends):
             self._check_distinct(name_ends)
-        length = self._patterns.n_patterns * self._n_words * 8
-        self._sections["words"] = {"offset": ALIGNMENT, "length": length}
-        self._file.seek(ALIGNMENT + length)
-        sections: dict[str, Array] = {"sums": np.concatenate(self._sums), "numbers": numbers}
+        self._file.seek(ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
+        sections: dict[str, Array] = {"sums": np.concatenate(self._block_sums), "numbers": numbers}
         sections |= {"offsets": copies.offsets, "members": copies.members, "name_ends": name_ends}
         for name, array in sections.items():
             self._write(name, _iterate(array))
         self._names.seek(0)
         self._write("names", iter(lambda: self._names.read(_COPIED), b""))
-        self._write_footer(len(numbers))
+        n_name_bytes = int(name_ends[-1]) if len(name_ends) else None
+        sizes = len(numbers), self._patterns.n_patterns, n_name_bytes
+        self._write_footer(Footer(list(self._samples), *sizes, self._sums))
         self._file.flush()
 
     def _write(self, name: str, parts: Iterator[Any]) -> None:
-        offset, sums = self._file.tell(), np.zeros(2, dtype=np.uint64)
-        length = 0
+        sums, length = np.zeros(2, dtype=np.uint64), 0
         for part in parts:
             padded = bytes(part) + bytes(-len(part) % 8)  # only the last is not a multiple already
             _kernels.sum_words(np.frombuffer(padded, dtype="<u8"), sums)
             self._file.write(part)
             length += len(part)
         self._file.write(bytes(-length % ALIGNMENT))
-        self._sections[name] = {"offset": offset, "length": length, "sums": sums.tolist()}
+        self._sums[name] = sums.tolist()
 
-    def _write_footer(self, n_features: int) -> None:
-        footer = {
-            "schema": SCHEMA,
-            "n_features": n_features,
-            "n_patterns": self._patterns.n_patterns,
-            "n_words": self._n_words,
-            "samples": list(self._samples),
-            "sections": self._sections,
-        }
-        text = json.dumps(footer, ensure_ascii=False).encode()
-        offset = self._file.tell()
+    def _write_footer(self, footer: Footer) -> None:
+        text, offset = footer.format(), self._file.tell()
         self._file.write(text)
         self._file.write(TRAILER.pack(offset, len(text), zlib.crc32(text), MAGIC))
 
@@ -181,11 +169,7 @@ def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], No
 
     Each sample needs a name of its own.
     """
-    if len(samples) == 0:
-        raise IcscmError("there is no sample to pack")
-    name, n_times = Counter(samples).most_common(1)[0]
-    if n_times > 1:
-        raise IcscmError(f"{name!r} names more than one sample; names must differ")
+    check_samples(samples)
 
     def write(partial: Path) -> None:
         with closing(BitWriter(partial, samples)) as writer:
@@ -195,15 +179,6 @@ def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], No
     write_whole(out, write)
 
 
-def check_samples(samples: Sequence[str]) -> None:
-    """Raise unless there are samples, each with a name of its own."""
-    if len(samples) == 0:
-        raise IcscmError("there is no sample to pack")
-    name, n_times = Counter(samples).most_common(1)[0]
-    if n_times > 1:
-        raise IcscmError(f"{name!r} names more than one sample; names must differ")
-
-
 def _iterate(array: Array) -> Iterator[Any]:
     """An array's bytes, some at a time."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -211,52 +186,65 @@ def _iterate(array: Array) -> Iterator[Any]:
 
 
 class FeatureNames(Sequence[str]):
-    """Names of features, read when they are asked for."""
+    """Names of features, read when they are asked for; `refuse` is told of what cannot be."""
 
-    def __init__(self, names: Array, ends: Array) -> None:
+    def __init__(self, names: Array, ends: Array, refuse: Callable[[str], NoReturn]) -> None:
         self._names = names
         self._ends = ends
+        self._refuse = refuse
+        if ends[0] < 0 or ends[-1] != len(names) or not (ends[1:] >= ends[:-1]).all():
+            refuse("its names do not end where it says")
 
     def __len__(self) -> int:
         return len(self._ends)
 
     def __getitem__(self, feature: Any) -> Any:
         start = self._ends[feature - 1] if feature else 0
-        return self._names[start : self._ends[feature]].tobytes().decode()
+        try:
+            return self._names[start : self._ends[feature]].tobytes().decode()
+        except UnicodeDecodeError:
+            self._refuse(f"the name of feature {feature:,} is not UTF-8")
 
     def find(self, name: str) -> int | None:
         """The number of a name; None if it is not there."""
-        wanted = name.encode()
-        joined = self._names.tobytes()
-        at = joined.find(wanted)
-        while at >= 0:
-            number = int(np.searchsorted(self._ends, at + len(wanted), side="left"))
-            if number < len(self) and self[number] == name:
-                return number
-            at = joined.find(wanted, at + 1)
-        return None
+        wanted = np.frombuffer(name.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        found: list[int] = []
+        for first in range(0, len(self), _SEARCHED):
+            ends = self._ends[first : first + _SEARCHED]
+            starts = np.append(self._ends[first - 1] if first else 0, ends[:-1])
+            near = np.flatnonzero(ends - starts == len(wanted))
+            for i in reversed(range(len(wanted))):  # names differ in the end more than before
+                near = near[self._names[starts[near] + i] == wanted[i]]
+            found += (first + near).tolist()
+        if len(found) > 1:
+            self._refuse(f"{name!r} names {len(found):,} features")
+        return found[0] if found else None
 
 
 class BitFile:
-    """A packed store, mapped into memory; open it with `open_store`."""
+    """A packed store, mapped into memory; open it with `open_store`.
+
+    Nothing in it is taken on trust: a checksum says that it is as it was written, not by whom.
+    """
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self.path = path
         self._content = content
-        footer = self._read_footer()
-        self.samples: list[str] = footer["samples"]
-        self.n_features: int = footer["n_features"]
-        self.n_patterns: int = footer["n_patterns"]
-        self._sections = footer["sections"]
-        self.words = self._read("words", "<u8").reshape(self.n_patterns, footer["n_words"])
+        self._footer = footer = self._read_footer()
+        self.samples, self.n_features = footer.samples, footer.n_features
+        self.n_patterns, self.n_words = footer.n_patterns, footer.n_words
+        self._words = self._map("words", "<u8").reshape(self.n_patterns, self.n_words)
         self._sums = self._read("sums", "<u8").reshape(-1, 2)
         self._is_checked = np.zeros(len(self._sums), dtype=np.bool_)
         parts = (self._read("numbers", "<u4"), self._read("offsets", "<i8"))
         self.copies = Copies(*parts, self._read("members", "<u4"))
-        ends = self._read("name_ends", "<i8")
-        self.names = FeatureNames(self._read("names", np.uint8), ends) if len(ends) else None
+        if not _kernels.are_groups(*parts, self.copies.members):
+            self._refuse("its features and its patterns do not go together")
+        names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
+        has_names = footer.n_name_bytes is not None
+        self.names = FeatureNames(names, ends, self._refuse) if has_names else None
 
-    def _read_footer(self) -> dict[str, Any]:
+    def _read_footer(self) -> Footer:
         if len(self._content) < len(HEADER) + TRAILER.size:
             self._refuse("it is too short")
         if self._content[: len(HEADER)] != HEADER:
@@ -267,20 +255,28 @@ class BitFile:
         text = self._content[offset : offset + length]
         if zlib.crc32(text) != checksum:
             self._refuse("its footer has changed")
-        footer: dict[str, Any] = json.loads(text)
-        if footer["schema"] != SCHEMA:
+        try:
+            footer = parse_footer(text)
+        except OtherSchemaError:
             raise IcscmError(
-                f"{self.path} is of schema {footer['schema']}, which this version does not know; "
+                f"{self.path} is of another schema than {SCHEMA}, the one that this version knows; "
                 "pack the table again"
-            )
+            ) from None
+        except ValueError:
+            self._refuse("its footer is none that packing writes")
+        if footer.place_sections()["footer"].start != offset:
+            self._refuse("its footer speaks of another number of bytes")
         return footer
 
+    def _map(self, name: str, dtype: Any) -> Array:
+        place = self._footer.place_sections()[name]
+        return np.frombuffer(
+            self._content, dtype, len(place) // np.dtype(dtype).itemsize, place.start
+        )
+
     def _read(self, name: str, dtype: Any) -> Array:
-        section = self._sections[name]
-        n_values = section["length"] // np.dtype(dtype).itemsize
-        found = np.frombuffer(self._content, dtype, n_values, section["offset"])
-        if "sums" in section:
-            self._check(found, section["sums"], f"its {name} have")
+        found = self._map(name, dtype)
+        self._check(found, self._footer.sums[name], f"its {name} have")
         return found
 
     def _check(self, found: Array, expected: Any, what: str) -> None:
@@ -289,29 +285,47 @@ class BitFile:
         sums = np.zeros(2, dtype=np.uint64)
         for part in (whole, np.append(rest, np.zeros(-len(rest) % 8, dtype=np.uint8))):
             _kernels.sum_words(part.view("<u8"), sums)
-        if sums.tolist() != list(expected):
+        if sums.tolist() != expected:
             self._refuse(f"{what} changed")
 
-    def check_words(self, block: int) -> None:
-        """Raise if a block of patterns is not as it was written; looks at it once."""
-        if not self._is_checked[block]:
-            patterns = self.words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
-            self._check(patterns, self._sums[block].tolist(), "its words have")
-            self._is_checked[block] = True
+    def read_words(self, patterns: slice) -> Array:
+        """The words of some patterns, checked: there is no other way to them."""
+        for block in range(patterns.start // BLOCK_PATTERNS, -(-patterns.stop // BLOCK_PATTERNS)):
+            if not self._is_checked[block]:
+                whole = self._words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
+                self._check(whole, self._sums[block].tolist(), "its words have")
+                self._check_ends(whole)
+                self._is_checked[block] = True
+        return self._words[patterns]
+
+    def _check_ends(self, words: Array) -> None:
+        """Raise if there are bits beyond the last sample."""
+        first, n_bits = divmod(len(self.samples), WORD_BITS)
+        ends = words[:, first:] >> np.array([n_bits, 0][: self.n_words - first], dtype=WORD_DTYPE)
+        if ends.any():
+            self._refuse("its words go beyond its samples")
+
+    def read_feature(self, feature: int) -> Array:
+        """The words of one feature, checked."""
+        number = int(self.copies.numbers[feature])
+        words: Array = self.read_words(slice(number, number + 1))[0]
+        return words
 
     def release(self, patterns: slice) -> None:
         """Let go of the memory that some patterns take; they are read again when needed."""
         if not hasattr(mmap, "MADV_DONTNEED"):
             return
-        width = self.words.shape[1] * 8
+        width = self.n_words * 8
         first = ALIGNMENT + patterns.start * width
         start = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE
         stop = (ALIGNMENT + patterns.stop * width) // mmap.PAGESIZE * mmap.PAGESIZE
         if stop > start:
             self._content.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
-    def _refuse(self, why: str) -> None:
-        raise IcscmError(f"{self.path} is no packed store, or a damaged one: {why}")
+    def _refuse(self, why: str) -> NoReturn:
+        raise IcscmError(
+            f"{self.path} is no packed store, or a damaged one: {why}; pack the table again"
+        )
 
 
 def open_store(path: str | Path) -> BitFile:
