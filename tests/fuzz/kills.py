@@ -15,16 +15,16 @@ from fuzz.processes import call, empty_folder, in_child
 from fuzz.tables import Spec, draw_genes, draw_table, encode, make_columns, make_genes
 
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
-_FIT = ("fit", "data.csv", "--target", "y", "--environment", "place", "--quiet", "--jobs", "1",
-        "--out", "m.json", "--report", "r.html")  # fmt: skip
-# Each with the words that let it replace what an earlier run wrote.
-_COMMANDS = {
-    "fit": (_FIT, ("--force",)),
-    "pack": (("pack", "genes.Rtab", "--out", "x.bits", "--quiet"), ("--force",)),
-    "predict": (("predict", "given.json", "data.csv", "--out", "p.csv", "--quiet"), ("--force",)),
-    "predict parquet": (("predict", "given.json", "data.csv", "--out", "p.parquet"), ("--force",)),
-    "reproduce": (("reproduce", "sharper", "--quick", "--runs", "1", "--jobs", "1"), ()),
-    "reproduce two": (("reproduce", "sharper", "--quick", "--runs", "1", "--jobs", "2"), ()),
+_ROLES = ("--target", "y", "--environment", "place", "--jobs", "1")
+_PREDICT = ("predict", "given.json", "data.csv", "--force", "--quiet", "--out")
+_REPRODUCE = ("reproduce", "sharper", "--quick", "--runs", "1", "--jobs")
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "fit": ("fit", "data.csv", *_ROLES, "--out", "m.json", "--report", "r.html", "--force"),
+    "pack": ("pack", "genes.Rtab", "--out", "x.bits", "--quiet", "--force"),
+    "predict": (*_PREDICT, "p.csv"),
+    "predict parquet": (*_PREDICT, "p.parquet"),
+    "reproduce": (*_REPRODUCE, "1"),
+    "reproduce two": (*_REPRODUCE, "2"),
 }
 _SHARES = ("fit",) * 6 + ("pack",) * 6 + ("predict",) * 4 + ("predict parquet",) * 2 + (
     "reproduce", "reproduce", "reproduce two",
@@ -76,7 +76,7 @@ def run_undisturbed(command: str, real: bool) -> Undisturbed:
     """The same command without a signal."""
     with empty_folder() as folder:
         _write_inputs(folder / "work")
-        outcome = call(folder, _COMMANDS[command][0], real=real, limit=300)
+        outcome = call(folder, _COMMANDS[command], real=real, limit=300)
         assert outcome.status == DONE, outcome
         return Undisturbed(list_files(folder / "work"), outcome.seconds)
 
@@ -85,8 +85,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     """Kill it, look at what is there, and run it again."""
     command, number, real = spec["command"], SIGNALS[spec["signal"]], spec["real"]
     undisturbed = run_undisturbed(command, real)
-    words, again = _COMMANDS[command]
-    work = folder / "work"
+    words, work = _COMMANDS[command], folder / "work"
     _write_inputs(work)
     kill = (number, spec["moment"] * undisturbed.seconds)
     outcome = call(folder, words, real=real, kill=kill, limit=300)
@@ -100,7 +99,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
         faults += [f"stray temporary file {name} after {spec['signal']}" for name in left]
     shutil.rmtree(folder / "tmp")
     (folder / "tmp").mkdir()
-    outcome = call(folder, (*words, *again), real=real, limit=300)
+    outcome = call(folder, words, real=real, limit=300)
     faults += find_faults(outcome)
     if list_files(work) != undisturbed.files:
         faults.append(f"run again after {spec['signal']}, {_tell_difference(work, undisturbed)}")

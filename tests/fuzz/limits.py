@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from fuzz.calls import write_model
 from fuzz.judging import DONE, REFUSED, find_faults, find_strays, list_files
@@ -33,7 +35,12 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "check": (("check", "INPUTS/data.csv", *_ROLES[:-2]), ()),
     "predict": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--quiet"), ()),
 }
-NOBODY = 65534
+# Another user, who may read everything: Python itself may lie in somebody's home.
+_READ = "+dac_read_search"
+_AS_NOBODY = (
+    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+    f"--inh-caps={_READ}", f"--ambient-caps={_READ}",
+)  # fmt: skip
 
 
 def _write_inputs(folder: Path) -> None:
@@ -46,9 +53,9 @@ def _write_inputs(folder: Path) -> None:
     write_model(inputs, "m.json")
 
 
-def _run(folder: Path, command: str, setup: Callable[[], None], *, real: bool = False) -> Outcome:
+def _run(folder: Path, command: str, setup: Callable[[], None], **more: Any) -> Outcome:
     words = [word.replace("INPUTS", str(folder / "inputs")) for word in _COMMANDS[command][0]]
-    return call(folder, words, setup=setup, real=real, limit=180)
+    return call(folder, words, setup=setup, limit=180, **more)
 
 
 @functools.lru_cache
@@ -163,7 +170,9 @@ def judge_rights(spec: Spec, folder: Path) -> list[str]:
     for name in spec["may_write"].split(", "):
         if name:
             (folder / name).chmod(0o777)
-    outcome = _run(folder, spec["command"], _become_nobody, real=True)
+    outcome = _run(folder, spec["command"], _leave_home, real=True, prefix=_AS_NOBODY)
+    shutil.rmtree(folder / "tmp")  # compiled code may be kept there, for the next time
+    (folder / "tmp").mkdir()
     faults = _judge_outputs(folder, spec["command"], outcome)
     may_write = "work" in spec["may_write"] or not _COMMANDS[spec["command"]][1]
     if (outcome.status == DONE) != may_write:
@@ -171,9 +180,6 @@ def judge_rights(spec: Spec, folder: Path) -> list[str]:
     return faults
 
 
-def _become_nobody() -> None:
+def _leave_home() -> None:
     os.environ["HOME"] = "/nonexistent"
     os.environ.pop("NUMBA_CACHE_DIR", None)
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)

@@ -129,16 +129,16 @@ def call(
     argv: Sequence[str],
     *,
     real: bool = False,
+    prefix: Sequence[str] = (),
     stdin: bytes = b"",
     limit: float = LIMIT,
     terminal: bool = False,
     kill: tuple[int, float] | None = None,
     setup: Callable[[], None] = lambda: None,
-    work: Path | None = None,
 ) -> Outcome:
     """Run `icscm` in `folder`/work, with `folder`/tmp for temporary files.
 
-    `kill` is a signal and the seconds after which to send it; `setup` is called in the process
+    `prefix` comes before a real command; `kill` is a signal and the seconds after which to send it; `setup` is called in the process
     before anything else.
     """
     check_threads()
@@ -151,9 +151,9 @@ def call(
     start = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        _become(
-            folder, argv, (given, *((slave, slave) if terminal else (out, err))), real, setup, work
-        )
+        for number, stream in enumerate((given, *((slave, slave) if terminal else (out, err)))):
+            os.dup2(stream, number)
+        _become(folder, argv, setup, [*prefix, sys.executable] if real else None)
     pidfd = os.pidfd_open(pid)
     try:
         screen, hung = _watch(pid, pidfd, master, start, limit, kill)
@@ -168,26 +168,19 @@ def call(
 
 
 def _become(
-    folder: Path,
-    argv: Sequence[str],
-    streams: Sequence[int],
-    real: bool,
-    setup: Callable[[], None],
-    work: Path | None,
+    folder: Path, argv: Sequence[str], setup: Callable[[], None], python: Sequence[str] | None
 ) -> None:
     """In the forked process: be the command. Never returns."""
     status = 70
     try:
         os.setsid()
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-        os.chdir(work or folder / "work")
+        os.chdir(folder / "work")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.environ.update(TMPDIR=str(folder / "tmp"), PYTHONPATH=str(SOURCES), TERM="dumb")
         setup()
-        if real:
-            os.execv(sys.executable, [sys.executable, "-m", "icscm", *argv])
+        if python:
+            os.execvp(python[0], [*python, "-m", "icscm", *argv])
         status = _run_module(argv)
     except BaseException:
         traceback.print_exc()
