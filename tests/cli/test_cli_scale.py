@@ -1,6 +1,7 @@
 """`icscm fit` where the data are no table in memory: the same model from every source."""
 
 import json
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from damage import flip_word
 from icscm.cli import main
 from icscm.datasets import make_conjunction
+from icscm.model.parsing import WrongFileError
+from icscm.model.saved import load
 
 
 def run(*words):
@@ -162,6 +166,54 @@ def test_genomes_from_table_to_prediction(genomes, tmp_path):
     exec(compile(exported, "exported", "exec"), made)
     row = {rule["name"]: 1 for rule in read_rules(model)["rules"]}
     assert made["predict"](row)[0] == "R"
+
+
+def test_genomes_without_a_rule_give_a_model(genomes, tmp_path):
+    """It "cannot be saved: features is empty", and the report was written all the same."""
+    lines = (genomes / "labels.tsv").read_text().splitlines()
+    kinds = np.random.default_rng(1).permutation(["R"] * 100 + ["S"] * 200)
+    rows = [
+        f"{line.split()[0]}\t{kind}\t{kind}1" for line, kind in zip(lines[1:], kinds, strict=True)
+    ]
+    (tmp_path / "labels.tsv").write_text("\n".join([lines[0], *rows]) + "\n")
+    model = tmp_path / "model.json"
+    words = ("--labels", tmp_path / "labels.tsv", "--target", "kind", "--environment", "country")
+    done = run("fit", genomes / "genes.bits", *words, "--out", model, "-q")
+    assert done.exit_code == 0, done.stderr
+    assert read_rules(model)["rules"] == []
+    predicted = [run("predict", model, genomes / f"genes.{end}") for end in ("bits", "Rtab")]
+    assert predicted[0].stdout == predicted[1].stdout
+    assert predicted[0].stdout.count(",S,") == 300
+    for command in (("show",), ("export", "--to", "sql"), ("export", "--to", "python")):
+        assert run(*command[:1], model, *command[1:]).exit_code == 0
+    assert load(model).predict(np.zeros((3, 40))).tolist() == ["S"] * 3
+
+
+def test_where_the_model_cannot_be_saved_no_report_is_written(genomes, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise WrongFileError("it is too long")
+
+    monkeypatch.setattr("icscm.model.saved.parse_document", refuse)
+    labels = ("--labels", genomes / "labels.tsv", "--target", "kind", "--environment", "country")
+    outputs = ("--out", tmp_path / "model.json", "--report", tmp_path / "r.html")
+    done = run("fit", genomes / "genes.bits", *labels, *outputs, "-q")
+    assert done.exit_code == 2
+    assert "this model cannot be saved: it is too long" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_store_is_not_predicted_from(genomes, tmp_path):
+    """Of 171 flips of bits that mattered, 171 changed predictions without a word."""
+    model, labels = tmp_path / "model.json", genomes / "labels.tsv"
+    words = ("--labels", labels, "--target", "kind", "--model", "scm", "--out", model)
+    assert run("fit", genomes / "genes.bits", *words, "-q").exit_code == 0
+    whole = (genomes / "genes.bits").read_bytes()
+    (tmp_path / "damaged.bits").write_bytes(flip_word(whole, Random(0)))
+    out = tmp_path / "predictions.csv"
+    done = run("predict", model, tmp_path / "damaged.bits", "--out", out)
+    assert done.exit_code == 2
+    assert "its words have changed; pack the table again" in done.stderr
+    assert not out.exists()
 
 
 ERRORS = [

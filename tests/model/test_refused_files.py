@@ -9,7 +9,7 @@ import pytest
 
 from icscm.exceptions import IcscmError
 from icscm.model import parsing
-from icscm.model.parsing import Feature
+from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.plain import format_json
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load
@@ -204,8 +204,8 @@ BAD_DOCUMENTS = {
         "classes[0] must be text, a finite number, true or false, got null",
     ),
     "no_feature": (
-        change("features", to=[]),
-        "features is empty, but a model is fitted on at least one column",
+        lambda document: document.update(features=[], fingerprint=compute_fingerprint([])),
+        "features is empty, but model.rules ask for columns",
     ),
     "feature_type": (
         change("features", 0, "type", to="date"),

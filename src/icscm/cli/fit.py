@@ -43,6 +43,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
+from icscm.writing import check_free, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -307,12 +308,15 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
                 levels = compute_alpha_path(countable.source, learner.make_settings(countable))
             names = fitted.name_things(name_data(data))
             report = make_report(learner, alpha_path=levels, **names)
-    saved = make_saved_model(learner)
+    text, saved = "", make_saved_model(learner)
+    if out is not None:  # before the report is written: not every model can be saved
+        settings = {**saved.settings, "table": _describe_table(fitted, data, options)}
+        text = replace(saved, settings=settings).to_json()
     if report is not None:  # first, as it has more that could go wrong
         report.save(path, force=force)
     if out is not None:
-        settings = {**saved.settings, "table": _describe_table(fitted, data, options)}
-        replace(saved, settings=settings).save(out, force=force)
+        check_free(out, force=force)
+        write_text(out, text)
     return [each for each in (out, path) if each is not None]
 
 

@@ -33,7 +33,7 @@ def make_python(saved: SavedModel) -> str:
         "model.py.txt",
         saved,
         facts=_escape(f"{say_origin(saved)}\n\n    {saved}"),
-        keys="position" if saved.features[0].name is None else "name",
+        keys="name" if saved.has_names else "position",
         positive=_escape(format_level(saved.classes[1])),
         leaves=map(_escape, make_leaf_table(saved)),
         absent=absent,

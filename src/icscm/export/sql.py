@@ -41,7 +41,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
         missing_texts=textwrap.wrap(", ".join(texts), 92),
         missing_numbers=", ".join(map(format_number, absent.numbers if absent else ())),
         has_commas=get_table_settings(saved).get("decimal") == ",",
-        is_unnamed=saved.features[0].name is None,
+        is_unnamed=not saved.has_names,
         conditions=[_make_condition(branch, absent) for branch in branches],
         leaves=[_make_leaf(branch.then) for branch in branches],
         last=_make_leaf(last),

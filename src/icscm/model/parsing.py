@@ -250,6 +250,8 @@ def _read_model(at: _Value, features: Sequence[Feature], n_environments: int) ->
     fields = at.read_object("kind", "rules", "leaves")
     fields["kind"].read_choice(tuple(MODEL_KINDS))
     rules = fields["rules"].read_list(most=MAX_RULES)
+    if rules and not features:  # of a packed store, a model without rules names none
+        _refuse("features is empty, but model.rules ask for columns")
     for rule in rules:
         _check_rule(rule, features)
     _check_levels_agree(rules)
@@ -333,8 +335,6 @@ _RULE_CHECKS: Final[dict[str, dict[str, Callable[[_Value], Any]]]] = {
 
 def _read_features(at: _Value) -> tuple[Feature, ...]:
     features = tuple(map(_read_feature, at.read_list()))
-    if not features:
-        _refuse("features is empty, but a model is fitted on at least one column")
     names = [name for name, _ in features if name is not None]
     if names and len(names) < len(features):
         _refuse("features has names for some columns only; all have one or none has")

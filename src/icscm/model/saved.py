@@ -55,7 +55,7 @@ class SavedModel:
     classes : tuple of two labels
         The second is the positive one.
     features : tuple of Feature
-        Name and type of every column of the training table.
+        Name and type of every column of the training table; of a packed store, of those in rules.
     environments : tuple of labels, or None
         In the order of the counts; None where none were given.
     settings : mapping
@@ -84,6 +84,11 @@ class SavedModel:
     version: str
     fingerprint: str
     alpha: float | None = None
+
+    @property
+    def has_names(self) -> bool:
+        """Whether columns are found by name, not by position."""
+        return not self.features or self.features[0].name is not None
 
     def predict(self, X: Any) -> Array:
         """The class of each row.
@@ -164,11 +169,11 @@ class SavedModel:
 
     def _check_table(self, X: Any) -> Any:
         """X as rules can read it; columns found by position must all be there."""
-        if is_frame(X) and self.features[0].name is not None:
+        if is_frame(X) and self.has_names:
             return X
         table = X if is_frame(X) else _make_table(X)
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
-        if n_columns != len(self.features):
+        if self.features and n_columns != len(self.features):
             raise IcscmError(
                 f"X has {n_columns:,} columns and the model was fitted on {len(self.features):,}; "
                 "without names columns are found by position, so give all of them in their order"
@@ -213,9 +218,24 @@ class SavedModel:
         """
         path = Path(path)
         check_free(path, force=force)
+        write_text(path, self.to_json())
+
+    def to_json(self) -> str:
+        """The text of the file.
+
+        Returns
+        -------
+        str
+            What `save` writes.
+
+        Raises
+        ------
+        IcscmError
+            If it would not read back the same.
+        """
         text = format_json(self.to_dict())
         self._check_readable(text)
-        write_text(path, text)
+        return text
 
     def _check_readable(self, text: str) -> None:
         """Raise unless `load` would give this model back: better now than when it is needed."""

@@ -50,7 +50,7 @@ from icscm.writing import write_whole
 HEADER = b"icscm bits: samples by pattern, a bit each\n".ljust(ALIGNMENT, b"\0")
 # Bytes copied at a time, and names searched.
 _COPIED = 2**24
-_SEARCHED = 2**20
+_SEARCHED = 2**16
 _NO_NAMES = np.empty(0, dtype=np.uint8)
 
 
