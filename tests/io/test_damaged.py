@@ -173,6 +173,7 @@ def test_a_short_row_that_is_no_text(tmp_path, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_damaged_parquet_file_that_workers_read(tmp_path):
     """What pyarrow raised on a worker came through as it was."""
     path = tmp_path / "x.parquet"
