@@ -348,3 +348,17 @@ def test_every_option_that_messages_name_is_one(here):
     names = [*learner.get_params(), "force"]
     unset = {"feature_weights", "n_candidates", "screen", "pruning"}
     assert {name_option(Parameter(name)) for name in names if name not in unset} <= options
+
+
+def test_columns_of_lists_and_structs(here):
+    """As target or environment they were "something unforeseen: unhashable type"."""
+    (here / "folder").mkdir()
+    frame = pd.read_csv("data.csv")
+    for name in ("a", "site", "y"):
+        for nest in (lambda value: [value], lambda value: {"part": value}):
+            nested = frame.assign(**{name: frame[name].map(nest)})
+            nested.to_parquet("x.parquet")
+            nested.to_parquet("folder/x.parquet")
+            for command in (["check", "x.parquet"], ["fit", "folder"]):
+                told = run([*command, *FIT[2:]]).stderr
+                assert re.search(rf"column '{name}'.* is of type (list|struct)<.* convert it", told)

@@ -306,6 +306,8 @@ def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
     kind = column.type
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         return column
+    if types.is_float16(kind):  # which pyarrow cannot compare
+        return _drop_numbers(column.cast(pyarrow.float32()), numbers)
     for number in numbers:
         try:
             is_decimal = types.is_decimal(kind)
