@@ -46,8 +46,8 @@ def test_no_other_file_is_deleted(tmp_path):
     write_text(tmp_path / "model.json", "new")
     assert mine.read_text() == "mine"
 
-    def fail(partial):
-        partial.write_text("half")
+    def fail(file):
+        file.write(b"half")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):

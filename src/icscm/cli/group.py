@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 import warnings
@@ -14,9 +15,6 @@ from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, IcscmWarning
-
-# As shells count: 128 + SIGINT.
-_INTERRUPTED = 130
 
 
 def _debug_option() -> click.Option:
@@ -63,7 +61,8 @@ def _end(error: Exception, *, is_debug: bool) -> NoReturn:
         traceback.print_exception(error)
     if isinstance(error, click.Abort):
         print_line("Stopped.")
-        sys.exit(_INTERRUPTED)
+        number = getattr(error.__cause__, "args", ()) or (signal.SIGINT,)
+        sys.exit(128 + number[0])  # as shells count
     print_line(f"Error: {_describe(error)}")
     sys.exit(2)
 

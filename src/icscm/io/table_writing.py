@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -29,14 +30,15 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
     write_whole(path, partial(_fill, table, path.suffix.lower()))
 
 
-def _fill(table: pyarrow.Table, ending: str, path: Path) -> None:
+def _fill(table: pyarrow.Table, ending: str, file: IO[bytes]) -> None:
     from pyarrow import parquet
 
     if ending in PARQUET_ENDINGS:
-        parquet.write_table(table, path)
+        parquet.write_table(table, file)
         return
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        write_text_table(table, stream, "\t" if ending == ".tsv" else ",")
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    write_text_table(table, text, "\t" if ending == ".tsv" else ",")
+    text.detach()
 
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:
