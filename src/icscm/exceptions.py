@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from icscm.text import clip_message
+
 
 class Parameter(NamedTuple):
     """A parameter that a message speaks of, with the value to give it; in Python's words as text.
@@ -29,12 +31,13 @@ class _Told(Exception):  # noqa: N818 (warnings are told so, too)
     """A message in parts: text, and parameters that it names."""
 
     def __init__(self, *parts: str | Parameter) -> None:
-        super().__init__("".join(map(str, parts)))
         self.parts = parts
+        super().__init__(self.say(str))
 
     def say(self, words: Words) -> str:
-        """The message, with these words for parameters."""
-        return "".join(words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
+        """The message, with these words for parameters; long names in it are shortened."""
+        told = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
+        return clip_message("".join(told))
 
 
 class IcscmError(_Told, ValueError):

@@ -4,8 +4,39 @@ import json
 import re
 from collections.abc import Sequence
 
-# How many items a message lists before it says how many more there are.
+# How many items a message lists before it says how many more there are, and how much of each.
 N_LISTED = 5
+MAX_LISTED = 50
+# Characters of a message, of something quoted in it, and of a word, such as a path.
+MAX_MESSAGE, MAX_QUOTED, MAX_WORD = 600, 80, 255
+
+# What `repr` quotes: an apostrophe within a word opens nothing.
+_QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
+
+
+def clip(text: str, most: int) -> str:
+    """A long text with its middle left out.
+
+    >>> clip("abcdefghijkl", 7)
+    'abcd…kl'
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
+
+
+def clip_message(text: str) -> str:
+    """A message that can be read at once, however long the names and values in it are.
+
+    >>> clip_message(f"there is no column {'x' * 9_999!r}; did you mean 'age'?")[-50:]
+    "x…xxxxxxxxxxxxxxxxxxxxxxxxxx'; did you mean 'age'?"
+    """
+    if len(text) <= MAX_QUOTED:
+        return text
+    text = _QUOTED.sub(lambda found: f"{found[1]}{clip(found[2], MAX_QUOTED)}{found[1]}", text)
+    text = re.sub(rf"\S{{{MAX_WORD},}}", lambda found: clip(found[0], MAX_WORD), text)
+    return clip(text, MAX_MESSAGE)
 
 
 def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
@@ -15,7 +46,8 @@ def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
     'a, b, c, d, e and 2 more'
     """
     n_more = len(items) - N_LISTED
-    return separator.join(items[:N_LISTED]) + (f" and {n_more} more" if n_more > 0 else "")
+    shown = separator.join(clip(each, MAX_LISTED) for each in items[:N_LISTED])
+    return shown + (f" and {n_more:,} more" if n_more > 0 else "")
 
 
 def count(n: int, noun: str) -> str:
@@ -71,11 +103,17 @@ def as_text(value: object) -> str:
     return escape_controls(str(value))
 
 
-def escape_controls(text: str) -> str:
-    """Text that can do nothing to a terminal: what does not print stands there as an escape."""
+def escape_controls(text: str, keep: str = "") -> str:
+    r"""Text that can do nothing to a terminal: what does not print stands there as an escape.
+
+    >>> escape_controls("a\x9b\u202e\n"), escape_controls("a\x7f\n", keep="\n")
+    ('a\\x9b\\u202e\\n', 'a\\x7f\n')
+    """
     if text.isprintable():
         return text
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "surrogatepass").decode()
+        each
+        if each.isprintable() or each in keep
+        else each.encode("unicode_escape", "surrogatepass").decode()
         for each in text
     )

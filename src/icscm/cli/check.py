@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ def check(
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
     from icscm.cli.rendering import render_checkup
+    from icscm.model.plain import dump_json
     from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
@@ -60,7 +60,7 @@ def check(
             words=name_option,
         )
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
+        click.echo(dump_json(found.to_dict(), indent=2))
         return
     facts = list_data_facts(
         name_data(data),

@@ -9,10 +9,10 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from icscm.exceptions import LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
-from icscm.text import as_text, count, escape_controls
+from icscm.text import as_text, clip, clip_message, count, escape_controls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,11 +33,23 @@ def print_line(text: str) -> None:
     """One message on standard error: a single line, folded at words on a terminal only."""
     import click
 
-    line = escape_controls(" ".join(text.split()))
+    line = clip_message(escape_controls(" ".join(text.split())))
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         line = textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
     click.echo(line, err=True)
+
+
+class _Terminal(io.TextIOBase):
+    """Standard output where a person reads it: data that could steer a terminal are escaped."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(escape_controls(text, keep="\n\t"))
+
+
+def open_output() -> IO[str]:
+    """Standard output for data: to a file or another program as they are, to a terminal escaped."""
+    return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
 
 
 def make_console() -> Console:
@@ -61,8 +73,10 @@ def print_written(console: Console, path: Path, more: str = "") -> None:
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
     """Several things, one below the other."""
+    from icscm.report.terminal import MAX_TEXT
+
     for part in parts:
-        console.print(part)
+        console.print(clip(part, MAX_TEXT) if isinstance(part, str) else part)
 
 
 def list_data_facts(

@@ -15,6 +15,7 @@ from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.text import escape_controls
 
 
 def _debug_option() -> click.Option:
@@ -58,7 +59,8 @@ class _OneLineErrors(click.Group):
 
 def _end(error: Exception, *, is_debug: bool) -> NoReturn:
     if is_debug:
-        traceback.print_exception(error)
+        lines = "".join(traceback.format_exception(error))
+        click.echo(escape_controls(lines, keep="\n"), err=True, nl=False)
     if isinstance(error, click.Abort):
         print_line("Stopped.")
         number = getattr(error.__cause__, "args", ()) or (signal.SIGINT,)

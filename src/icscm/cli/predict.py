@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.console import Progress, make_console, print_written
+from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option, read_data, reading_options
-from icscm.cli.shorthand import FILE, value
+from icscm.cli.shorthand import FILE, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
-from icscm.io.locating import describe_path
+from icscm.io.locating import PARQUET_ENDINGS, describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
-from icscm.io.table_writing import check_output_kind, write_table, write_text_table
+from icscm.io.table_writing import check_output_kind, disarm_formulas, write_table, write_text_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,9 +43,14 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
     "Columns of DATA to carry over, such as an identifier: A,B. Repeatable.",
     multiple=True,
 )
+@flag(
+    "--safe-csv", "For spreadsheets: an apostrophe before texts that they would take for formulas."
+)
 @force_option
 @reading_options
-def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: Any) -> None:
+def predict(
+    model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
+) -> None:
     """Predict new rows with a model file.
 
     Writes one line for each row of DATA, in the same order: the probability of the positive
@@ -54,6 +58,10 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     name, in any order; only those in the model's rules are needed, and no environment is. Text
     that meant missing for fit (--na) does so here. DATA may also be a presence/absence table
     (.Rtab, genes in rows) or what icscm pack made of it; then each line names its genome.
+
+    Names and texts are written as DATA has them; only a terminal gets escapes for what does not
+    print. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA comes
+    from others, --safe-csv puts an apostrophe before it, and leaves numbers as they are.
 
     \b
     Example:
@@ -63,6 +71,8 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
 
     if out is not None:
         check_output_kind(out)
+        if safe_csv and out.suffix.lower() in PARQUET_ENDINGS:
+            raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
     saved = load(model)
     progress = Progress(quiet=quiet)
@@ -70,8 +80,10 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
         table, kept = _read_rows(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
         predictions = predict_table(saved, table, kept)
+    if safe_csv:
+        predictions = disarm_formulas(predictions)
     if out is None:
-        write_text_table(predictions, sys.stdout)
+        write_text_table(predictions, open_output())
         return
     write_table(predictions, out)
     print_written(make_console(), out, f" ({predictions.num_rows:,} rows)")

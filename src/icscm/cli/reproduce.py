@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from icscm.cli.console import make_console
+from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.shorthand import flag, number, value
 
@@ -45,7 +45,7 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: A
     from icscm.experiments.reproduction import reproduce_experiments
 
     page = reproduce_experiments(names, out, data_home=data, **options)
-    click.echo(f"Written: {page}")
+    print_written(make_console(), page)
 
 
 @main.command(short_help="List the real data sets, and whether their files are there.")

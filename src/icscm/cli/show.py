@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from icscm.cli.console import make_console, print_all, print_written
+from icscm.cli.console import make_console, open_output, print_all, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option
 from icscm.cli.shorthand import FILE, flag, value
@@ -33,11 +32,12 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
       icscm show model.json
     """
     from icscm.cli.rendering import render_saved
+    from icscm.model.plain import dump_json
     from icscm.model.saved import load
 
     saved = load(model)
     if as_json:
-        click.echo(json.dumps(saved.to_dict(), indent=2, ensure_ascii=False))
+        click.echo(dump_json(saved.to_dict(), indent=2))
     else:
         print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))
 
@@ -76,7 +76,7 @@ def export(
     text = export_model(load(model), to, table=table, schema=schema)
     text = text if text.endswith("\n") else f"{text}\n"
     if out is None:
-        click.echo(text, nl=False)
+        open_output().write(text)
         return
     write_text(out, text)
     print_written(make_console(), out)

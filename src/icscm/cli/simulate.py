@@ -15,6 +15,7 @@ from icscm.cli.options import check_outputs, force_option
 from icscm.cli.shorthand import FILE, Decorator, apply, choice, flag, number, value
 from icscm.cli.words import name_option
 from icscm.io.table_writing import check_output_kind, write_table
+from icscm.text import as_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +125,8 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
         console.print()
         print_written(console, report, ", the report on ICSCM")
     elif is_kept and not no_report:
-        console.print(f"\n{report} is there already and was kept; --force writes it anew.")
+        kept = as_text(report)
+        console.print(f"\n{kept} is there already and was kept; --force writes it anew.")
 
 
 def _print_model(console: Console, name: str, learner: CoverClassifier, data: Simulation) -> None:

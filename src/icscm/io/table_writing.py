@@ -6,7 +6,7 @@ import csv
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.io.locating import PARQUET_ENDINGS
@@ -14,6 +14,10 @@ from icscm.writing import write_whole
 
 if TYPE_CHECKING:
     import pyarrow
+
+# How text begins that spreadsheets compute, in East Asian ones too; numbers are harmless.
+_FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001
+_NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 
 
 def check_output_kind(path: Path) -> None:
@@ -43,7 +47,50 @@ def _fill(table: pyarrow.Table, ending: str, file: IO[bytes]) -> None:
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:
     """The table as delimited text: quoted only where needed, which pyarrow's writer cannot do."""
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer = csv.writer(_Lines(stream), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(table.column_names)
     for batch in table.to_batches():
         writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+class _Lines:
+    r"""Rows with \n after them: a writer told to end them so leaves a lone \r unquoted."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, row: str) -> None:
+        self.stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def disarm_formulas(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with an apostrophe before names and texts that a spreadsheet would compute."""
+    import pyarrow
+
+    columns = [_disarm(each) if _is_text(each.type) else each for each in table.columns]
+    names = _disarm(pyarrow.array(table.column_names, pyarrow.string()))
+    return pyarrow.table(columns, names=names.to_pylist())
+
+
+def _is_text(kind: pyarrow.DataType) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _disarm(column: Any) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
+    texts, mark, between = (
+        each.cast(pyarrow.large_string())
+        for each in (column, pyarrow.scalar("'"), pyarrow.scalar(""))
+    )
+    is_formula = compute.and_not(
+        compute.match_substring_regex(texts, _FORMULA),
+        compute.match_substring_regex(texts, _NUMBER),
+    )
+    return compute.if_else(
+        is_formula, compute.binary_join_element_wise(mark, texts, between), texts
+    )

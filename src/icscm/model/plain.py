@@ -41,8 +41,21 @@ def make_plain(value: Any, describe: Callable[[Any], str] = _name_type) -> Any:
 
 def format_json(document: Mapping[str, Any]) -> str:
     """JSON for people too: one rule, leaf or feature to a line, and no character unprintable."""
-    text = _lay_out(document, depth=3, indent="") + "\n"
-    if text.isascii() and "\x7f" not in text:
+    return _lay_out(document, depth=3, indent="") + "\n"
+
+
+def dump_json(value: Any, indent: int | None = None) -> str:
+    r"""JSON as its standard has it: NaN and infinities as texts, unprintable characters escaped.
+
+    >>> print(dump_json({"most": float("inf"), "name": "é\x9b"}))
+    {"most": "inf", "name": "é\u009b"}
+    """
+    return _dump(make_plain(value), indent)
+
+
+def _dump(plain: Any, indent: int | None = None) -> str:
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent)
+    if text.isprintable() or (text.isascii() and "\x7f" not in text):
         return text
     return "".join(
         each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
@@ -53,7 +66,7 @@ def _lay_out(value: Any, *, depth: int, indent: str) -> str:
     """JSON with what does not fit on a line spread over several, down to `depth` levels."""
     is_plain = depth == 0 or not isinstance(value, Mapping | list)
     if is_plain or len(value) < MAX_LINE:
-        line = json.dumps(value, ensure_ascii=False)
+        line = _dump(value)
         if is_plain or len(line) <= MAX_LINE - len(indent):
             return line
     inner = indent + "  "
@@ -62,8 +75,7 @@ def _lay_out(value: Any, *, depth: int, indent: str) -> str:
         opening, closing = "[", "]"
     else:
         parts = [
-            f"{json.dumps(key, ensure_ascii=False)}: "
-            f"{_lay_out(each, depth=depth - 1, indent=inner)}"
+            f"{_dump(key)}: {_lay_out(each, depth=depth - 1, indent=inner)}"
             for key, each in value.items()
         ]
         opening, closing = "{", "}"

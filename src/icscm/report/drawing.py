@@ -210,15 +210,3 @@ def _guess_width(character: str) -> float:
     if character in "mwMW@%":
         return 0.95
     return 0.36 if character in "iljtfI.,:;'|! ()[]" else 0.72 if character.isupper() else 0.6
-
-
-def clip(text: str, most: int) -> str:
-    """A long name with its middle left out.
-
-    >>> clip("abcdefghijkl", 7)
-    'abcd…kl'
-    """
-    if len(text) <= most:
-        return text
-    tail = most // 3
-    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib
-from icscm.report.drawing import clip, name_verdict, wrap
+from icscm.report.drawing import name_verdict, wrap
 from icscm.report.summary import make_summary
 from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+from icscm.text import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

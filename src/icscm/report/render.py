@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from copy import deepcopy
@@ -27,12 +26,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.exceptions import IcscmError
 from icscm.model.learner import Learner
-from icscm.report.drawing import Limits, choose_largest, clip, draw_tree, make_plot
+from icscm.model.plain import dump_json
+from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
 from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
 from icscm.report.words import Plain, format_p, format_points, format_share
-from icscm.text import format_number
+from icscm.text import clip, format_number
 from icscm.writing import check_free, write_text
 
 # A page stays below this, whatever the data: mail and review systems refuse more.
@@ -69,7 +69,7 @@ class Report:
         str
             With all that the report says, nothing cut short.
         """
-        return json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return dump_json(self.summary, indent=2) + "\n"
 
     def to_html(self) -> str:
         """One page without anything beside it; less is listed where it would grow too large.

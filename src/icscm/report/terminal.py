@@ -16,10 +16,12 @@ from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.words import Plain, format_p
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import format_number
+from icscm.text import clip, format_number
 
 # Up to this many environments stand side by side in 80 columns.
 N_BESIDE = 3
+# Characters of a table's cell, and of a text, such as a rule; files have all of it.
+_MAX_CELL, MAX_TEXT = 200, 2_000
 # Refused candidates of a step, and tested sets, that are listed.
 _N_REFUSED, _N_SETS = 3, 5
 
@@ -32,7 +34,7 @@ _BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell
 
 def make_heading(text: str) -> Group:
     """A heading with an empty line before it."""
-    return Group("", Text(text, style="bold underline"))
+    return Group("", Text(clip(text, _MAX_CELL), style="bold underline"))
 
 
 def make_note(text: str) -> Text:
@@ -41,14 +43,14 @@ def make_note(text: str) -> Text:
 
 
 def make_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Rows under headings; a heading after > is one of numbers. Nothing is cut off."""
+    """Rows under headings; a heading after > is one of numbers. Only what is very long is cut."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         is_number = column.startswith(">")
-        heading = Text(column.removeprefix(">"))
+        heading = Text(clip(column.removeprefix(">"), _MAX_CELL))
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(clip(cell, _MAX_CELL)) for cell in row))
     return table
 
 
@@ -57,8 +59,8 @@ def make_fact_table(facts: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for fact in facts:
-        table.add_row(*map(Text, fact))
+    for word, text in facts:
+        table.add_row(Text(clip(word, _MAX_CELL)), Text(clip(text, MAX_TEXT)))
     return table
 
 

@@ -98,7 +98,7 @@ def list_members(numbers, offsets, members):
         at[numbers[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def are_groups(numbers, offsets, members):
     """Whether `members` are as `list_members` lists them, groups in the order of their first.
 
