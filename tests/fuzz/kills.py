@@ -19,7 +19,17 @@ _ROLES = ("--target", "y", "--environment", "place", "--jobs", "1")
 _PREDICT = ("predict", "given.json", "data.csv", "--force", "--quiet", "--out")
 _REPRODUCE = ("reproduce", "sharper", "--quick", "--runs", "1", "--jobs")
 _COMMANDS: dict[str, tuple[str, ...]] = {
-    "fit": ("fit", "data.csv", *_ROLES, "--out", "m.json", "--report", "r.html", "--force"),
+    "fit": (
+        "fit",
+        "data.csv",
+        *_ROLES,
+        "--out",
+        "m.json",
+        "--report",
+        "r.html",
+        "--force",
+        "--no-alpha-path",
+    ),
     "pack": ("pack", "genes.Rtab", "--out", "x.bits", "--quiet", "--force"),
     "predict": (*_PREDICT, "p.csv"),
     "predict parquet": (*_PREDICT, "p.parquet"),

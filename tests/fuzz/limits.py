@@ -22,7 +22,10 @@ _ROLES = ("--target", "y", "--environment", "place", "--quiet", "--jobs", "1")
 # Words, with INPUTS for the folder of what is read, and the files that are written.
 _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fit": (("fit", "INPUTS/data.csv", *_ROLES, "--out", "m.json"), ("m.json",)),
-    "report": (("fit", "INPUTS/data.csv", *_ROLES, "--report", "r.html"), ("r.html",)),
+    "report": (
+        ("fit", "INPUTS/data.csv", *_ROLES, "--report", "r.html", "--no-alpha-path"),
+        ("r.html",),
+    ),
     "passes": (("fit", "INPUTS/parts", *_ROLES, "--out", "m.json"), ("m.json",)),
     "pack": (("pack", "INPUTS/genes.Rtab", "--out", "x.bits", "--quiet"), ("x.bits",)),
     "csv": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--out", "p.csv"), ("p.csv",)),
@@ -55,7 +58,7 @@ def _write_inputs(folder: Path) -> None:
 
 def _run(folder: Path, command: str, setup: Callable[[], None], **more: Any) -> Outcome:
     words = [word.replace("INPUTS", str(folder / "inputs")) for word in _COMMANDS[command][0]]
-    return call(folder, words, setup=setup, limit=180, **more)
+    return call(folder, words, setup=setup, limit=90, **more)
 
 
 @functools.lru_cache

@@ -138,8 +138,8 @@ def call(
 ) -> Outcome:
     """Run `icscm` in `folder`/work, with `folder`/tmp for temporary files.
 
-    `prefix` comes before a real command; `kill` is a signal and the seconds after which to send it; `setup` is called in the process
-    before anything else.
+    `prefix` comes before a real command, `setup` is called in the process before anything else,
+    and `kill` is a signal and the seconds after which to send it.
     """
     check_threads()
     sys.stdout.flush()
