@@ -41,7 +41,7 @@ def test_nothing_is_violated(tried):
 
 
 def test_a_run_goes_on_where_it_was(tried):
-    done, folder, words = tried
+    _, folder, words = tried
     known = json.loads((folder / "state.json").read_text())
     assert known["areas"]["calls"]["tried"] == round(AREAS["calls"].n_cases * 0.004)
     again = run_trial(*words)
