@@ -411,6 +411,29 @@ def test_na_that_is_a_number_however_it_is_written(tmp_path):
     assert read_file(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
 
 
+LARGE = ["9223372036854775808", "-9223372036854775809", "9" * 30, "9" * 400, "9" * 5000]
+
+
+@pytest.mark.parametrize("na", [*LARGE, "1e19", "1e300", "1e400", "nan", "nan(x)", "inf", ""])
+def test_na_that_columns_cannot_hold(tmp_path, na):
+    """--na 9223372036854775808 was an OverflowError where a column holds whole numbers."""
+    kinds = {
+        "whole": pa.array([1, 2]),
+        "unsigned": pa.array([2**63, 2], type=pa.uint64()),
+        "float": pa.array([2.0**63, float("inf")], type=pa.float32()),
+        "half": pa.array([1.5, 2.5], type=pa.float16()),
+        "decimal": pa.array([Decimal("1.50"), Decimal("2.00")]),
+    }
+    pq.write_table(pa.table(kinds), tmp_path / "t.parquet")
+    found = read_file(tmp_path / "t.parquet", na=[na]).to_pydict()
+    first = None if na == LARGE[0] else 2**63
+    expected = {name: column.to_pylist() for name, column in kinds.items()}
+    assert found == expected | {"unsigned": [first, 2], "float": [first, float("inf")]}
+    path = write(tmp_path, "t.csv", f"a,b,c\n1,1.5,{na}\n2,2.5,\n")
+    found = read_file(path, na=[na]).to_pydict()
+    assert found == {"a": [1, 2], "b": [1.5, 2.5], "c": [None, None]}
+
+
 def test_files_that_are_not_there(tmp_path):
     write(tmp_path, "patients.csv", PLAIN)
     with pytest.raises(IcscmError, match=r"there is no file .*; did you mean 'patients.csv'"):
