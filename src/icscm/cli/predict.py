@@ -11,13 +11,14 @@ import click
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option, read_data, reading_options
-from icscm.cli.shorthand import FILE, value
+from icscm.cli.shorthand import FILE, OUTPUT, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
 from icscm.io.table_writing import check_output_kind, write_table, write_text_table
+from icscm.writing import STDOUT
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,7 +38,7 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
 @value(
     "--out FILE",
     "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
-    FILE,
+    OUTPUT,
 )
 @value(
     "--keep-columns COLUMNS",
@@ -61,6 +62,7 @@ def predict(model: Path, data: Path, out: Path | None, quiet: bool, **options: A
     """
     from icscm.model.saved import load
 
+    out = None if out == STDOUT else out
     if out is not None:
         check_output_kind(out)
         check_outputs([out], force=options["force"], inputs=[model, data])

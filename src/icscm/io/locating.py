@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, is_short_of_memory
 from icscm.io.naming import suggest
 from icscm.text import shorten_list
 
@@ -196,6 +196,8 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
     except (
         *(UnicodeError, pyarrow.ArrowException, csv.Error, OSError, EOFError, zipfile.BadZipFile),
     ) as error:
+        if is_short_of_memory(error):  # which the file cannot help
+            raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
             raise IcscmError(
                 f"{what} is not {encoding} text; save it as UTF-8, or name its encoding "
