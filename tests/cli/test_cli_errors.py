@@ -220,7 +220,7 @@ def test_a_report_that_fails_leaves_no_model(here, monkeypatch, force):
 
 
 UNFORESEEN = [
-    (MemoryError(), "Error: out of memory; use fewer rows", 2),
+    (MemoryError(), "Error: out of memory; set a smaller --max-memory, with which", 2),
     (KeyError("what"), "Error: something unforeseen happened (KeyError: 'what'); run it again", 2),
     (
         RuntimeError("a\nb\x1b[2J"),

@@ -52,11 +52,11 @@ def open_output() -> IO[str]:
     return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
 
 
-def make_console() -> Console:
-    """Standard output. Text is never read as markup unless it is ours."""
+def make_console(*, stderr: bool = False) -> Console:
+    """Standard output, unless told. Text is never read as markup unless it is ours."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
 def print_written(console: Console, path: Path, more: str = "") -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.writing import explained, write_text
 
 Task = dict[str, Any]
 Row = dict[str, Any]
@@ -59,9 +60,10 @@ def run_plan(
         on_done()
     with path.open("a", newline="", encoding="utf-8") as file:
         for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs):
-            file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
-            file.flush()
-            os.fsync(file.fileno())
+            with explained(path):
+                file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
+                file.flush()
+                os.fsync(file.fileno())
             on_done()
     return read_rows(path)
 
@@ -77,7 +79,7 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
     text = _read_whole_lines(path) if path.exists() else ""
     if not text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(first_line, encoding="utf-8")
+        write_text(path, first_line)
         return 0
     if not text.startswith(first_line):
         raise IcscmError(

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, is_short_of_memory
 from icscm.io.naming import suggest
 from icscm.text import shorten_list
 
@@ -203,6 +203,8 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
     try:
         yield
     except (*_DAMAGES, pyarrow.ArrowException, csv.Error, OSError) as error:
+        if is_short_of_memory(error):  # which the file cannot help
+            raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
             raise IcscmError(
                 f"{what} is not {encoding} text; save it as UTF-8, or name its encoding "

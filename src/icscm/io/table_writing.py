@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.io.locating import PARQUET_ENDINGS
-from icscm.writing import write_whole
+from icscm.writing import STDOUT, write_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +22,7 @@ _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 
 def check_output_kind(path: Path) -> None:
     """Raise unless tables can be written to a file of this name."""
-    if path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
+    if path != STDOUT and path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
         raise IcscmError(
             f"{path} must end in .csv, .tsv or .parquet, which tells the format to write"
         )
