@@ -20,7 +20,7 @@ margin is the two one-sided tests of equivalence, for all pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -83,7 +83,7 @@ class Verdict:
         dict
             The fields above, tuples as lists.
         """
-        plain = asdict(self)
+        plain = dict(vars(self))
         plain["rates"] = list(self.rates)
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
         plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
