@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from icscm.text import clip_message
+from icscm.text import clip_message, escape_controls
 
 
 class Parameter(NamedTuple):
@@ -36,9 +36,9 @@ class _Told(Exception):  # noqa: N818 (warnings are told so, too)
         super().__init__(self.say(str))
 
     def say(self, words: Words) -> str:
-        """The message, with these words for parameters; long names in it are shortened."""
+        """The message, with these words for parameters; names in it are harmless and short."""
         told = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
-        return clip_message("".join(told))
+        return clip_message(escape_controls("".join(told), keep="\n"))
 
 
 class IcscmError(_Told, ValueError):

@@ -92,10 +92,12 @@ def format_level(level: str | float | bool) -> str:
 def format_name(name: str | int) -> str:
     r"""A feature as it stands in a rule: its name on one line, or x and its position.
 
-    >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb")
-    ('age', 'x3', 'a\\x1b[2J\\nb')
+    >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb"), format_name(" ")
+    ('age', 'x3', 'a\\x1b[2J\\nb', '" "')
     """
-    return escape_controls(name) if isinstance(name, str) else f"x{name}"
+    if not isinstance(name, str):
+        return f"x{name}"
+    return escape_controls(name if name.strip() else f'"{name}"')
 
 
 def as_text(value: object) -> str:

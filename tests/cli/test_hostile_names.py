@@ -8,6 +8,7 @@ import pty
 import re
 import sys
 import tty
+import zipfile
 from contextlib import suppress
 from threading import Thread
 
@@ -30,6 +31,7 @@ STEERING = (
     "\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\U000e0041"
 )
 TARGET, PLACE, KEPT = f"y{STEERING}", f"site{STEERING}", f"=id{STEERING}"
+BAD_GENE = STEERING.replace("\r", "")
 LONG = "long name " * 1_000
 # What rich itself sends: styles, and a cursor that hides, goes up and clears its line.
 OWN_SEQUENCES = re.compile(r"\x1b\[(\d*(;\d+)*m|\?25[lh]|\d?A|2K)|\r(?=\x1b)")
@@ -51,6 +53,11 @@ def folder(tmp_path_factory):
     frame.drop(columns=LONG).to_parquet(folder / "lacks.parquet")
     frame.assign(**{TARGET: LONG}).to_parquet(folder / "one.parquet")
     frame.assign(**{LONG: LONG}).to_parquet(folder / "text.parquet")
+    genes = "\n".join([f"Gene\ta{BAD_GENE}\tb", f"x{BAD_GENE}\t0\t1", f"x{BAD_GENE}\t1\t2"])
+    (folder / "genes.Rtab").write_bytes(genes.encode())
+    with zipfile.ZipFile(folder / "zipped.zip", "w") as archive:
+        archive.writestr(f"a{BAD_GENE}.csv", "x")
+        archive.writestr(f"b{BAD_GENE}.csv", "x")
     roles = ["--target", TARGET, "--environment", PLACE]
     outputs = ["--out", folder / "model.json", "--report", folder / "report.json"]
     fit = ["fit", folder / "data.parquet", *roles, "--drop", KEPT, "--no-pruning", *outputs]
@@ -135,6 +142,12 @@ COMMANDS = [
     ["predict", "model.json", "text.parquet"],
     ["simulate", "--samples", "9", "--out", f"{BAD}.csv", "--force"],
     ["demo", "--samples", "99", "--report", f"{BAD}.md", "--force"],
+    ["pack", "genes.Rtab", "--out", f"{BAD}.bits", "--force"],
+    ["pack", f"{BAD}.Rtab", "--out", f"{BAD}.bits", "--force"],
+    ["fit", "zipped.zip", *ROLES, "--member", BAD],
+    ["fit", "zipped.zip", *ROLES],
+    ["fit", "data.parquet", *ROLES, "--na", BAD, "--report", f"{BAD}.html", "--force"],
+    ["datasets", "--data", BAD],
     ["reproduce", BAD],
     [BAD],
 ]

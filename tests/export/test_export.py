@@ -328,6 +328,7 @@ def test_empty_column_name(engines):
     results = run_sql(engines["sqlite"], columns, export_model(saved, "sql"))
     assert [label for label, _, _ in results] == ["no", "yes"]
     assert run_python(export_model(saved, "python"), columns, missing=None) == results
+    assert '"" > 1' in export_model(saved, "text")  # a rule without a name said "> 1"
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
@@ -787,3 +788,18 @@ def test_numbers_are_read_exactly(engines, number):
 @given(st.text() | st.sampled_from(HOSTILE_NAMES))
 def test_python_literals(text):
     assert ast.literal_eval(quote_python(text)) == text
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_sql_has_no_capitals(is_used):
+    """Of columns 'Dose' and 'dose' SQL reads the same one for both: predictions were wrong."""
+    features = [Feature("Dose", "number"), Feature("dose", "number"), Feature("Age", "number")]
+    rules = [ThresholdRule(0, "Dose", 1, above=True), ThresholdRule(1, "dose", 2, above=True)]
+    saved = make_saved(rules[: 1 + is_used], features)
+    with pytest.raises(IcscmError, match=r"'[Dd]ose' and '[Dd]ose' are the same name to SQL"):
+        export_model(saved, "sql")
+    columns = {"Dose": ("float", [2.0, 2.0]), "dose": ("float", [3.0, 0.0])}
+    found = run_python(export_model(saved, "python"), columns, missing=None)
+    assert [label for label, *_ in found] == ["yes", "no" if is_used else "yes"]
+    unharmed = make_saved([ThresholdRule(2, "Age", 1, above=True)], features)
+    assert 'd."Age"' in export_model(unharmed, "sql")

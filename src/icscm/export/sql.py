@@ -31,6 +31,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     (d."age"), since SQLite reads a lone "age" as text where there is no such column.
     """
     branches, last = make_branches(saved)
+    _check_case(branches, saved)
     absent = find_absent(saved)
     texts = [escape_controls(_quote_text(each)) for each in absent.texts] if absent else []
     return fill_template(
@@ -47,6 +48,17 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
         last=_make_leaf(last),
         place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
     )
+
+
+def _check_case(branches: Sequence[Branch], saved: SavedModel) -> None:
+    """Raise where SQL, to which capitals are all one, could read another column than the model."""
+    used = {each.column.lower(): each.column for each in branches if each.column is not None}
+    for name in (each.name for each in saved.features if each.name is not None):
+        if used.get(name.lower(), name) != name:
+            raise IcscmError(
+                f"{used[name.lower()]!r} and {name!r} are the same name to SQL; rename a column "
+                "before fitting, or export to 'python' or 'json'"
+            )
 
 
 def _make_leaf(leaf: Leaf) -> dict[str, str]:
