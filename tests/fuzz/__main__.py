@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 from fuzz.areas import AREAS, Result, prepare, run_case, try_case  # noqa: E402
 from fuzz.processes import SOURCES, warm_up  # noqa: E402
 
+# Cases handed out ahead of the one that is next in the table: some take a minute.
+_AHEAD = 200
 BEGIN, END = "<!-- tried: written by make fuzz -->", "<!-- end of what make fuzz writes -->"
 
 
@@ -164,17 +166,16 @@ def write_table(page: Path, state: State) -> None:
 
 def run_all(state: State, wanted: dict[str, int], options: argparse.Namespace) -> Iterator[Result]:
     """What has not been tried yet, in order, in some processes."""
-    todo = list_cases(state, wanted)
     pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), initializer=prepare)
     try:
-        ahead = (
-            (area, i, pool.submit(try_case, options.seed, area, i, options.folder))
-            for area, i in todo
+        futures = (
+            pool.submit(try_case, options.seed, area, index, options.folder)
+            for area, index in list_cases(state, wanted)
         )
-        running = list(islice(ahead, 4 * options.jobs))
+        running = list(islice(futures, _AHEAD))
         while running:
-            yield running.pop(0)[2].result()
-            running += islice(ahead, 1)
+            yield running.pop(0).result()
+            running += islice(futures, 1)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

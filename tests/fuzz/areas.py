@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
 import signal
@@ -18,6 +19,7 @@ from fuzz.judging import make_kind
 from fuzz.processes import empty_folder, warm_up
 from fuzz.shrinking import Spec, measure, shrink
 
+_PR_SET_PDEATHSIG = 1
 # Seconds to look for a smaller case.
 PATIENCE = 40.0
 
@@ -105,7 +107,8 @@ def hash_text(text: str) -> int:
 
 
 def prepare() -> None:
-    """Of a process that runs cases: Ctrl-C is for the one that started it."""
+    """Of a process that runs cases: it ends with the one that started it, which Ctrl-C is for."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warm_up()
 
