@@ -108,7 +108,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     if command != "reproduce":
         faults += find_strays(folder, before, expected)
     for name in expected:
-        if name.endswith(".json") and (work / name).is_file():
+        if command == "fit" and name.endswith(".json") and (work / name).is_file():
             faults += find_json_faults((work / name).read_text("utf-8"), name)
     if command == "fit" and outcome.status == DONE and (work / "model.json").is_file():
         faults += _use_model(spec, folder, inputs, stdin)

@@ -56,7 +56,7 @@ def make(rng: Random) -> Spec:
         "signal": rng.choice(list(SIGNALS)),
         "moment": rng.uniform(0.0, 1.05),
         # imports and compiled code are interrupted only in a process that does them
-        "real": command == "reproduce two" or rng.random() < 0.25,
+        "real": command == "reproduce two" or rng.random() < 0.2,
     }
 
 
