@@ -285,6 +285,15 @@ def test_footers_that_are_none_are_refused(store, text):
         open_store(store)
 
 
+@pytest.mark.parametrize("n_bytes", [-1, 2**40, 2**64, 10**30, 0.5, True, None])
+def test_sizes_that_cannot_be_are_refused(store, n_bytes):
+    told = damage.read_footer(store.read_bytes())
+    told["sections"]["names"]["length"] = n_bytes
+    store.write_bytes(damage.replace_footer(store.read_bytes(), told))
+    with pytest.raises(IcscmError, match="its footer is none that packing writes"):
+        open_store(store)
+
+
 def test_crafted_sections_are_refused_or_another_table(store):
     """Sections that contradict each other, all checksums right, were indices beyond arrays."""
     content, rng = store.read_bytes(), Random(1)

@@ -100,8 +100,8 @@ class OtherSchemaError(Exception):
     """A footer that another version wrote."""
 
 
-def parse_footer(text: bytes) -> Footer:
-    """The footer in a text; raise ValueError for one that was not written so."""
+def parse_footer(text: bytes, offset: int) -> Footer:
+    """The footer in a text that begins there; raise ValueError if it was not written so."""
     try:
         told = json.loads(text)
         if told["schema"] != SCHEMA:
@@ -111,20 +111,22 @@ def parse_footer(text: bytes) -> Footer:
         n_bytes = sections["names"]["length"] if sections["name_ends"]["length"] else None
         sizes = told["n_features"], told["n_patterns"], n_bytes
         footer = Footer(told["samples"], *sizes, sums)
-        _check_types(footer)
-        if footer.format() != text:
+        _check_values(footer, offset)
+        if footer.place_sections()["footer"].start != offset or footer.format() != text:
             raise ValueError
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise ValueError from None
     return footer
 
 
-def _check_types(footer: Footer) -> None:
+def _check_values(footer: Footer, n_bytes: int) -> None:
     """Raise unless sizes are whole numbers that can be, and samples texts that differ."""
     sizes = footer.n_features, footer.n_patterns, footer.n_name_bytes or 0
     if any(type(size) is not int for size in sizes) or type(footer.samples) is not list:
         raise TypeError
-    if not 1 <= footer.n_patterns <= footer.n_features <= MAX_FEATURES or sizes[2] < 0:
+    if not 1 <= footer.n_patterns <= footer.n_features <= MAX_FEATURES:
+        raise ValueError
+    if not 0 <= sizes[2] <= n_bytes:
         raise ValueError
     if any(type(name) is not str for name in footer.samples):
         raise TypeError
