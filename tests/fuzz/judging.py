@@ -59,7 +59,7 @@ def _judge_messages(outcome: Outcome, signalled: int) -> Iterable[str]:
         if sign in text and not is_early:
             yield f"{sign}: {_read_end(outcome.err)}"
     longest = max(map(len, text.splitlines()), default=0)
-    if longest > LONGEST_LINE:
+    if longest > LONGEST_LINE and outcome.err is not outcome.out:  # a terminal shows both
         yield f"a line of {longest} characters on standard error"
     raw = find_raw(text)
     if raw:
