@@ -174,3 +174,15 @@ def flip_word(content: bytes, rng: Random) -> bytes:
     """The store with one bit of its words inverted, as a disk might: a checksum is wrong."""
     stop = ALIGNMENT + read_footer(content)["sections"]["words"]["length"]
     return flip_bits(content, rng, 1, ALIGNMENT, stop)
+
+
+def is_other_table(content: bytes, crafted: bytes) -> bool:
+    """Whether a crafted store is one that packing another table would have written.
+
+    Other words, names of features or samples, all checksums right: nobody can tell.
+    """
+    one, other = read_footer(content), read_footer(crafted)
+    for name in ("words", "names", "name_ends"):
+        if read_section(content, name) != read_section(crafted, name):
+            return True
+    return one["samples"] != other["samples"] and one == other | {"samples": one["samples"]}

@@ -83,7 +83,7 @@ def pack_matrix(
     out: str | Path,
     *,
     names: Sequence[str] | None = None,
-    samples: Sequence[str] | None = None,
+    samples: Sequence[object] | None = None,
     force: bool = False,
 ) -> None:
     """Pack a matrix of 0 and 1 into a store of bits.
@@ -109,6 +109,10 @@ def pack_matrix(
     out = Path(out)
     check_free(out, force=force)
     n_samples, n_features = X.shape
+    samples = range(n_samples) if samples is None else samples
+    for what, named, n in (("names", names, n_features), ("samples", samples, n_samples)):
+        if named is not None and len(named) != n:
+            raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(named):,}")
     matrix = (X if X.format in ("csr", "csc") else X.tocsr()) if issparse(X) else _as_bytes(X)
     words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
     if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
@@ -120,7 +124,7 @@ def pack_matrix(
             writer.add(words[part], *(() if names is None else _join(names[part])))
 
     with _clear_errors(out):
-        write_bits(out, list(map(str, samples or range(n_samples))), fill)
+        write_bits(out, list(map(str, samples)), fill)
 
 
 def _as_bytes(X: Any) -> Array:
@@ -141,6 +145,8 @@ def _clear_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise IcscmError(f"cannot read or write {error.filename or path}: {error}") from None
+    except UnicodeEncodeError:
+        raise IcscmError("a name holds half a character, which UTF-8 has not; rename it") from None
     except (EOFError, zlib.error):
         raise IcscmError(f"{path} is damaged: its compressed data end too early") from None
 
