@@ -87,7 +87,8 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
 
 
 _SHORT_OF_MEMORY = re.compile(
-    "alloc of size|bad_alloc|Cannot allocate memory|can't start new thread|failed to map segment"
+    "alloc of size|bad_alloc|Cannot allocate memory|failed to map segment"
+    "|can't start new thread|launch worker thread"
 )
 
 

@@ -40,18 +40,6 @@ def print_line(text: str) -> None:
     click.echo(line, err=True)
 
 
-class _Terminal(io.TextIOBase):
-    """Standard output where a person reads it: data that could steer a terminal are escaped."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(escape_controls(text, keep="\n\t"))
-
-
-def open_output() -> IO[str]:
-    """Standard output for data: to a file or another program as they are, to a terminal escaped."""
-    return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
-
-
 def make_console(*, stderr: bool = False) -> Console:
     """Standard output, unless told. Text is never read as markup unless it is ours."""
     from rich.console import Console
@@ -77,6 +65,18 @@ def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
 
     for part in parts:
         console.print(clip(part, MAX_TEXT) if isinstance(part, str) else part)
+
+
+class _Terminal(io.TextIOBase):
+    """Standard output where a person reads it: data that could steer a terminal are escaped."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(escape_controls(text, keep="\n\t"))
+
+
+def open_output() -> IO[str]:
+    """Standard output for data: to a file or another program as they are, to a terminal escaped."""
+    return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
 
 
 def list_data_facts(

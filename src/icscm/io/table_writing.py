@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -53,14 +54,14 @@ def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ","
         writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-class _Lines:
+class _Lines(io.TextIOBase):
     r"""Rows with \n after them: a writer told to end them so leaves a lone \r unquoted."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
 
-    def write(self, row: str) -> None:
-        self.stream.write(row.removesuffix("\r\n") + "\n")
+    def write(self, row: str) -> int:
+        return self.stream.write(row.removesuffix("\r\n") + "\n")
 
 
 def disarm_formulas(table: pyarrow.Table) -> pyarrow.Table:

@@ -50,11 +50,11 @@ def dump_json(value: Any, indent: int | None = None) -> str:
     >>> print(dump_json({"most": float("inf"), "name": "é\x9b"}))
     {"most": "inf", "name": "é\u009b"}
     """
-    return _dump(make_plain(value), indent)
-
-
-def _dump(plain: Any, indent: int | None = None) -> str:
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent)
+    layout: Any = {"ensure_ascii": False, "allow_nan": False, "indent": indent}
+    try:
+        text = json.dumps(value, **layout)
+    except ValueError:  # of what is not finite
+        text = json.dumps(make_plain(value), **layout)
     if text.isprintable() or (text.isascii() and "\x7f" not in text):
         return text
     return "".join(
@@ -66,7 +66,7 @@ def _lay_out(value: Any, *, depth: int, indent: str) -> str:
     """JSON with what does not fit on a line spread over several, down to `depth` levels."""
     is_plain = depth == 0 or not isinstance(value, Mapping | list)
     if is_plain or len(value) < MAX_LINE:
-        line = _dump(value)
+        line = dump_json(value)
         if is_plain or len(line) <= MAX_LINE - len(indent):
             return line
     inner = indent + "  "
@@ -75,7 +75,7 @@ def _lay_out(value: Any, *, depth: int, indent: str) -> str:
         opening, closing = "[", "]"
     else:
         parts = [
-            f"{_dump(key)}: {_lay_out(each, depth=depth - 1, indent=inner)}"
+            f"{dump_json(key)}: {_lay_out(each, depth=depth - 1, indent=inner)}"
             for key, each in value.items()
         ]
         opening, closing = "{", "}"
