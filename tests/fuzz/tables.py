@@ -233,7 +233,8 @@ def _make_array(kind: str, cells: list[Any]) -> Any:
         array = pa.array(cells)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
-    return array.dictionary_encode() if kind == "level" and len(cells) % 2 else array
+    is_coded = kind == "level" and len(cells) % 2 and pa.types.is_string(array.type)
+    return array.dictionary_encode() if is_coded else array
 
 
 # --- presence/absence ---------------------------------------------------------------------------
