@@ -140,7 +140,8 @@ def _find_classes(survey: Survey, y: Any) -> Array:
 
     found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
-    return check_labels(found if dtype is None else found.astype(dtype), len(found))[1]
+    is_number = dtype is not None and dtype.kind in "biuf"
+    return check_labels(found.astype(dtype) if is_number else found, len(found))[1]
 
 
 def _list_notes(binning: Binning, sample: Sample) -> list[str]:
