@@ -223,7 +223,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work():
     folder.chmod(0o555)
     code = (
         "import sys; from pathlib import Path; from icscm.writing import *\n"
-        "for act in (lambda path: check_free(path, force=False), lambda path: write_text(path, 'x')):"
+        "for act in (lambda p: check_free(p, force=False), lambda p: write_text(p, 'x')):"
         "\n    try: act(Path(sys.argv[1]))\n    except Exception as error: print(error)"
     )
     try:

@@ -116,16 +116,17 @@ def explained(
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise IcscmError(_describe_full(path, n_bytes, file)) from error
+            raise IcscmError(_describe_full(error, path, n_bytes, file)) from error
         if only_full:
             raise
         raise IcscmError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _describe_full(path: Path, n_bytes: int | None, file: IO[bytes] | None) -> str:
-    folder = Path(tempfile.gettempdir()) if is_stream(path) else path.parent
-    room = shutil.disk_usage(folder).free
-    room += 0 if file is None else os.fstat(file.fileno()).st_size
+def _describe_full(error: OSError, path: Path, n_bytes: int | None, file: IO[bytes] | None) -> str:
+    folder = Path(tempfile.gettempdir()) if is_stream(path) else _follow_links(path).parent
+    room = 0 if file is None else os.fstat(file.fileno()).st_size
+    if error.errno == errno.ENOSPC:  # not what a user may have, or a file
+        room += shutil.disk_usage(folder).free
     needed = format_size(n_bytes) if n_bytes else f"more than {format_size(room)}"
     return (
         f"the disk is full: {path} needs {needed}, and nothing was written; make room in {folder}, "

@@ -13,13 +13,15 @@ import hashlib
 import io
 import json
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from icscm.exceptions import IcscmError, IcscmWarning
@@ -122,7 +124,7 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
             yield task, run_task(plan.run, task)
         return
     # fresh processes: forking one that has threads is asking for trouble
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), _follow_parent) as pool:
         submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
         running = list(islice(submitted, _AHEAD * n_jobs))
         try:
@@ -133,6 +135,20 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
         finally:
             for _, future in running:
                 future.cancel()
+
+
+def _follow_parent() -> None:
+    """In a worker: end when the process that started it does, however that is; not before."""
+    parent = parent_process()
+    if parent is None:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that waits
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def run_task(run: RunTask, task: Task) -> Row:
