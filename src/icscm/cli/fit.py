@@ -30,6 +30,7 @@ from icscm.cli.options import (
 from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.cli.shorthand import (
     FILE,
+    OUTPUT,
     apply,
     choice,
     flag,
@@ -44,7 +45,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
-from icscm.writing import check_free, write_text
+from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -176,7 +177,11 @@ model_options = apply(
 )
 
 output_options = apply(
-    value("--out FILE", "Write the model here, as JSON, for icscm predict, show and export.", FILE),
+    value(
+        "--out FILE",
+        "Write the model here, as JSON, for icscm predict, show and export; - for standard output.",
+        OUTPUT,
+    ),
     value("--report FILE", "Write a report here: .html (a page to read), .md or .json.", FILE),
     flag(
         "--no-alpha-path",
@@ -214,7 +219,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
     _check_options(ctx, data, options)
-    progress, console = Progress(quiet=quiet), make_console()
+    progress = Progress(quiet=quiet)
+    console = make_console(stderr=options["out"] == STDOUT)  # which is for the model, then
     route = choose_route(data, options)
     learn = _fit_in_memory if route == MEMORY else _fit_elsewhere
     fitted = learn(route, data, options, progress)

@@ -10,13 +10,14 @@ import click
 from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option, read_data, reading_options
-from icscm.cli.shorthand import FILE, flag, value
+from icscm.cli.shorthand import FILE, OUTPUT, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import PARQUET_ENDINGS, describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
 from icscm.io.table_writing import check_output_kind, disarm_formulas, write_table, write_text_table
+from icscm.writing import STDOUT
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,7 +37,7 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
 @value(
     "--out FILE",
     "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
-    FILE,
+    OUTPUT,
 )
 @value(
     "--keep-columns COLUMNS",
@@ -69,6 +70,7 @@ def predict(
     """
     from icscm.model.saved import load
 
+    out = None if out == STDOUT else out
     if out is not None:
         check_output_kind(out)
         if safe_csv and out.suffix.lower() in PARQUET_ENDINGS:

@@ -13,6 +13,7 @@ several files, or from many workers, and the type is the same.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -306,13 +307,24 @@ def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
     kind = column.type
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         return column
+    if types.is_float16(kind):  # which pyarrow cannot compare
+        return _drop_numbers(column.cast(pyarrow.float32()), numbers)
     for number in numbers:
-        try:
-            is_decimal = types.is_decimal(kind)
-            value = pyarrow.scalar(Decimal(str(number)) if is_decimal else number)
-            value = value if is_decimal else value.cast(kind)
-        except pyarrow.ArrowInvalid:  # no column of this type can hold it
-            continue
-        is_missing = compute.fill_null(compute.equal(column, value), False)
-        column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
+        value = _make_scalar(number, kind)
+        if value is not None:
+            is_missing = compute.fill_null(compute.equal(column, value), False)
+            column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
     return column
+
+
+def _make_scalar(number: float, kind: Any) -> Any:
+    """The number as one of a column; None where no column of this type can hold it."""
+    try:
+        if types.is_decimal(kind):
+            return pyarrow.scalar(Decimal(str(number)))
+        if types.is_integer(kind) and isinstance(number, int):
+            return pyarrow.scalar(number, type=kind)
+        value = pyarrow.scalar(float(number)).cast(kind)
+    except (pyarrow.ArrowInvalid, OverflowError):
+        return None
+    return value if math.isfinite(value.as_py()) else None
