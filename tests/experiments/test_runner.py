@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -128,7 +127,7 @@ def test_a_killed_process_leaves_rows_that_count(tmp_path):
     assert path.read_bytes() == (tmp_path / "whole" / "samples.csv").read_bytes()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
+@pytest.mark.skipif(sys.platform != "linux", reason="SIGKILL")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """Killed by SIGKILL, or stopped while tasks ran, `icscm reproduce` left its workers behind."""
     script = tmp_path / "run.py"
@@ -137,7 +136,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
         "from pathlib import Path\n"
         "from icscm.experiments.runner import Plan, run_plan\n"
         "def run(task, seed):\n"
-        "    print(__import__('os').getpid(), flush=True)\n"
+        "    print('working', flush=True)\n"
         "    time.sleep(60)\n"
         "if __name__ == '__main__':\n"
         "    plan = Plan([{'n': i} for i in range(4)], run, ['x'])\n"
@@ -145,7 +144,6 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     )
     command = [sys.executable, str(script), str(tmp_path / "rows.csv")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        workers = [int(process.stdout.readline()) for _ in range(2)]
+        assert process.stdout.readline() == b"working\n"
         process.kill()
-        assert process.stdout.read() == b""  # which comes when nobody is left to write
-    assert not any(Path(f"/proc/{each}").exists() for each in workers)
+        process.communicate(timeout=20)  # which ends when nobody is left who could write

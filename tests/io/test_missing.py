@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -61,7 +62,7 @@ def test_na_that_columns_cannot_hold(tmp_path, na):
         "whole": pa.array([1, 2]),
         "unsigned": pa.array([2**63, 2], type=pa.uint64()),
         "float": pa.array([2.0**63, float("inf")], type=pa.float32()),
-        "half": pa.array([1.5, 2.5], type=pa.float16()),
+        "half": pa.array(np.array([1.5, 2.5], dtype=np.float16)),
         "decimal": pa.array([Decimal("1.50"), Decimal("2.00")]),
     }
     pq.write_table(pa.table(kinds), tmp_path / "t.parquet")

@@ -22,7 +22,7 @@ from icscm.io.locating import Source, translate_errors
 
 # What is read at a time: at least so many bytes, and many rows however wide they are.
 MIN_BLOCK = 2**21
-_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 8
+_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
 # What pyarrow says of a row with too few or too many fields; only one thread knows its number.
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
@@ -39,16 +39,16 @@ class Lines:
         """What these columns can be, by all rows."""
         kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
         for table in self.stream(names):
-            kinds &= find_kinds(table, self.form)
+            kinds &= find_kinds(clean(table, self.form), self.form)
         return kinds
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
         """The columns of a schema as what it says they are, a block of rows at a time."""
         for table in self.stream(schema.names):
-            yield convert(table, schema.types, self.form)
+            yield convert(clean(table, self.form), schema.types, self.form)
 
     def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """Cells as cleaned text, a block of rows at a time.
+        """Cells as text, a block of rows at a time.
 
         Blocks grow at a row too long for one: the first lines, which tell their size, may be short.
         """
@@ -58,7 +58,7 @@ class Lines:
                 try:
                     for batch in self._parse(columns, block, n_given):
                         n_given += len(batch)
-                        yield clean(pyarrow.Table.from_batches([batch]), self.form)
+                        yield pyarrow.Table.from_batches([batch])
                     return
                 except pyarrow.ArrowInvalid as error:
                     if re.match(_BAD_ROW, str(error)):

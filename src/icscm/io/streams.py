@@ -218,7 +218,7 @@ class TextFiles:
     def _refuse_kind(self, name: str) -> None:
         for file in self.files:
             for table in file.stream([name]):
-                texts, wanted = table.column(0), self._types[name]
+                texts, wanted = cells.clean(table, self._form).column(0), self._types[name]
                 cells.refuse_kind(texts, name, wanted, self._form, file.source)
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
@@ -230,7 +230,8 @@ class TextFiles:
         tables = [table for file in self.files for table in file.stream(columns)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
-        texts = pyarrow.concat_tables(tables)
+        # cleaned together: a short column costs more to hand over than to clean
+        texts = cells.clean(pyarrow.concat_tables(tables), self._form)
         schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
         return cells.convert(texts, schema.types, self._form)
 

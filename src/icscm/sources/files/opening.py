@@ -101,8 +101,7 @@ def open_files(
     asked = preparation or Preparation()
     _check_narrow(asked.max_thresholds)
     reader = open_table(data, text)
-    names = _choose_features(reader.names, target, environments, columns)
-    # before types are looked at: what that leaves behind is memory to be used again
+    names = _choose_features(reader.schema.names, target, environments, columns)
     budget = Budget.make(max_memory, reader, len(names))
     table_file = TableFile(reader, names, budget, count_threads(asked.n_jobs))
     with ScratchFile(temp_dir) as hash_file:
