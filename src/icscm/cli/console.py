@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from icscm.exceptions import LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
-from icscm.text import as_text, clip, clip_message, count, escape_controls
+from icscm.text import as_text, clip, clip_message, count, escape_controls, shorten_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,22 @@ def list_data_facts(
     if samples.n_dropped:
         dropped = count(samples.n_dropped, "row")
         facts.append(("Dropped", f"{dropped} without target or environment"))
+    facts += _list_renamed(samples)
     return [(word, as_text(text)) for word, text in facts]
+
+
+def _list_renamed(samples: Labelling) -> list[tuple[str, str]]:
+    """Environments that were left out or merged."""
+    by_name: dict[str | None, list[str]] = {}
+    for old, new in samples.renamed.items():
+        if old != new:
+            by_name.setdefault(new, []).append(str(old))
+    facts = []
+    if None in by_name:
+        rows = count(samples.n_excluded, "row")
+        facts.append(("Excluded", f"{rows} of {shorten_list(by_name.pop(None))}"))
+    merged = [f"{shorten_list(sorted(each))} as {name}" for name, each in by_name.items()]
+    return [*facts, *([("Merged", "; ".join(merged))] if merged else [])]
 
 
 @contextmanager

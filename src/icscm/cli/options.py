@@ -17,6 +17,12 @@ from icscm.writing import check_free, is_stream
 if TYPE_CHECKING:
     import pyarrow
 
+# The options of `column_options` that say what target and environment are.
+_ROLES = (
+    *("target", "environment", "positive", "drop_missing"),
+    *("exclude_environment", "merge_environments"),
+)
+
 force_option = flag("--force", "Overwrite files that exist.")
 quiet_option = flag("--quiet -q", "Do not tell what is being done.")
 
@@ -57,9 +63,20 @@ def column_options(*, needs_environment: bool) -> Decorator:
         ),
         value(
             "--environment COLUMN",
-            "Where each row comes from: hospital, country, year. At least two of them"
-            + ("." if needs_environment else "; --model scm does without."),
+            "Where each row comes from: hospital, country, year; A,B joins columns. At least two "
+            "environments" + ("." if needs_environment else "; --model scm does without."),
             required=needs_environment,
+        ),
+        value(
+            "--exclude-environment NAME",
+            "Leave out the rows of an environment, such as 'north / 2019' of joined columns. "
+            "Repeatable.",
+            multiple=True,
+        ),
+        value(
+            "--merge-environments A+B=C",
+            "Take environments A and B for one, called C. Repeatable.",
+            multiple=True,
         ),
         value(
             "--positive VALUE",
@@ -101,9 +118,14 @@ def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
-    names = "target", "environment", "positive", "drop", "only", "drop_missing"
-    chosen = {name: options[name] for name in names}
-    return read_samples(read_data(path, options), **chosen, where=describe_path(path))
+    table, where = read_data(path, options), describe_path(path)
+    chosen = {name: options[name] for name in ("drop", "only")}
+    return read_samples(table, **get_role_options(options), **chosen, where=where)
+
+
+def get_role_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of target and environment: parameters of `make_roles`."""
+    return {name: options[name] for name in _ROLES}
 
 
 def check_outputs(

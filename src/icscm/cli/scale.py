@@ -13,6 +13,7 @@ from icscm.cli.group import main
 from icscm.cli.options import (
     check_outputs,
     force_option,
+    get_role_options,
     get_text_settings,
     quiet_option,
     read_data,
@@ -20,9 +21,12 @@ from icscm.cli.options import (
 from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.roles import Labelling, choose_features, find_labelling
+from icscm.io.locating import describe_path, translate_errors
+from icscm.io.roles import Labelling, choose_features, find_labelling, make_roles, tally_roles
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from icscm.estimators.base import CoverClassifier
 
 BITS = ".bits"
@@ -32,7 +36,7 @@ MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _ROOM = 4
 
 # What each route cannot do: some options need all rows at once, or columns before the rows.
-_NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "drop_missing", "positive", "member")}
+_NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "member")}
 
 scale_options = apply(
     value(
@@ -81,8 +85,8 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
                 f"{'in passes' if route == PASSES else 'on Dask'}; prepare the files, or raise "
                 "--max-memory"
             )
-    if route in (DASK, PACKED) and (options["only"] or options["drop"] or options["keep"]):
-        raise IcscmError("--only, --drop and --keep are for tables; leave the columns out before")
+    if route == PACKED and (options["only"] or options["drop"] or options["keep"]):
+        raise IcscmError("--only, --drop and --keep are for tables; leave the genes out before")
     return route
 
 
@@ -105,31 +109,25 @@ def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
-    found = Labelling(target=options["target"], environment=options["environment"])
     with progress.stage(f"Learning from {data}"):
-        if route == PASSES:
-            found = _learn_in_passes(learner, data, found, options)
-        elif route == DASK:
-            _learn_on_dask(learner, data, options)
-        else:
-            _learn_packed(learner, data, options)
+        found = _LEARN[route](learner, data, options)
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(
-    learner: CoverClassifier, data: Path, labelling: Labelling, options: dict[str, Any]
-) -> Labelling:
+def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.io.streams import ChangedReader, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
-    roles = labelling.target, labelling.environment
-    columns = choose_features(reader.names, *roles, options["drop"], options["only"], str(data))
-    if options["positive"] or options["drop_missing"]:
-        chosen = {name: options[name] for name in ("positive", "drop_missing")}
-        labelling = find_labelling(reader.read(labelling.roles, 2**16), *roles, **chosen)
+    roles = make_roles(reader.names, **get_role_options(options), where=str(data))
+    columns = choose_features(reader.names, roles, options["drop"], options["only"], str(data))
+    labelling = Labelling(roles=roles)
+    if not roles.is_plain:
+        batches = reader.read(roles.columns, 2**16)
+        labelling = find_labelling((tally_roles(each, roles) for each in batches), roles)
     learner.fit_dataset(
-        ChangedReader(reader, labelling.apply, labelling.roles if labelling.n_dropped else ()),
-        *roles,
+        ChangedReader(reader, labelling.apply, labelling.needs),
+        roles.target,
+        roles.environment,
         columns=columns,
         max_memory=options["max_memory"],
         temp_dir=options["temp_dir"],
@@ -137,33 +135,48 @@ def _learn_in_passes(
     return labelling
 
 
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.dask.client import open_client
-    from icscm.sources.dask.opening import open_dask_files
+    from icscm.sources.dask.folders import read_folder
+    from icscm.sources.dask.opening import open_dask
+    from icscm.sources.dask.relabelling import take_apart
 
-    with open_client(options["dask"], options["workers"]):
-        countable = open_dask_files(
-            data,
-            options["target"],
-            options["environment"],
-            text=TextFormat(**get_text_settings(options)),
-            preparation=learner.prepare(),
-        )
-        learner.fit_counts(countable)
+    with open_client(options["dask"], options["workers"]), translate_errors(data):
+        frame = read_folder(data, TextFormat(**get_text_settings(options)))
+        names, where = list(frame.columns), str(data)
+        roles = make_roles(names, **get_role_options(options), where=where)
+        columns = choose_features(names, roles, options["drop"], options["only"], where)
+        table, labelling = take_apart(frame, roles, columns)
+        learner.fit_counts(open_dask(*table, preparation=learner.prepare()))
+    return labelling
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
+    table, labelling = read_labels(options)
     countable = open_bits(
         data,
-        read_data(options["labels"], options),
-        options["target"],
-        options["environment"],
+        table,
+        labelling.target,
+        labelling.environment,
         sample_column=options["sample_column"],
         preparation=learner.prepare(),
     )
     learner.fit_counts(countable)
+    return labelling
+
+
+_LEARN = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
+
+
+def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
+    """The table of `--labels`, its rows as the options for columns say, and what they mean."""
+    table = read_data(options["labels"], options)
+    where = describe_path(options["labels"])
+    roles = make_roles(table.column_names, **get_role_options(options), where=where)
+    labelling = find_labelling([tally_roles(table, roles)], roles)
+    return labelling.apply(table), labelling
 
 
 @main.command()

@@ -282,14 +282,18 @@ class ChangedReader:
         return self._change(self._reader.schema.empty_table()).schema
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        needed = list(dict.fromkeys((*columns, *self._needs)))
-        for batch in self._reader.read(needed, batch_rows):
+        for batch in self._reader.read(self._find_needed(columns), batch_rows):
             table = self._change(pyarrow.Table.from_batches([batch]))
             yield from table.select(list(columns)).combine_chunks().to_batches()
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        needed = list(dict.fromkeys((*columns, *self._needs)))
+        needed = self._find_needed(columns)
         return self._change(self._reader.load(needed)).select(list(columns))
+
+    def _find_needed(self, columns: Sequence[str]) -> list[str]:
+        """What must be read: the change may have added columns of its own."""
+        known = {*self._reader.names}
+        return [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
 
 
 def _check(rows: Any) -> Any:
