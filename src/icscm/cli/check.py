@@ -60,7 +60,10 @@ def check(
             words=name_option,
         )
     if as_json:
-        click.echo(dump_json(found.to_dict(), indent=2))
+        misread: dict[str, dict[str, int]] = {}
+        for (column, text), n in samples.misread.items():
+            misread.setdefault(column, {})[text] = n
+        click.echo(dump_json(found.to_dict() | {"read_as_missing": misread}, indent=2))
         return
     facts = list_data_facts(
         name_data(data),

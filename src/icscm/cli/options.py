@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import click
 from icscm.cli.shorthand import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path
-from icscm.io.roles import Samples, read_samples
+from icscm.io.roles import Samples, keep_used, read_samples
 from icscm.writing import check_free, is_stream
 
 if TYPE_CHECKING:
@@ -118,9 +120,11 @@ def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
-    table, where = read_data(path, options), describe_path(path)
+    misread: Counter[tuple[str, str]] = Counter()
+    table, where = read_data(path, options, told=misread), describe_path(path)
     chosen = {name: options[name] for name in ("drop", "only")}
-    return read_samples(table, **get_role_options(options), **chosen, where=where)
+    samples = read_samples(table, **get_role_options(options), **chosen, where=where)
+    return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))
 
 
 def get_role_options(options: dict[str, Any]) -> dict[str, Any]:

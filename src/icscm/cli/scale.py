@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,14 @@ from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
 from icscm.io.locating import describe_path, translate_errors
-from icscm.io.roles import Labelling, choose_features, find_labelling, make_roles, tally_roles
+from icscm.io.roles import (
+    Labelling,
+    choose_features,
+    find_labelling,
+    keep_used,
+    make_roles,
+    tally_roles,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -115,7 +123,7 @@ def learn_elsewhere(
 
 
 def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
-    from icscm.io.streams import ChangedReader, open_table
+    from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
     roles = make_roles(reader.names, **get_role_options(options), where=str(data))
@@ -132,7 +140,7 @@ def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, An
         max_memory=options["max_memory"],
         temp_dir=options["temp_dir"],
     )
-    return labelling
+    return replace(labelling, misread=keep_used(get_misread(reader), columns, roles))
 
 
 def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
@@ -172,11 +180,12 @@ _LEARN = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
 
 def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
     """The table of `--labels`, its rows as the options for columns say, and what they mean."""
-    table = read_data(options["labels"], options)
+    misread: Counter[tuple[str, str]] = Counter()
+    table = read_data(options["labels"], options, told=misread)
     where = describe_path(options["labels"])
     roles = make_roles(table.column_names, **get_role_options(options), where=where)
     labelling = find_labelling([tally_roles(table, roles)], roles)
-    return labelling.apply(table), labelling
+    return labelling.apply(table), replace(labelling, misread=keep_used(misread, (), roles))
 
 
 @main.command()

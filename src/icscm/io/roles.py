@@ -240,6 +240,14 @@ def read_samples(
     )
 
 
+def keep_used(
+    misread: Mapping[tuple[str, str], int], features: Sequence[str], roles: Roles
+) -> dict[tuple[str, str], int]:
+    """Texts that were read as missing in the columns that matter."""
+    used = {*features, *roles.columns}
+    return {key: n for key, n in misread.items() if key[0] in used}
+
+
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
     """Names from `A,B` and repeated options; a name that holds a comma is found whole.
 

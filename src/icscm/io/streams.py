@@ -8,6 +8,7 @@ by ours, which types its columns by all rows of all files in a pass of its own. 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -62,19 +63,29 @@ def read_file(
     *,
     types: Mapping[str, str] | None = None,
     member: str | None = None,
+    told: Counter[tuple[str, str]] | None = None,
     **text: Any,
 ) -> pyarrow.Table:
     """The table in a file, whose ending tells its format, or in the files of a folder.
 
     Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
-    `"boolean"`, others as what they look like; `member` is of a .zip with several files, and
-    `text` are parameters of `TextFormat`, of which only `na` matters to Parquet and Arrow.
+    `"boolean"`, others as what they look like; `member` is of a .zip with several files; texts
+    that were read as missing are added to what was `told`, by column; and `text` are parameters of
+    `TextFormat`, of which only `na` matters to Parquet and Arrow.
     """
     reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
     table = reader.load(reader.names)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
+    if told is not None:
+        told.update(get_misread(reader))
     return table
+
+
+def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:
+    """Texts that were read as missing, by column; other formats than text know what is missing."""
+    files = reader.files if isinstance(reader, TextFiles) else []
+    return sum((file.misread for file in files), start=Counter())
 
 
 def open_table(
@@ -231,7 +242,8 @@ class TextFiles:
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
         # cleaned together: a short column costs more to hand over than to clean
-        texts = cells.clean(pyarrow.concat_tables(tables), self._form)
+        joined = pyarrow.concat_tables(tables)
+        texts = cells.clean(joined, self._form, self.files[0].misread)
         schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
         return cells.convert(texts, schema.types, self._form)
 
