@@ -97,10 +97,11 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The features: numbers, text, categories and booleans, missing values among them.
         y : array-like of shape (n_samples,)
             Labels of two classes; the second in order is the positive one.
-        environments : array-like of shape (n_samples,), optional
-            One hashable label per row, of at least two distinct ones. `SCMClassifier` does not
-            test them and only breaks down its counts by them; `ICSCMClassifier` warns without
-            them, since nothing can be tested.
+        environments : array-like of shape (n_samples,), str or list of str, optional
+            One hashable label per row, of at least two distinct ones; or the name of the column of
+            a frame that holds them, which is then no feature; several columns are joined.
+            `SCMClassifier` does not test them and only breaks down its counts by them;
+            `ICSCMClassifier` warns without them, since nothing can be tested.
         sample_weight : array-like of shape (n_samples,), optional
             How many samples each row stands for: whole numbers, which act exactly as repeated
             rows (and take their memory).

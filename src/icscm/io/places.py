@@ -11,10 +11,8 @@ from pyarrow import compute, types
 from icscm.exceptions import IcscmError
 from icscm.io.naming import split_known, suggest
 from icscm.tables.columns import read_arrow_groups
+from icscm.tables.environments import JOINT
 from icscm.text import format_level
-
-# Between the values of columns that are joined, and between the names of these.
-JOINT = " / "
 
 
 def read_places(rows: Any, columns: Sequence[str]) -> Any:

@@ -25,7 +25,7 @@ from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
-from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
 from icscm.tables.suspicion import find_suspicious
@@ -226,6 +226,7 @@ def check_environments(
     [(0, 10000, 0.07), (1, 10000, 0.17)]
     """
     check_value("alpha", alpha, LEVEL)
+    X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
     labels, classes = check_labels(y, n_rows)
     codes, names = encode_environments(environments, n_rows)
