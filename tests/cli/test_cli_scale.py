@@ -225,7 +225,11 @@ ERRORS = [
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),
     (("fit", "{parts}", *ASKED, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     (("pack", "{csv}", "--out", "x.zip"), "must end in .bits"),
-    (("pack", "{csv}", "--out", "{bits}", "--force"), "does not begin with a line of genome names"),
+    (("pack", "{csv}", "--out", "{bits}", "--force"), "a table of presence and absence holds 0"),
+    (
+        ("pack", "{csv}", "--out", "{bits}", "--force", "--delimiter", "tab"),
+        "does not begin with a line of genome names",
+    ),
 ]
 
 

@@ -107,15 +107,19 @@ def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table
 
 
 def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
-    r"""Parameters of `TextFormat`. A tab is hard to type: `\t` and the word do as well."""
-    delimiter = options["delimiter"]
+    """Parameters of `TextFormat`."""
     return {
         "na": options["na"],
         "default_na": not options["no_default_na"],
-        "delimiter": {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter),
+        "delimiter": read_delimiter(options["delimiter"]),
         "encoding": options["encoding"],
         "decimal": options["decimal"] or ".",
     }
+
+
+def read_delimiter(text: str | None) -> str | None:
+    r"""A delimiter as typed. A tab is hard to type: `\t` and the word do as well."""
+    return {"\\t": "\t", "tab": "\t"}.get(text or "", text)
 
 
 def read_labelled(path: Path, options: dict[str, Any]) -> Samples:

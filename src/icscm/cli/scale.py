@@ -18,6 +18,7 @@ from icscm.cli.options import (
     get_text_settings,
     quiet_option,
     read_data,
+    read_delimiter,
 )
 from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
@@ -46,6 +47,18 @@ _ROOM = 4
 # What each route cannot do: some options need all rows at once, or columns before the rows.
 _NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "member")}
 
+label_options = apply(
+    value(
+        "--labels FILE",
+        "For genomes, made by icscm pack: the table of target and environment, a row a genome.  "
+        "[default: DATA has them]",
+        FILE,
+    ),
+    value(
+        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
+    ),
+)
+
 scale_options = apply(
     value(
         "--max-memory SIZE",
@@ -65,15 +78,7 @@ scale_options = apply(
         None,
         "Learn on a Dask cluster of so many processes here.  [default: in this process]",
     ),
-    value(
-        "--labels FILE",
-        "For DATA made by icscm pack: the table of target and environment, a row a genome.  "
-        "[default: DATA has them]",
-        FILE,
-    ),
-    value(
-        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
-    ),
+    label_options,
 )
 
 
@@ -163,15 +168,9 @@ def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any])
     from icscm.sources.bits.opening import open_bits
 
     table, labelling = read_labels(options)
-    countable = open_bits(
-        data,
-        table,
-        labelling.target,
-        labelling.environment,
-        sample_column=options["sample_column"],
-        preparation=learner.prepare(),
-    )
-    learner.fit_counts(countable)
+    roles = labelling.target, labelling.environment
+    column, asked = options["sample_column"], learner.prepare()
+    learner.fit_counts(open_bits(data, table, *roles, sample_column=column, preparation=asked))
     return labelling
 
 
@@ -191,12 +190,16 @@ def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
 @main.command()
 @click.argument("table", type=FILE)
 @value("--out FILE", "Write the store here; it ends in .bits.", FILE, required=True)
+@value(
+    "--delimiter CHAR",
+    "Between cells; ' ' for blanks.  [default: a tab, else what the first line shows]",
+)
 @force_option
 @quiet_option
-def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
+def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool) -> None:
     """Pack a presence/absence table into bits.
 
-    TABLE is tab-separated (.Rtab, .tsv, also .gz): genomes in columns, named in the first line;
+    TABLE is text (.Rtab, .tsv, .csv, also .gz): genomes in columns, named in the first line;
     genes, k-mers or unitigs in rows, each a name and then 0 or 1 for every genome. It is read
     once, in pieces, whatever its size; the store takes a bit a cell, and rows that are the same
     in all genomes share one.
@@ -215,5 +218,5 @@ def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
         raise IcscmError(f"{out} must end in {BITS}, by which icscm fit knows it")
     check_outputs([out], force=force, inputs=[table])
     with Progress(quiet=quiet).stage(f"Packing {table}"):
-        pack_table(table, out, force=force)
+        pack_table(table, out, delimiter=read_delimiter(delimiter), force=force)
     print_written(make_console(), out)

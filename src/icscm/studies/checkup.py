@@ -16,11 +16,12 @@ from scipy.sparse import issparse
 
 from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
 from icscm._types import FloatArray
+from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
-from icscm.sources.countable import Preparation
+from icscm.sources.countable import Countable, Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
@@ -38,6 +39,8 @@ N_BINS = 16
 # Cramer's V from which a column is said to give the environment away: a large effect by
 # Cohen's convention.
 STRONG = 0.5
+# Features of packed genomes, of which there are millions, that are told.
+N_TELLING = 100
 # Shares of the rows for which the detectable difference is computed: all, and leaves of a half
 # and a tenth.
 LEAF_SHARES = (1.0, 0.5, 0.1)
@@ -240,21 +243,69 @@ def check_environments(
         n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
         if name not in left_out:
             giveaways.append(_measure(name, values, codes, len(names)))
-    found = CheckUp(
-        n_rows=n_rows,
-        n_columns=coded.n_columns,
-        classes=(classes.tolist()[0], classes.tolist()[1]),
+    found = _make_checkup(table, names, classes.tolist(), alpha, n_missing / coded.n_columns)
+    return _advise(
+        replace(
+            found,
+            n_columns=coded.n_columns,
+            giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
+            left_out=left_out,
+        ),
+        words,
+    )
+
+
+def check_presence(
+    countable: Countable[Any], *, alpha: float = 0.05, words: Words = str
+) -> CheckUp:
+    """Look at the environments of packed genomes before fitting.
+
+    Parameters
+    ----------
+    countable : Countable
+        What `icscm.sources.open_bits` gives: features that are present or absent.
+    alpha : float, default=0.05
+        Level of the tests whose power is computed.
+    words : callable, optional
+        What to call parameters in advice, if not as Python does.
+
+    Returns
+    -------
+    CheckUp
+        As of `check_environments`; of the features only the most telling, of those that are
+        present in the same genomes the first.
+    """
+    check_value("alpha", alpha, LEVEL)
+    source = countable.source
+    check_several(source.environments)
+    totals, names = source.count_totals(), source.environments
+    found = _make_checkup(totals, names, list(source.classes), alpha, np.zeros(len(names)))
+    giveaways = tuple(_rank_presence(source))
+    return _advise(replace(found, n_columns=countable.n_features, giveaways=giveaways), words)
+
+
+def _make_checkup(
+    table: Codes, names: Sequence[Any], classes: list[Any], alpha: float, missing: FloatArray
+) -> CheckUp:
+    """What counts by label and environment tell."""
+    return CheckUp(
+        n_rows=int(table.sum()),
+        n_columns=0,
+        classes=(classes[0], classes[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
+        environments=_summarise(table, names, alpha, missing),
         sparse=tuple(
-            SparseCell(names[k], classes.tolist()[label], int(table[label, k]))
+            SparseCell(names[k], classes[label], int(table[label, k]))
             for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
         ),
-        giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
-        left_out=left_out,
+        giveaways=(),
+        left_out={},
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
+
+
+def _advise(found: CheckUp, words: Words) -> CheckUp:
     sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
     return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
@@ -316,10 +367,30 @@ def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: 
     missingness = None
     if missing.any():
         missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
+    return _judge(name, table, missingness)
+
+
+def _judge(name: str | int, table: Codes, missingness: float | None = None) -> Giveaway:
     of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
     is_pure = (of_value <= 1).all() and (of_environment == 1).all()
-    is_copy = bool(is_pure and of_value.sum() == n_environments)
+    is_copy = bool(is_pure and of_value.sum() == table.shape[1])
     return Giveaway(name, compute_cramers_v(table), missingness, is_copy)
+
+
+def _rank_presence(source: CountSource) -> list[Giveaway]:
+    """The features that tell most of the environment, of millions."""
+    best: list[tuple[float, int, Codes]] = []
+    for cube in source.counts():
+        tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
+        of_value, of_environment = tables.sum(axis=2, keepdims=True), tables.sum(axis=1)[:, None]
+        expected = of_value * of_environment / max(1, int(tables[0].sum()))
+        phi = np.divide((tables - expected) ** 2, expected, where=expected > 0, out=0 * expected)
+        strength = phi.sum(axis=(1, 2))
+        top = np.argsort(-strength, kind="stable")[:N_TELLING]
+        found = zip(strength[top].tolist(), cube.features[top].tolist(), tables[top], strict=True)
+        best = sorted([*best, *found], key=lambda each: (-each[0], each[1]))[:N_TELLING]
+    rules = [source.candidates.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
+    return [_judge(rule.feature, each[2]) for rule, each in zip(rules, best, strict=True)]
 
 
 def _bin(values: FloatArray) -> Codes:
