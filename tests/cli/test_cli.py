@@ -180,7 +180,7 @@ def test_show(clinics):
 def test_every_option_of_fit(clinics):
     done = run(
         *FIT, "--type", "disjunction", "--p", "2", "--alpha", "auto", "--max-rules", "2",
-        "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--no-pruning",
+        "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--pruning", "none",
         "--min-samples-leaf", "10", "--missing", "separate", "--keep", "id", "--jobs", "1",
         "--only", "age,smoker", "--only", "id", "--out", "m.json", "--quiet",
     )  # fmt: skip
@@ -395,7 +395,13 @@ def test_demo_writes_a_report_and_keeps_it(here):
 
 
 def test_datasets():
-    assert "diabetes_readmission" in CliRunner().invoke(main, ["datasets"]).stdout
+    """The list told which sets there are, and not how to come by one."""
+    told = CliRunner().invoke(main, ["datasets", "--data", "raw"]).stdout
+    wanted = "icscm.datasets.fetch('diabetes_readmission', 'FOLDER') saves it as FOLDER/diabetes/"
+    assert wanted in told
+    page = "https://collegescorecard.ed.gov/data/"
+    assert f"download it from {page} and save it as FOLDER/college_scorecard/MERGED" in told
+    assert "FOLDER holds the raw files; here raw." in told
 
 
 # --- in processes of their own ----------------------------------------------
