@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
+from icscm.estimators.scoring import KnownLabelsMixin
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, warn
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from icscm.report.render import Report
 
 
-class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
 
     tests_invariance: ClassVar[bool] = False

@@ -142,7 +142,13 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
         elif 0 in (negatives, positives):
             absent = classes[0 if negatives == 0 else 1]
             complaints.append(f"{environment!r} holds no sample of class {absent!r}")
-    if complaints:
+    if not (totals > 0).all(axis=0).any():
+        what = (
+            "Every environment holds samples of one class only: they cannot tell a rule that holds "
+            "in all of them from one that does not."
+        )
+        warn(what, SparseEnvironmentWarning)
+    elif complaints:
         listed = shorten_list(complaints, "; ")
         what = f"Some environments can say little about invariance: {listed}."
         warn(what, SparseEnvironmentWarning)
