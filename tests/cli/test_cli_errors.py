@@ -96,7 +96,7 @@ ERRORS = [
     ([*FIT, "--cv", "1,0"], "must be numbers above 0"),
     ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
     ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model icscm"),
-    ([*FIT, "--model", "scm", "--no-pruning"], "--no-pruning is for --model icscm"),
+    ([*FIT, "--model", "scm", "--pruning", "none"], "--pruning is for --model icscm"),
     ([*FIT, "--out", "exists.csv"], "exists.csv exists; choose another name, or use --force"),
     ([*FIT, "--report", "exists.html"], "exists.html exists"),
     ([*FIT, "--report", "r.pdf"], "r.pdf must end in .html, .md, .json"),

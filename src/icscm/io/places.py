@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import pyarrow
-from pyarrow import compute, types
-
+from icscm._constants import JOINT
 from icscm.exceptions import IcscmError
 from icscm.io.naming import split_known, suggest
 from icscm.tables.columns import read_arrow_groups
-from icscm.tables.environments import JOINT
 from icscm.text import format_level
 
 
@@ -20,6 +17,8 @@ def read_places(rows: Any, columns: Sequence[str]) -> Any:
 
     Where one of them is missing, so is the environment.
     """
+    from pyarrow import compute  # slow to load
+
     plain = [simplify(rows.column(name), name) for name in columns]
     if len(plain) == 1:
         return plain[0]
@@ -28,6 +27,9 @@ def read_places(rows: Any, columns: Sequence[str]) -> Any:
 
 def simplify(column: Any, name: str) -> Any:
     """No categories, and dates as text, which files and messages can hold."""
+    import pyarrow
+    from pyarrow import types
+
     plain = read_arrow_groups(column, f"column {name!r}")
     return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
 
@@ -39,6 +41,9 @@ def _write_levels(column: Any) -> Any:
 
 def rename(column: Any, names: Mapping[Any, Any]) -> Any:
     """Each value under its new name, null if that is None; without names all stay as they are."""
+    import pyarrow
+    from pyarrow import compute
+
     if not names:
         return column
     if all(old == new for old, new in names.items() if new is not None):  # some leave, that is all
@@ -49,6 +54,9 @@ def rename(column: Any, names: Mapping[Any, Any]) -> Any:
 
 
 def _take_names(column: Any, names: Mapping[Any, str | None]) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
     places = compute.index_in(column, value_set=pyarrow.array([*names], column.type))
     return pyarrow.array(list(names.values()), pyarrow.string()).take(places)
 

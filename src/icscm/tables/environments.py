@@ -12,15 +12,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import SPARSE_ENVIRONMENT
+from icscm._constants import JOINT, SPARSE_ENVIRONMENT
 from icscm._types import CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.labels import number_groups
 from icscm.text import format_number, shorten_list
-
-# Between the values of columns that are joined, and between the names of these.
-JOINT = " / "
 
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"
