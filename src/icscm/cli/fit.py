@@ -69,6 +69,9 @@ _PRUNING: dict[str, bool | str] = {
     "always": "always",
 }
 
+# Levels of a category up to which the model file lists them; of more, new ones are no news.
+_MAX_LEVELS = 1_000
+
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
 _LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
@@ -359,6 +362,23 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
+        "levels": _list_levels(fitted),
+    }
+
+
+def _list_levels(fitted: Fitted) -> dict[str, list[Any]]:
+    """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
+    from icscm.model.rules import CategoryRule
+    from icscm.tables.columns import Levels, read_column
+
+    if not isinstance(fitted.samples, Samples):
+        return {}
+    names = {rule.name for rule in fitted.learner.rules_ if isinstance(rule, CategoryRule)}
+    columns = {name: read_column(fitted.samples.X, 0, name) for name in names if name is not None}
+    return {
+        name: list(column.levels)
+        for name, column in sorted(columns.items())
+        if isinstance(column, Levels) and len(column.levels) <= _MAX_LEVELS
     }
 
 

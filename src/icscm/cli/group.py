@@ -107,8 +107,8 @@ def _make_printer() -> Callable[..., None]:
 
 # Of the commands in the help: as one gets to know them.
 _ORDER = (
-    "demo", "check", "fit", "show", "predict", "export", "pack", "simulate", "reproduce",
-    "datasets",
+    "demo", "check", "fit", "show", "evaluate", "predict", "export", "pack", "simulate",
+    "reproduce", "datasets",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from icscm.parameters import check_matplotlib
 from icscm.report.drawing import Limits, make_plot
 from icscm.report.render import MAX_HTML_BYTES, render_page
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
-from icscm.report.words import Plain, format_p, format_share
+from icscm.report.words import Plain, describe_rates, format_p, format_share
 from icscm.text import as_text, clip, count, shorten_list
 
 if TYPE_CHECKING:
@@ -235,13 +235,8 @@ def _pool(found: Plain) -> Plain:
     """All leaves together; what training says of all of them depends on how many are in each."""
     place, leaves = found["overall"], found["leaves"]
     expected = sum((leaf["expected"] or 0.0) * leaf["n_samples"] for leaf in leaves)
-    rate, n = place["n_positive"] / place["n_samples"], place["n_samples"]
-    return {
-        "n": n,
-        "rate": rate,
-        "rate_interval": [rate, rate],
-        "beside": expected / n if leaves else None,
-    }
+    (rate,) = describe_rates([place["n_positive"]], [place["n_samples"]])
+    return {**rate, "beside": expected / rate["n"] if leaves else None}
 
 
 _INK, _SOFT, _ACCENT = "#1d1c1a", "#5b5852", "#0b6170"

@@ -15,22 +15,19 @@ from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
-from icscm.model.saved import SavedModel, make_saved_model
+from icscm.model.saved import SavedModel, get_table_settings, make_saved_model
 from icscm.report.render import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
-from icscm.report.words import Plain, compute_intervals, format_p, format_share
-from icscm.stats.independence import make_test
+from icscm.report.words import Plain, format_p, format_share
+from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
 from icscm.studies.scores import TITLES, Score, compute_scores
-from icscm.tables.columns import Levels, count_rows, is_dask, read_column
+from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.environments import encode_environments
 from icscm.text import as_text, count, format_level, shorten_list
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-# Of the tests whether a leaf's rate moved, and whether the constant is as often wrong.
-ALPHA = 0.05
 
 BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
 
@@ -62,38 +59,6 @@ class Performance:
         """Plain values; a score is its value and the ends of its interval."""
         named = {"scores": _name_scores(self.scores), "constant": _name_scores(self.constant)}
         return make_plain({**vars(self), **named}, str)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class LeafCalibration:
-    """What a leaf's rate was in training, and is now.
-
-    Attributes
-    ----------
-    leaf, text : int, str
-        Number of the leaf, from 1, and what brings a row into it.
-    n_training, expected : int, float or None
-        Training rows in it, and the share of positive ones.
-    n_samples, n_positive, observed, interval : int, int, float or None, pair of floats or None
-        Rows now, the positive among them, their share and its Wilson interval (95 %).
-    p_value, adjusted : float or None
-        Of Fisher's exact test (Pearson's where counts are large) that both rates are one, as it
-        is and corrected for the number of leaves (Holm); None where one side has no row.
-    has_moved : bool or None
-        Whether the corrected p-value is at most 0.05.
-    """
-
-    leaf: int
-    text: str
-    n_training: int
-    expected: float | None
-    n_samples: int
-    n_positive: int
-    observed: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
-    adjusted: float | None
-    has_moved: bool | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -373,22 +338,42 @@ def _ask(judged: Any, X: Any, classes: Sequence[Any]) -> tuple[_Said, list[str]]
     notes = [str(each.message) for each in told if issubclass(each.category, IcscmWarning)]
     model = judged.model
     said = _Said(model.leaf_verdicts[leaves], model.leaf_probabilities()[leaves], leaves)
-    return said, [*dict.fromkeys(notes), *_note_levels(model, X)]
+    return said, [*dict.fromkeys([*notes, *_note_levels(judged, X)])]
 
 
-def _note_levels(model: RuleSet, X: Any) -> Iterator[str]:
-    """Levels that rules ask for and that no row has: often they are only spelled otherwise."""
-    for rule in model.rules:
+def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
+    """Levels that training never saw, where it says which it did, and those that no row has now.
+
+    Often they are only spelled otherwise.
+    """
+    told = get_table_settings(saved).get("levels")
+    for rule in saved.model.rules:
         if not isinstance(rule, CategoryRule):
             continue
         column = read_column(X, rule.column, rule.name)
-        if isinstance(column, Levels) and not {*column.levels} & {*rule.levels}:
-            absent = shorten_list([format_level(level) for level in rule.levels])
-            there = shorten_list([format_level(level) for level in column.levels])
+        if not isinstance(column, Levels):
+            continue
+        if not find_levels(column, rule.levels).any():
+            there = _list_levels(column.levels)
             yield (
-                f"Column {rule.feature!r} never holds {absent}, which the rule '{rule}' asks for; "
-                f"it holds {there or 'nothing'}."
+                f"Column {rule.feature!r} never holds {_list_levels(rule.levels)}, which the rule "
+                f"'{rule}' asks for; it holds {there or 'nothing'}."
             )
+        seen = told.get(rule.feature) if isinstance(told, dict) else None
+        if isinstance(seen, list):
+            plain = [level for level in seen if isinstance(level, str | int | float)]
+            is_new = ~find_levels(column, plain)
+            n_rows = int(np.append(is_new, False)[column.codes].sum())
+            if n_rows:
+                new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
+                yield (
+                    f"Column {rule.feature!r} holds levels never seen in training, in "
+                    f"{count(n_rows, 'row')}: {_list_levels(new)}."
+                )
+
+
+def _list_levels(levels: Sequence[Any]) -> str:
+    return shorten_list([format_level(level) for level in levels])
 
 
 def _find_constant(rules: RuleSet | None, is_positive: BoolArray) -> tuple[int, float]:
@@ -409,55 +394,6 @@ def _compare(wrong: BoolArray, constant_wrong: BoolArray) -> tuple[str, float]:
     if only_model >= only_constant:
         return NO_BETTER, p_value
     return BETTER if p_value <= ALPHA else UNCLEAR, p_value
-
-
-def calibrate(rules: RuleSet, leaves: Any, is_positive: BoolArray) -> tuple[LeafCalibration, ...]:
-    """For each leaf its rate in training and that of these rows, which fall in `leaves`."""
-    n_leaves = len(rules.leaves)
-    old = np.array([[sum(row) for row in leaf] for leaf in rules.leaves], dtype=np.int64)
-    n, positives = (
-        np.bincount(leaves, minlength=n_leaves),
-        np.bincount(leaves[is_positive], minlength=n_leaves),
-    )
-    # (leaf, label, training or now)
-    tables = np.stack((old, np.column_stack((n - positives, positives))), axis=-1)
-    is_tested = tables.sum(axis=1).min(axis=1) > 0
-    p_values = make_test("fisher").compute_p_values(tables[is_tested])
-    tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
-    intervals = compute_intervals(positives.tolist(), n.tolist())
-    found = []
-    for i, (text, interval) in enumerate(zip(rules.leaf_texts, intervals, strict=True)):
-        n_old, size = int(old[i].sum()), int(n[i])
-        p_value, adjusted = next(tested) if is_tested[i] else (None, None)
-        found.append(
-            LeafCalibration(
-                leaf=i + 1,
-                text=text,
-                n_training=n_old,
-                expected=int(old[i, 1]) / n_old if n_old else None,
-                n_samples=size,
-                n_positive=int(positives[i]),
-                observed=int(positives[i]) / size if size else None,
-                interval=None if interval is None else (interval[0], interval[1]),
-                p_value=p_value,
-                adjusted=adjusted,
-                has_moved=None if adjusted is None else adjusted <= ALPHA,
-            )
-        )
-    return tuple(found)
-
-
-def adjust_holm(p_values: FloatArray) -> FloatArray:
-    """Holm's corrected p-values: at most alpha where his procedure rejects at alpha.
-
-    >>> adjust_holm(np.array([0.04, 0.01, 0.5])).round(3).tolist()
-    [0.08, 0.03, 0.5]
-    """
-    order = np.argsort(p_values)
-    factors = np.arange(len(p_values), 0, -1)
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
-    return adjusted
 
 
 def _note_rows(
