@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from icscm._types import BoolArray, FloatArray, IntArray
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
@@ -141,9 +141,12 @@ class Evaluation:
         """
         import pandas
 
-        return pandas.DataFrame(
-            [_flatten(each) for each in (self.overall, *self.environments)]
-        ).astype({"environment": object})
+        places = (self.overall, *self.environments)
+        frame = pandas.DataFrame([_flatten(each) for each in places])
+        # as objects: None among numbers would turn them to floats
+        labels = pandas.Series([each.environment for each in places], dtype=object)
+        frame.insert(0, "environment", labels)
+        return frame
 
     def to_dict(self) -> Plain:
         """All that was found.
@@ -305,9 +308,10 @@ def _read_labels(
     unknown = [repr(label) for label in labels if not any(label == each for each in classes)]
     if unknown:
         raise IcscmError(
-            f"y holds labels that are not among the model's classes ({classes[0]!r} and "
+            Parameter("y"),
+            f" holds labels that are not among the model's classes ({classes[0]!r} and "
             f"{classes[1]!r}): {shorten_list(unknown)}; leave these rows out, or give the labels "
-            "as they were in training"
+            "as they were in training",
         )
     is_positive = np.array([label == classes[1] for label in labels])[codes]
     if environments is None:
@@ -347,19 +351,22 @@ def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
     Often they are only spelled otherwise.
     """
     told = get_table_settings(saved).get("levels")
+    rules: dict[str | int, list[CategoryRule]] = {}
     for rule in saved.model.rules:
-        if not isinstance(rule, CategoryRule):
-            continue
-        column = read_column(X, rule.column, rule.name)
+        if isinstance(rule, CategoryRule):
+            rules.setdefault(rule.feature, []).append(rule)
+    for feature, asking in rules.items():
+        column = read_column(X, asking[0].column, asking[0].name)
         if not isinstance(column, Levels):
             continue
-        if not find_levels(column, rule.levels).any():
+        absent = [r.levels[0] for r in asking if not find_levels(column, r.levels).any()]
+        if absent:
             there = _list_levels(column.levels)
             yield (
-                f"Column {rule.feature!r} never holds {_list_levels(rule.levels)}, which the rule "
-                f"'{rule}' asks for; it holds {there or 'nothing'}."
+                f"Column {feature!r} never holds {_list_levels(absent)}, which rules ask for; it "
+                f"holds {there or 'nothing'}."
             )
-        seen = told.get(rule.feature) if isinstance(told, dict) else None
+        seen = told.get(feature) if isinstance(told, dict) else None
         if isinstance(seen, list):
             plain = [level for level in seen if isinstance(level, str | int | float)]
             is_new = ~find_levels(column, plain)
@@ -367,7 +374,7 @@ def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
             if n_rows:
                 new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
                 yield (
-                    f"Column {rule.feature!r} holds levels never seen in training, in "
+                    f"Column {feature!r} holds levels never seen in training, in "
                     f"{count(n_rows, 'row')}: {_list_levels(new)}."
                 )
 
@@ -439,7 +446,6 @@ def _name_scores(scores: dict[str, Score | None]) -> Plain:
 def _flatten(place: Performance) -> Plain:
     """A line of the frame."""
     line: Plain = {
-        "environment": place.environment,
         "n_samples": place.n_samples,
         "n_positive": place.n_positive,
         "is_new": place.is_new,
