@@ -362,23 +362,19 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
-        "levels": _list_levels(fitted),
+        "levels": _list_levels(fitted.learner),
     }
 
 
-def _list_levels(fitted: Fitted) -> dict[str, list[Any]]:
+def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
     """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
-    from icscm.model.rules import CategoryRule
-    from icscm.tables.columns import Levels, read_column
+    from icscm.tables.columns import sort_key
 
-    if not isinstance(fitted.samples, Samples):
-        return {}
-    names = {rule.name for rule in fitted.learner.rules_ if isinstance(rule, CategoryRule)}
-    columns = {name: read_column(fitted.samples.X, 0, name) for name in names if name is not None}
+    known = getattr(learner, "levels_", {})  # a packed store has none
     return {
-        name: list(column.levels)
-        for name, column in sorted(columns.items())
-        if isinstance(column, Levels) and len(column.levels) <= _MAX_LEVELS
+        str(name): sorted(known[name], key=sort_key)
+        for name in learner.features_used_
+        if len(known.get(name, ())) in range(1, _MAX_LEVELS + 1)
     }
 
 
