@@ -7,8 +7,10 @@ from collections.abc import Sequence
 # How many items a message lists before it says how many more there are, and how much of each.
 N_LISTED = 5
 MAX_LISTED = 50
-# Characters of a message, of something quoted in it, and of a word, such as a path.
+# Characters of a message, of something quoted in it, and of a word.
 MAX_MESSAGE, MAX_QUOTED, MAX_WORD = 600, 80, 255
+# A path is of use only whole.
+MAX_PATH = 250
 
 # What `repr` quotes: an apostrophe within a word opens nothing.
 _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
@@ -34,9 +36,13 @@ def clip_message(text: str) -> str:
     """
     if len(text) <= MAX_QUOTED:
         return text
-    text = _QUOTED.sub(lambda found: f"{found[1]}{clip(found[2], MAX_QUOTED)}{found[1]}", text)
+    text = _QUOTED.sub(lambda found: f"{found[1]}{_clip_quoted(found[2])}{found[1]}", text)
     text = re.sub(rf"\S{{{MAX_WORD},}}", lambda found: clip(found[0], MAX_WORD), text)
     return clip(text, MAX_MESSAGE)
+
+
+def _clip_quoted(text: str) -> str:
+    return clip(text, MAX_PATH if "/" in text else MAX_QUOTED)
 
 
 def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
