@@ -17,6 +17,7 @@ _HOMES = {
     "SavedModel": "icscm.model.saved",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
+    "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
 
@@ -28,6 +29,7 @@ __all__ = [
     "SCMClassifier",
     "SavedModel",
     "__version__",
+    "compare",
     "datasets",
     "leave_one_environment_out",
     "load",
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from icscm.estimators.icp import InvariantCausalPrediction
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load
+    from icscm.studies.comparison import compare
     from icscm.studies.stability import stability_selection
     from icscm.studies.transfer import leave_one_environment_out
 

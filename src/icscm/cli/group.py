@@ -107,7 +107,7 @@ def _make_printer() -> Callable[..., None]:
 
 # Of the commands in the help: as one gets to know them.
 _ORDER = (
-    "demo", "check", "fit", "show", "predict", "export", "pack", "simulate", "reproduce",
+    "demo", "check", "fit", "compare", "show", "predict", "export", "pack", "simulate", "reproduce",
     "datasets",
 )  # fmt: skip
 
