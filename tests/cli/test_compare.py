@@ -66,7 +66,7 @@ def test_json():
     ("arguments", "message"),
     [
         (("--candidates", "forest"), "there is no candidate 'forest'"),
-        (("--out", "table.txt"), "table.txt must end in .csv, .md"),
+        (("--out", "table.txt"), "table.txt must end in .csv, .tsv, .parquet, .md"),
         (("--plot", "figure.gif"), "figure.gif must end in .svg, .png, .pdf"),
         (("--plot", "clinics.csv"), "must end in"),
         (("--folds", "1"), "--folds"),

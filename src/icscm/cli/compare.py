@@ -22,6 +22,7 @@ from icscm.cli.shorthand import FILE, flag, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path, name_data
 from icscm.io.roles import split_commas
+from icscm.io.table_writing import disarm_formulas, write_table
 from icscm.text import as_text, clip, count, shorten_list
 from icscm.writing import write_text, write_whole
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from icscm.studies.comparison import Comparison
 
-_TABLES, _FIGURES = (".csv", ".md"), (".svg", ".png", ".pdf")
+_TABLES, _FIGURES = (".csv", ".tsv", ".parquet", ".md"), (".svg", ".png", ".pdf")
 # Characters of a model in the terminal; --json has all of it.
 _MAX_MODEL = 160
 
@@ -46,7 +47,7 @@ _MAX_MODEL = 160
 @number("--folds", 5, "Folds of rows.", least=2)
 @number("--min-rows", 200, "Environments with fewer rows are not left out.", least=2)
 @number("--min-positives", 20, "Nor are those with fewer positive ones.", least=0)
-@value("--out FILE", "Write the table here: .csv or .md.", FILE)
+@value("--out FILE", "Write the table here: .csv, .tsv, .parquet or .md.", FILE)
 @value("--plot FILE", "Draw it here: .svg, .png or .pdf.  [default: no figure]", FILE)
 @flag("--json as_json", "Print all as JSON, for other programs.")
 @number("--seed", 0, "Of the folds.", least=0)
@@ -125,12 +126,17 @@ def _check_options(data: Path, options: dict[str, Any]) -> None:
 
 
 def _write(found: Comparison, options: dict[str, Any]) -> list[Path]:
+    import pyarrow
+
     out, plot = options["out"], options["plot"]
     if plot is not None:
         write_whole(plot, partial(found.plot().savefig, dpi=150))
     if out is not None:
-        is_csv = out.suffix.lower() == ".csv"
-        write_text(out, found.to_frame().to_csv(index=False) if is_csv else found.to_markdown())
+        if out.suffix.lower() == ".md":
+            write_text(out, found.to_markdown())
+        else:
+            table = pyarrow.Table.from_pandas(found.to_frame(), preserve_index=False)
+            write_table(disarm_formulas(table), out)
     return [path for path in (out, plot) if path is not None]
 
 

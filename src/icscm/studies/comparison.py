@@ -32,6 +32,7 @@ from icscm.studies.classifiers import (
 from icscm.studies.scores import TITLES, Z
 from icscm.studies.transfer import DEFAULT_SCORERS, average
 from icscm.tables.columns import is_frame, open_frame
+from icscm.tables.environments import check_several
 from icscm.text import count
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def compare(
     seed: int = 0,
     stage: Stage | None = None,
 ) -> Comparison:
-    """Set rules and other classifiers side by side: what does the short rule cost, and gain?
+    """Set rules and other classifiers side by side: what a short rule costs, and gains.
 
     Each candidate is fitted without each fold of the rows, and without each environment that is
     large enough, and judged on what was left out, as is the constant: always the more frequent
@@ -270,7 +271,9 @@ def compare(
         check_value(name, value, whole_number(2))
     check_value("min_positives", min_positives, whole_number(0))
     chosen = choose_candidates(candidates, keep_columns)
-    cohort, left_out = _leave_out_columns(make_cohort(X, y, environments), keep_columns)
+    cohort = make_cohort(X, y, environments)
+    check_several(cohort.labels)
+    cohort, left_out = _leave_out_columns(cohort, keep_columns)
     sizes = _count_sizes(cohort)
     places = [
         k for k, (n, positive) in sizes.items() if n >= min_rows and positive >= min_positives
