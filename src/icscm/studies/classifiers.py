@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
@@ -69,8 +68,7 @@ class Cohort(NamedTuple):
 
 def make_cohort(X: Any, y: Any, environments: Any) -> Cohort:
     """Check labels and environments; a table or an array stays as it is."""
-    is_plain = is_frame(X) or (hasattr(X, "shape") and not issparse(X))
-    rows = X if is_plain else read_table(X).rows
+    rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(rows)
     codes, classes = check_labels(y, n_rows)
     return Cohort(rows, classes[codes], classes, *encode_environments(environments, n_rows))
