@@ -1,4 +1,4 @@
-# make demo | test | check | oldest | mutants | bench: each sets up its own virtual environment first.
+# make demo | test | check | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test browser check oldest mutants bench clean
+.PHONY: demo test browser check oldest mutants fuzz bench clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -45,6 +45,10 @@ mutants: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
 	$(BIN)/python tests/mutants.py $(MUTANTS)
 
+# Hostile inputs, each in a process of its own: minutes; run again, it goes on. FUZZ=--help says more.
+fuzz: $(STAMP)
+	$(BIN)/python tests/fuzz $(FUZZ)
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 
@@ -63,4 +67,4 @@ $(OLDEST)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants build dist
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .fuzz mutants build dist

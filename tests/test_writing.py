@@ -1,15 +1,21 @@
 """Files are written whole or not at all, through links and into pipes, and no other is touched."""
 
 import os
+import shutil
+import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
+from icscm import writing
 from icscm.exceptions import IcscmError
 from icscm.writing import check_free, is_stream, write_text, write_whole
+from strangers import run_as_stranger
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -46,8 +52,8 @@ def test_no_other_file_is_deleted(tmp_path):
     write_text(tmp_path / "model.json", "new")
     assert mine.read_text() == "mine"
 
-    def fail(partial):
-        partial.write_text("half")
+    def fail(file):
+        file.write(b"half")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
@@ -101,3 +107,132 @@ def test_standard_output(tmp_path, is_file):
     else:
         found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert found == "before\nbetween\nafter\n"
+
+
+def list_hidden(folder):
+    return [each.name for each in folder.iterdir() if each.name.startswith(".")]
+
+
+WAIT = (
+    "import sys, time; from pathlib import Path; from icscm import writing\n"
+    "if sys.argv[2] == 'named': writing._open_nameless = lambda folder: None\n"
+    "def write(file):\n"
+    "    file.write(b'half'); file.flush(); print('writing', flush=True); time.sleep(60)\n"
+    "writing.write_whole(Path(sys.argv[1]), write)"
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nameless files are Linux's")
+@pytest.mark.parametrize("manner", ["nameless", "named"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+def test_a_killed_process_leaves_nothing(tmp_path, monkeypatch, manner, number):
+    """`.icscm-<hex>` files stayed beside the output for ever, one for each kill."""
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+    command = [sys.executable, "-c", WAIT, str(out), manner]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        if manner == "named":
+            (live,) = list_hidden(tmp_path)
+            write_text(tmp_path / "other.txt", "beside it")
+            assert list_hidden(tmp_path) == [live]  # never that of a process that lives
+        process.send_signal(number)
+    assert out.read_text() == "old"
+    assert len(list_hidden(tmp_path)) == (manner == "named")
+    monkeypatch.setattr(writing, "_identify_machine", lambda: "0" * 16)
+    write_text(out, "by another machine")
+    assert len(list_hidden(tmp_path)) == (manner == "named")
+    monkeypatch.undo()
+    write_text(out, "new")
+    assert list_hidden(tmp_path) == []
+    assert out.read_text() == "new"
+
+
+@pytest.mark.parametrize("manner", ["nameless", "named"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_both_manners_of_writing(tmp_path, monkeypatch, manner, is_there):
+    out = tmp_path / "out.txt"
+    if manner == "named":
+        monkeypatch.setattr(writing, "_open_nameless", lambda folder: None)
+    if is_there:
+        out.write_text("old")
+        out.chmod(0o640)
+
+    def fail(file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(out, fail)
+    assert out.exists() == is_there
+    write_text(out, "new")
+    assert out.read_text() == "new"
+    assert not is_there or stat.S_IMODE(out.stat().st_mode) == 0o640
+    assert [each.name for each in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_replacement_that_fails_leaves_no_hidden_name(tmp_path, monkeypatch):
+    out = tmp_path / "out.txt"
+    out.write_text("old")
+
+    def fail(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(IcscmError, match=r"out.txt cannot be written: Operation not permitted"):
+        write_text(out, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["out.txt"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of a megabyte, for those who may make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no disk can be made here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="no disk can be made here")
+def test_a_full_disk_names_the_file_and_the_space(small_disk):
+    """It said "[Errno 28] No space left on device", of no file."""
+    out = small_disk / "out.txt"
+    out.write_text("old")
+    told = "the disk is full: .*out.txt needs 3.0 MB, and nothing was written; make room in"
+    with pytest.raises(IcscmError, match=told):
+        write_text(out, "x" * 3_000_000)
+    with pytest.raises(IcscmError, match=r"out.txt needs more than 1.0 MB, and nothing"):
+        write_whole(out, lambda file: [file.write(bytes(10**5)) for _ in range(30)])
+    assert [each.name for each in small_disk.iterdir()] == ["out.txt"]
+    assert out.read_text() == "old"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux's")
+def test_a_full_device_is_named():
+    with pytest.raises(IcscmError, match="the disk is full: /dev/full needs"):
+        write_text(Path("/dev/full"), "x" * 10**5)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights are told otherwise")
+def test_a_folder_that_cannot_be_written_is_told_before_the_work():
+    """After the work, it named a hidden file: Permission denied: '/data/.icscm-0f3c.json'."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o555)
+    code = (
+        "import sys; from pathlib import Path; from icscm.writing import *\n"
+        "for act in (lambda p: check_free(p, force=False), lambda p: write_text(p, 'x')):"
+        "\n    try: act(Path(sys.argv[1]))\n    except Exception as error: print(error)"
+    )
+    try:
+        environment = {"PYTHONPATH": str(Path(writing.__file__).parents[1])}
+        command = [sys.executable, "-c", code, str(folder / "out.txt")]
+        done = run_as_stranger(command, env=environment)
+    finally:
+        folder.rmdir()
+    before, after = done.stdout.splitlines()
+    cannot = f"{folder / 'out.txt'} cannot be written: "
+    assert before == f"{cannot}its folder is closed to you; write elsewhere"
+    assert after == f"{cannot}Permission denied"

@@ -81,6 +81,12 @@ BLIND_DIFFERENCE: Final = 0.2
 # Whole numbers beyond this are not all held by float64.
 LARGEST_EXACT: Final = 2**53
 
+# Environments of which all pairs are compared. With more it is faster to find first those that can
+# differ most, one leaf at a time, than to compare all pairs of many leaves at once.
+MAX_PAIRED: Final = 128
+# Angles from which that is looked at: a hypotenuse is known to 0.5 %.
+PAIR_ANGLES: Final = 9
+
 # --- columns that no rule should be made of ----------------------------------
 
 # A category with more levels than this share of its rows is an identifier, and so is a column of

@@ -1,5 +1,6 @@
 """Errors and warnings that users may want to catch."""
 
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -83,3 +84,18 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
         level, frame = level + 1, frame.f_back
     parts = (message,) if isinstance(message, str) else message
     warnings.warn(category(*parts), stacklevel=level)
+
+
+_SHORT_OF_MEMORY = re.compile(
+    "alloc of size|bad_alloc|Cannot allocate memory|failed to map segment"
+    "|can't start new thread|launch worker thread"
+)
+
+
+def is_short_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out, which libraries tell in words of their own, or as something else."""
+    while error is not None:
+        if isinstance(error, MemoryError) or _SHORT_OF_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

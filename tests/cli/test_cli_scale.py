@@ -222,7 +222,7 @@ ERRORS = [
     (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs the table in memory"),
     (("fit", "{parts}", *ASKED, "--workers", "1", "--drop", "B1"), "--only, --drop and --keep"),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
-    (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "max_memory"),
+    (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),
     (("fit", "{parts}", *ASKED, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     (("pack", "{csv}", "--out", "x.zip"), "must end in .bits"),
     (("pack", "{csv}", "--out", "{bits}", "--force"), "does not begin with a line of genome names"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
 
 
 def assert_rate(found, wanted, n, errors=5):
@@ -90,3 +91,10 @@ def test_a_tree_asks_its_parents_in_turn():
         ValueError, match=r"a tree takes 1, 3, 7, 15, \.\. parents; got n_parents=4"
     ):
         make_conjunction(10, n_parents=4, model_type="tree")
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_distractors", "n_parents", "n_environments"])
+def test_sizes_beyond_any_machine(name):
+    """`icscm simulate --samples 9223372036854775808` ended with "something unforeseen"."""
+    with pytest.raises(IcscmError, match=f"{name} must be a whole number"):
+        make_conjunction(**{name: 2**63})

@@ -84,8 +84,8 @@ def test_tables_escape_what_their_language_reads():
 def test_files_are_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "file.txt"
 
-    def fail(partial):
-        partial.write_text("half")
+    def fail(file):
+        file.write(b"half")
         raise RuntimeError("disk full")
 
     with pytest.raises(RuntimeError, match="disk full"):

@@ -125,3 +125,25 @@ def test_a_killed_process_leaves_rows_that_count(tmp_path):
     subprocess.run([*command, str(path.parent)], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*command, str(tmp_path / "whole")], check=True, stdout=subprocess.DEVNULL)
     assert path.read_bytes() == (tmp_path / "whole" / "samples.csv").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="SIGKILL")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """Killed by SIGKILL, or stopped while tasks ran, `icscm reproduce` left its workers behind."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from icscm.experiments.runner import Plan, run_plan\n"
+        "def run(task, seed):\n"
+        "    print('working', flush=True)\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    plan = Plan([{'n': i} for i in range(4)], run, ['x'])\n"
+        "    run_plan(plan, Path(sys.argv[1]), n_jobs=2)\n"
+    )
+    command = [sys.executable, str(script), str(tmp_path / "rows.csv")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.readline() == b"working\n"
+        process.kill()
+        process.communicate(timeout=20)  # which ends when nobody is left who could write

@@ -6,7 +6,6 @@ import io
 import time
 import warnings
 import zipfile
-from decimal import Decimal
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -332,12 +331,16 @@ DELIMITERS = [
     "weight, kg;age;site\n1;2;3\n",
     "age,note (a|b|c|d)\n1,x\n",
     "a;b;c\n1,5;2,5;3\n",
+    'a;note, free;c\n1;"x\ny, z";3\n4;"u\nv, w";6\n',
+    '"a,\nb";c;"d, e, f,\ng"\r\n1;"x\r\ny, z";3\r\n',
+    'a;pipe, inches;c\n1;5" or, 6;2\n3;4" or, 7;4\n',
 ]
 
 
 @pytest.mark.parametrize("text", DELIMITERS)
 def test_the_delimiter_is_no_part_of_a_name(tmp_path, text):
-    """A comma in a quoted name made a semicolon file one of commas."""
+    """A comma in a quoted name made a semicolon file one of commas; so did one in a quoted cell
+    that goes on over two lines."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
         table = read_file(write(tmp_path, "t.csv", text))
@@ -369,46 +372,6 @@ def test_no_warning_where_commas_are_few_or_delimit(tmp_path):
     """Answers such as "1,2" beside others are lists, not numbers."""
     read_file(write(tmp_path, "t.csv", "a;b\n1,2;x\n3;y\n"))
     read_file(write(tmp_path, "t.csv", 'a,b\n"1,5",x\n'))
-
-
-@pytest.mark.parametrize("ending", ["parquet", "feather"])
-def test_na_applies_to_all_kinds_of_columns_of_binary_files(tmp_path, ending):
-    """--na -9 left categories and numbers of Parquet files alone."""
-    kinds = {
-        "level": pa.array(["a", "-9", None, "a"]).dictionary_encode(),
-        "text": pa.array(["a", "-9", None, "?"]),
-        "whole": pa.array([1, -9, None, 2], type=pa.int8()),
-        "unsigned": pa.array([1, 9, None, 2], type=pa.uint8()),
-        "float": pa.array([1.5, -9.0, None, 2.0], type=pa.float32()),
-        "coded": pa.array([1, -9, None, 1]).dictionary_encode(),
-        "decimal": pa.array([Decimal("1.50"), Decimal("-9.00"), None, Decimal("2.00")]),
-        "flag": pa.array([True, False, None, True]),
-    }
-    table = pa.table(kinds)
-    path = tmp_path / f"t.{ending}"
-    if ending == "parquet":
-        pq.write_table(table, path)
-    else:
-        table = table.append_column("view", pa.array(["a", "-9", None, "b"], pa.string_view()))
-        pa.feather.write_feather(table, path)
-    found = read_file(path, na=["-9", "?"]).to_pydict()
-    assert found["level"] == ["a", None, None, "a"]
-    assert found["text"] == ["a", None, None, None]
-    assert found["whole"] == [1, None, None, 2]
-    assert found["unsigned"] == [1, 9, None, 2]
-    assert found["float"] == [1.5, None, None, 2.0]
-    assert found["coded"] == [1, None, None, 1]
-    assert found["decimal"] == [Decimal("1.50"), None, None, Decimal("2.00")]
-    assert found["flag"] == [True, False, None, True]
-    assert found.get("view", ["a", None, None, "b"]) == ["a", None, None, "b"]
-    kept = read_file(path, na=["-9"]).schema.field("level").type
-    assert kept == table.schema.field("level").type
-
-
-def test_na_that_is_a_number_however_it_is_written(tmp_path):
-    """--na -9 is meant for -9.0 as well, in text as in Parquet files."""
-    path = write(tmp_path, "t.csv", "a,b\n-9,-9.0\n1,2.5\n")
-    assert read_file(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
 
 
 def test_files_that_are_not_there(tmp_path):

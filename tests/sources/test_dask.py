@@ -15,6 +15,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from dask.sizeof import sizeof
 from distributed import Client, LocalCluster, wait
@@ -608,3 +610,14 @@ def test_classes_keep_the_type_of_the_labels(dtype):
     frame["y"] = (frame["y"] == "ill").astype("int8").astype(dtype)
     with quietly():
         assert_same_fit(fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask, by pandas
+def test_dates_are_labels(tmp_path):
+    """A date as target was a KeyError: on the way it had become a time."""
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")[[0, 1] * 20].tolist()
+    table = pa.table({"a": [0, 1, 1, 1, 0] * 8, "y": days, "e": [0, 0, 1, 1] * 10})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with quietly(), dask.config.set(scheduler="synchronous"):
+        fitted = SCMClassifier().fit_counts(open_dask_files(tmp_path / "x.parquet", "y", "e"))
+    assert fitted.classes_.tolist() == days[:2]

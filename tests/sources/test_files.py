@@ -473,7 +473,7 @@ def test_a_disk_that_fills_up_while_writing(path, scratch):
 
 def test_space_is_asked_for_before_writing(monkeypatch, tmp_path):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-    with ScratchFile(tmp_path) as file, pytest.raises(IcscmError, match=r"needs 0\.002 GB"):
+    with ScratchFile(tmp_path) as file, pytest.raises(IcscmError, match=r"needs 2\.0 MB"):
         file.reserve(2_000_000)
 
 

@@ -10,11 +10,11 @@ import click
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all
 from icscm.cli.group import main
 from icscm.cli.options import column_options, read_labelled, reading_options
-from icscm.cli.shorthand import FILE, flag, value
+from icscm.cli.shorthand import FILE, Share, flag, value
 from icscm.cli.words import name_option
 from icscm.io.locating import describe_path, name_data
 
-_LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+_LEVEL = Share(is_open=True)
 
 # Lines of a table before it says how many more there are.
 _N_SHOWN = 15

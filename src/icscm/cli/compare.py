@@ -130,7 +130,8 @@ def _write(found: Comparison, options: dict[str, Any]) -> list[Path]:
 
     out, plot = options["out"], options["plot"]
     if plot is not None:
-        write_whole(plot, partial(found.plot().savefig, dpi=150))
+        kind = plot.suffix.lower().removeprefix(".")
+        write_whole(plot, partial(found.plot().savefig, format=kind, dpi=150))
     if out is not None:
         if out.suffix.lower() == ".md":
             write_text(out, found.to_markdown())

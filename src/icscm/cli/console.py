@@ -40,11 +40,11 @@ def print_line(text: str) -> None:
     click.echo(line, err=True)
 
 
-def make_console() -> Console:
-    """Standard output. Text is never read as markup unless it is ours."""
+def make_console(*, stderr: bool = False) -> Console:
+    """Standard output, unless told. Text is never read as markup unless it is ours."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
 def print_written(console: Console, path: Path, more: str = "") -> None:

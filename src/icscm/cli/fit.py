@@ -30,6 +30,7 @@ from icscm.cli.options import (
 from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.cli.shorthand import (
     FILE,
+    OUTPUT,
     apply,
     choice,
     flag,
@@ -44,7 +45,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
 from icscm.text import format_number, shorten_list
-from icscm.writing import check_free, write_text
+from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,6 +69,9 @@ _PRUNING: dict[str, bool | str] = {
     "shown": "shown",
     "always": "always",
 }
+
+# Levels of a category up to which the model file lists them; of more, new ones are no news.
+_MAX_LEVELS = 1_000
 
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
@@ -176,7 +180,11 @@ model_options = apply(
 )
 
 output_options = apply(
-    value("--out FILE", "Write the model here, as JSON, for icscm predict, show and export.", FILE),
+    value(
+        "--out FILE",
+        "Write the model here, as JSON, for icscm predict, show and export; - for standard output.",
+        OUTPUT,
+    ),
     value("--report FILE", "Write a report here: .html (a page to read), .md or .json.", FILE),
     flag(
         "--no-alpha-path",
@@ -214,7 +222,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
     _check_options(ctx, data, options)
-    progress, console = Progress(quiet=quiet), make_console()
+    progress = Progress(quiet=quiet)
+    console = make_console(stderr=options["out"] == STDOUT)  # which is for the model, then
     route = choose_route(data, options)
     learn = _fit_in_memory if route == MEMORY else _fit_elsewhere
     fitted = learn(route, data, options, progress)
@@ -359,6 +368,19 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
+        "levels": _list_levels(fitted.learner),
+    }
+
+
+def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
+    """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
+    from icscm.tables.columns import sort_key
+
+    known = getattr(learner, "levels_", {})  # a packed store has none
+    return {
+        str(name): sorted(known[name], key=sort_key)
+        for name in learner.features_used_
+        if len(known.get(name, ())) in range(1, _MAX_LEVELS + 1)
     }
 
 

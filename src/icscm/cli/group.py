@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 import warnings
@@ -13,11 +14,8 @@ import click
 from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
 from icscm.cli.words import name_option
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.exceptions import IcscmError, IcscmWarning, is_short_of_memory
 from icscm.text import escape_controls
-
-# As shells count: 128 + SIGINT.
-_INTERRUPTED = 130
 
 
 def _debug_option() -> click.Option:
@@ -44,7 +42,13 @@ class _OneLineErrors(click.Group):
             # those of this package are part of the answer, whatever Python was told about others
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = _make_printer()
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                if isinstance(error, IcscmError) or not is_short_of_memory(error):
+                    raise
+                options = self.commands[ctx.invoked_subcommand or ""].params
+                raise IcscmError(_advise_on_memory(options)) from error
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         run: Any = super().main
@@ -65,7 +69,8 @@ def _end(error: Exception, *, is_debug: bool) -> NoReturn:
         click.echo(escape_controls(lines, keep="\n"), err=True, nl=False)
     if isinstance(error, click.Abort):
         print_line("Stopped.")
-        sys.exit(_INTERRUPTED)
+        number = getattr(error.__cause__, "args", ()) or (signal.SIGINT,)
+        sys.exit(128 + number[0])  # as shells count
     print_line(f"Error: {_describe(error)}")
     sys.exit(2)
 
@@ -83,12 +88,17 @@ def _describe(error: Exception) -> str:
         return error.say(name_option)
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
-    if isinstance(error, MemoryError):
-        return "out of memory; use fewer rows or columns (--only, --drop)"
     return (
         f"something unforeseen happened ({type(error).__name__}: {error}); run it again with "
         "--debug and report what that shows"
     )
+
+
+def _advise_on_memory(options: Sequence[click.Parameter]) -> str:
+    """What to do where there is too little of it, with the options that a command has."""
+    names = {name for option in options for name in option.opts}
+    ways = [words for name, words in _SAVING.items() if name in names]
+    return f"out of memory; {'; '.join([*ways, 'use fewer rows'])}"
 
 
 def _make_printer() -> Callable[..., None]:
@@ -105,10 +115,18 @@ def _make_printer() -> Callable[..., None]:
     return show
 
 
+# What takes less memory, by the option that does it.
+_SAVING = {
+    "--max-memory": "set a smaller --max-memory, with which files are read in passes",
+    "--only": "use fewer columns (--only, --drop)",
+    "--samples": "set fewer --samples",
+    "--jobs": "set fewer --jobs",
+}
+
 # Of the commands in the help: as one gets to know them.
 _ORDER = (
-    "demo", "check", "fit", "compare", "show", "predict", "export", "pack", "simulate", "reproduce",
-    "datasets",
+    "demo", "check", "fit", "compare", "show", "evaluate", "predict", "export", "pack", "simulate",
+    "reproduce", "datasets",
 )  # fmt: skip
 
 

@@ -10,13 +10,14 @@ import click
 from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option, read_data, reading_options
-from icscm.cli.shorthand import FILE, flag, value
+from icscm.cli.shorthand import FILE, OUTPUT, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import PARQUET_ENDINGS, describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
 from icscm.io.table_writing import check_output_kind, disarm_formulas, write_table, write_text_table
+from icscm.writing import STDOUT
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,7 +37,7 @@ GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
 @value(
     "--out FILE",
     "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
-    FILE,
+    OUTPUT,
 )
 @value(
     "--keep-columns COLUMNS",
@@ -69,6 +70,7 @@ def predict(
     """
     from icscm.model.saved import load
 
+    out = None if out == STDOUT else out
     if out is not None:
         check_output_kind(out)
         if safe_csv and out.suffix.lower() in PARQUET_ENDINGS:
@@ -100,7 +102,7 @@ def _read_rows(
         from icscm.sources.bits.opening import read_genomes
 
         return read_genomes(data, list_used(saved)), ["genome"]
-    table = read_data(data, _read_alike(saved, options), types=find_types(saved))
+    table = read_data(data, read_alike(saved, options), types=find_types(saved))
     check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
     clash = [name for name in kept if name in _ADDED]
@@ -111,7 +113,7 @@ def _read_rows(
     return table, kept
 
 
-def _read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
+def read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
     """The options, with what meant missing, or a fraction, at fitting, if the file says so."""
     from icscm.model.saved import get_table_settings, list_missing_texts
 

@@ -10,6 +10,7 @@ import click
 from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.shorthand import flag, number, value
+from icscm.exceptions import IcscmError
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -44,6 +45,8 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: A
     """
     from icscm.experiments.reproduction import reproduce_experiments
 
+    if str(out) == "-":
+        raise IcscmError("reproduce writes many files, to no standard output; name a folder: --out")
     page = reproduce_experiments(names, out, data_home=data, **options)
     print_written(make_console(), page)
 

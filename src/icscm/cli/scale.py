@@ -41,6 +41,10 @@ scale_options = apply(
         default="2GiB",
     ),
     value(
+        "--temp-dir FOLDER",
+        "Where files read in passes are kept binned meanwhile.  [default: the system's]",
+    ),
+    value(
         "--dask ADDRESS",
         "Learn on the Dask cluster at tcp://HOST:PORT.  [default: in this process]",
     ),
@@ -128,6 +132,7 @@ def _learn_in_passes(
         *roles,
         columns=columns,
         max_memory=options["max_memory"],
+        temp_dir=options["temp_dir"],
     )
     return labelling
 
@@ -182,6 +187,8 @@ def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
     """
     from icscm.sources.bits.packing import pack_table
 
+    if str(out) == "-":
+        raise IcscmError(f"a store is no text for standard output; name a file that ends in {BITS}")
     if out.suffix.lower() != BITS:
         raise IcscmError(f"{out} must end in {BITS}, by which icscm fit knows it")
     check_outputs([out], force=force, inputs=[table])

@@ -9,10 +9,48 @@ from typing import Any
 
 import click
 
+from icscm.writing import STDOUT
+
 Decorator = Callable[[Any], Any]
 
 # Existence is checked where the file is read: that error knows near names.
 FILE = click.Path(path_type=Path)
+
+
+class _Output(click.Path):
+    """A file to write, or - for standard output."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return STDOUT if value == "-" else super().convert(value, param, ctx)
+
+
+OUTPUT = _Output(path_type=Path)
+
+
+class _WholeNumber(click.IntRange):
+    """A range whose errors say what it holds."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number from {self.min}", param, ctx)
+
+
+class Share(click.FloatRange):
+    """A number between 0 and 1, which these are or are not."""
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        super().__init__(0, 1, min_open=is_open, max_open=is_open)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = float("nan")
+        if number != number:  # which is in no range, but click lets it through
+            self.fail(f"{value!r} is not a number between 0 and 1", param, ctx)
+        return number
 
 
 def value(words: str, text: str, kind: Any = str, default: Any = None, **more: Any) -> Decorator:
@@ -25,7 +63,7 @@ def value(words: str, text: str, kind: Any = str, default: Any = None, **more: A
 
 def number(name: str, default: int | None, text: str, least: int = 1) -> Decorator:
     """A whole number."""
-    return value(f"{name} NUMBER", text, click.IntRange(least), default)
+    return value(f"{name} NUMBER", text, _WholeNumber(least), default)
 
 
 def choice(words: str, text: str, *names: str) -> Decorator:

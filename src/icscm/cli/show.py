@@ -9,9 +9,9 @@ import click
 from icscm.cli.console import make_console, open_output, print_all, print_written
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option
-from icscm.cli.shorthand import FILE, flag, value
+from icscm.cli.shorthand import FILE, OUTPUT, flag, value
 from icscm.exceptions import IcscmError
-from icscm.writing import write_text
+from icscm.writing import STDOUT, write_text
 
 # Environments of a leaf that are listed before it says how many more there are.
 _N_SHOWN = 10
@@ -53,7 +53,7 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
 )
 @value("--table NAME", "For sql: the table to select from.", default="data")
 @value("--schema NAME", "For sql: the schema of the table.  [default: none]")
-@value("--out FILE", "Write it here.  [default: to standard output]", FILE)
+@value("--out FILE", "Write it here.  [default: to standard output]", OUTPUT)
 @force_option
 def export(
     model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
@@ -72,6 +72,7 @@ def export(
 
     if schema is not None and to != "sql":
         raise IcscmError("--schema is for --to sql")
+    out = None if out == STDOUT else out
     check_outputs([out], force=force, inputs=[model])
     text = export_model(load(model), to, table=table, schema=schema)
     text = text if text.endswith("\n") else f"{text}\n"

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from icscm.cli.console import make_console, print_all, print_written, said_below
 from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option
-from icscm.cli.shorthand import FILE, Decorator, apply, choice, flag, number, value
+from icscm.cli.shorthand import FILE, OUTPUT, Decorator, Share, apply, choice, flag, number, value
 from icscm.cli.words import name_option
 from icscm.io.table_writing import check_output_kind, write_table
 from icscm.text import as_text
@@ -33,11 +33,16 @@ seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
 def _share(name: str, text: str) -> Decorator:
-    return value(f"{name} SHARE", text, click.FloatRange(0, 1), 0.05)
+    return value(f"{name} SHARE", text, Share(), 0.05)
 
 
 @main.command()
-@value("--out FILE", "Write the data here: .csv, .tsv or .parquet.", FILE, required=True)
+@value(
+    "--out FILE",
+    "Write the data here: .csv, .tsv or .parquet; - for CSV to standard output.",
+    OUTPUT,
+    required=True,
+)
 @size_options
 @number("--environments", 2, "How many environments.")
 @number("--parents", 2, "Features A that cause the label.")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Bits = NDArray[np.bool_]
 
+# Rows or columns; the product of two still fits an int64.
+_MOST = 2**31
 # How often a parent is 1 in the first and in the last environment; later parents take turns.
 _PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
 _RATE: Allowed = (
@@ -111,11 +113,11 @@ def make_conjunction(
     """
     import pandas
 
-    check_value("n_samples", n_samples, whole_number(1))
-    check_value("n_distractors", n_distractors, whole_number(0))
-    check_value("n_parents", n_parents, whole_number(1))
-    check_value("n_children", n_children, whole_number(0))
-    check_value("n_environments", n_environments, whole_number(1))
+    check_value("n_samples", n_samples, whole_number(1, most=_MOST))
+    check_value("n_distractors", n_distractors, whole_number(0, most=_MOST))
+    check_value("n_parents", n_parents, whole_number(1, most=_MOST))
+    check_value("n_children", n_children, whole_number(0, most=_MOST))
+    check_value("n_environments", n_environments, whole_number(1, most=_MOST))
     check_value("model_type", model_type, one_of("conjunction", "disjunction", "tree"))
     check_value("noise", noise, one_of("coin", "flip"))
     check_value("child", child, one_of("code", "text"))

@@ -39,6 +39,8 @@ from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, s
 
 # Cells compared at a time when constant columns are confirmed.
 _CONSTANT_CELLS = 2**20
+# Columns whose guesses are made together: they stay in the second-level cache.
+_GUESSED_TOGETHER = 2**8
 
 
 def encode(
@@ -226,24 +228,29 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     padded = np.full((len(edges), width), greatest, dtype=dtype)
     guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
     low, scale = np.zeros((2, len(edges)))
-    for k, part in enumerate(edges):
-        padded[k, : len(part)] = part
-        low[k], scale[k] = _fill_guess(part.astype(np.float64), guess[k])
+    for n in np.unique(n_edges).tolist():  # columns of as many edges together
+        alike = np.flatnonzero(n_edges == n)
+        for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
+            own = np.stack([edges[k] for k in part.tolist()])
+            padded[part, :n] = own
+            low[part], scale[part], guess[part] = _make_guesses(own.astype(np.float64))
     return SearchTable(padded, n_edges, guess, low, scale)
 
 
-def _fill_guess(edges: FloatArray, guess: NDArray[np.uint8]) -> tuple[float, float]:
-    """Line the edges up on the places of `guess`; scale 0 where more than two would share one."""
-    last = GUESS_PLACES - 1
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = last / (edges[-1] - edges[0])
-    if len(edges) < 4 or not 0 < scale < np.inf:
-        return 0.0, 0.0
-    places = np.clip((edges - edges[0]) * scale, 0, last).astype(np.intp)
-    if np.bincount(places).max() > 2:
-        return 0.0, 0.0
-    guess[:] = np.searchsorted(places, np.arange(GUESS_PLACES), side="left")
-    return float(edges[0]), float(scale)
+def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8]]:
+    """Line the edges of each row up on places; scale 0 where more than two would share one."""
+    last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
+    with np.errstate(all="ignore"):
+        scale = last / (edges[:, -1] - edges[:, 0])
+        places = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last)
+    is_good = (n_edges >= 4) & (scale > 0) & (scale < np.inf)
+    places = np.where(is_good[:, np.newaxis], places, 0).astype(np.intp)
+    is_good &= ~(places[:, 2:] == places[:, :-2]).any(axis=1)
+    flat = places + GUESS_PLACES * np.arange(n_rows)[:, np.newaxis]
+    here = np.bincount(flat.ravel(), minlength=n_rows * GUESS_PLACES).reshape(n_rows, -1)
+    before = (np.cumsum(here, axis=1) - here) * is_good[:, np.newaxis]  # edges at lower places
+    low, scale = np.where(is_good, edges[:, 0], 0.0), np.where(is_good, scale, 0.0)
+    return low, scale, before.astype(CODE_DTYPE)
 
 
 class PieceCoder:

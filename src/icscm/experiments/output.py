@@ -28,8 +28,9 @@ def write_summary(summary: Summary, folder: Path) -> None:
     for figure in summary.figures:
         save = figure.draw().savefig
         # no date inside, so that the same rows give the same file
-        write_whole(folder / f"{figure.name}.svg", partial(save, metadata={"Date": None}))
-        write_whole(folder / f"{figure.name}.png", partial(save, dpi=150))
+        draw = partial(save, format="svg", metadata={"Date": None})
+        write_whole(folder / f"{figure.name}.svg", draw)
+        write_whole(folder / f"{figure.name}.png", partial(save, format="png", dpi=150))
 
 
 def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_quick: bool) -> Path:

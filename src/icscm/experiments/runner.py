@@ -13,16 +13,19 @@ import hashlib
 import io
 import json
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.writing import explained, write_text
 
 Task = dict[str, Any]
 Row = dict[str, Any]
@@ -59,9 +62,10 @@ def run_plan(
         on_done()
     with path.open("a", newline="", encoding="utf-8") as file:
         for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs):
-            file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
-            file.flush()
-            os.fsync(file.fileno())
+            with explained(path):
+                file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
+                file.flush()
+                os.fsync(file.fileno())
             on_done()
     return read_rows(path)
 
@@ -77,7 +81,7 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
     text = _read_whole_lines(path) if path.exists() else ""
     if not text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(first_line, encoding="utf-8")
+        write_text(path, first_line)
         return 0
     if not text.startswith(first_line):
         raise IcscmError(
@@ -120,7 +124,7 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
             yield task, run_task(plan.run, task)
         return
     # fresh processes: forking one that has threads is asking for trouble
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), _follow_parent) as pool:
         submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
         running = list(islice(submitted, _AHEAD * n_jobs))
         try:
@@ -131,6 +135,20 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
         finally:
             for _, future in running:
                 future.cancel()
+
+
+def _follow_parent() -> None:
+    """In a worker: end when the process that started it does, however that is; not before."""
+    parent = parent_process()
+    if parent is None:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that waits
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def run_task(run: RunTask, task: Task) -> Row:

@@ -13,6 +13,7 @@ several files, or from many workers, and the type is the same.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -129,13 +130,18 @@ def _cut(texts: Any, n_columns: int) -> list[Any]:
 
 
 def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
-    """The kinds of several columns that stand below each other, by how their cells look."""
+    """The kinds of several columns that stand below each other, by how their cells look.
+
+    Cells repeat, and each text is looked at once.
+    """
     if n_columns == 1 or len(texts) == 0:
         return np.full(n_columns, _find_one(texts, form), dtype=np.uint8)
+    columns, coded = texts, texts.dictionary_encode(null_encoding="encode")
+    texts, numbers = coded.dictionary, coded.indices.to_numpy().reshape(n_columns, -1)
 
     def holds(test: Any) -> NDArray[np.bool_]:
         each = compute.fill_null(test, True).to_numpy(zero_copy_only=False)
-        in_all: NDArray[np.bool_] = each.reshape(n_columns, -1).all(axis=1)
+        in_all: NDArray[np.bool_] = each[numbers].all(axis=1)
         return in_all
 
     def look(pattern: str, cells: Any) -> NDArray[np.bool_]:
@@ -152,7 +158,7 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
     kinds: Kinds = bits.astype(np.uint8)
     is_doubtful = is_whole & ~look(_SHORT_LOOK, plain)  # may be too large
     is_doubtful |= look(_DATE_LOOK, texts)  # or all are missing
-    parts = _cut(texts, n_columns)
+    parts = _cut(columns, n_columns) if is_doubtful.any() else []
     for i in np.flatnonzero(is_doubtful):
         kinds[i] = _find_one(parts[i], form)
     return kinds
@@ -160,8 +166,9 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
 
 def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any]:
     """Columns that stand below each other as what they are; in one go if all are the same."""
-    if all(kind == kinds[0] for kind in kinds):
-        return _cut(_convert(texts, kinds[0], form), len(kinds))
+    if len(kinds) > 1 and all(kind == kinds[0] for kind in kinds):
+        coded = texts.dictionary_encode(null_encoding="encode")  # each text once
+        return _cut(_convert(coded.dictionary, kinds[0], form).take(coded.indices), len(kinds))
     columns = _cut(texts, len(kinds))
     return [_convert(column, kind, form) for column, kind in zip(columns, kinds, strict=True)]
 
@@ -306,13 +313,24 @@ def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
     kind = column.type
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         return column
+    if types.is_float16(kind):  # which pyarrow cannot compare
+        return _drop_numbers(column.cast(pyarrow.float32()), numbers)
     for number in numbers:
-        try:
-            is_decimal = types.is_decimal(kind)
-            value = pyarrow.scalar(Decimal(str(number)) if is_decimal else number)
-            value = value if is_decimal else value.cast(kind)
-        except pyarrow.ArrowInvalid:  # no column of this type can hold it
-            continue
-        is_missing = compute.fill_null(compute.equal(column, value), False)
-        column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
+        value = _make_scalar(number, kind)
+        if value is not None:
+            is_missing = compute.fill_null(compute.equal(column, value), False)
+            column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
     return column
+
+
+def _make_scalar(number: float, kind: Any) -> Any:
+    """The number as one of a column; None where no column of this type can hold it."""
+    try:
+        if types.is_decimal(kind):
+            return pyarrow.scalar(Decimal(str(number)))
+        if types.is_integer(kind) and isinstance(number, int):
+            return pyarrow.scalar(number, type=kind)
+        value = pyarrow.scalar(float(number)).cast(kind)
+    except (pyarrow.ArrowInvalid, OverflowError):
+        return None
+    return value if math.isfinite(value.as_py()) else None

@@ -19,10 +19,10 @@ NUMBER, CATEGORY, BOOLEAN = "number", "category", "boolean"
 
 # How whole numbers look, and all that pyarrow takes for numbers.
 WHOLE_LOOK = r"^-?[0-9]+$"
-NUMBER_LOOK = (
-    r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$"
-    r"|^[+-]?(inf|infinity|nan(\([a-z0-9_]*\))?)$"
-)
+_FINITE_LOOK = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$"
+NUMBER_LOOK = _FINITE_LOOK + r"|^[+-]?(inf|infinity|nan(\([a-z0-9_]*\))?)$"
+# Digits of the longest whole numbers that a column can hold; Python reads no more than some 4,000.
+_MAX_DIGITS = 76
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def find_numbers(texts: Iterable[str]) -> list[float]:
     >>> find_numbers(["?", "-9", "99.5", "nan"])
     [-9, 99.5]
     """
-    plain = [text.strip() for text in texts if re.match(NUMBER_LOOK, text.strip())]
-    numbers = [int(text) if re.match(WHOLE_LOOK, text) else float(text) for text in plain]
+    plain = [text.strip() for text in texts if re.match(_FINITE_LOOK, text.strip())]
+    is_whole = [re.match(WHOLE_LOOK, text) and len(text) <= _MAX_DIGITS for text in plain]
+    numbers = [int(t) if whole else float(t) for t, whole in zip(plain, is_whole, strict=True)]
     return [number for number in dict.fromkeys(numbers) if abs(number) < float("inf")]

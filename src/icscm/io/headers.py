@@ -16,6 +16,8 @@ from icscm.io.naming import check_names
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")
 _DELIMITERS = ",\t;|"
+# A field in quotes, which may go on over several lines, or beyond those that are looked at.
+_QUOTED = rf'"(?<![^\r\n {_DELIMITERS}]")[^"]*(?:""[^"]*)*(?:"|\Z)'
 # Lines after the header that are looked at before reading, and the longest header that is one.
 _N_LINES_SEEN = 20
 _MAX_HEADER = 2**28
@@ -79,17 +81,18 @@ def _check_is_text(first: str, source: Source) -> None:
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
     """That which occurs in the header, and as often in the lines after it.
 
-    What stands in quotes is part of a name. Of several the more frequent one; a comma last if it
+    What stands in quotes is part of a cell. Of several the more frequent one; a comma last if it
     is the mark of decimals.
     """
     if find_ending(source.name) in _TAB_ENDINGS:
         return "\t"
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
-    found = [each for each in _DELIMITERS if each in bare[0]]
+    bare = re.sub(_QUOTED, "", "".join(lines))
+    first, *others = bare.replace("\r", "\n").split("\n")
+    found = [each for each in _DELIMITERS if each in first]
 
     def rank(delimiter: str) -> tuple[bool, int, int]:
-        counts = [line.count(delimiter) for line in bare]
-        return delimiter != decimal, sum(n == counts[0] for n in counts[1:]), counts[0]
+        n = first.count(delimiter)
+        return delimiter != decimal, sum(line.count(delimiter) == n for line in others), n
 
     return max(found, key=rank, default=",")
 

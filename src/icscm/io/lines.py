@@ -6,10 +6,9 @@ Lines.read         cells as what the columns of all files are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow
@@ -23,7 +22,9 @@ from icscm.io.locating import Source, translate_errors
 
 # What is read at a time: at least so many bytes, and many rows however wide they are.
 MIN_BLOCK = 2**21
-_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 8
+_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
+# What pyarrow says of a row with too few or too many fields; only one thread knows its number.
+_BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
 
 @dataclass
@@ -33,22 +34,21 @@ class Lines:
     source: Source
     form: TextFormat
     header: Header
-    bad_rows: list[Any] = field(default_factory=list)
 
     def find_kinds(self, names: Sequence[str]) -> Kinds:
         """What these columns can be, by all rows."""
         kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
         for table in self.stream(names):
-            kinds &= find_kinds(table, self.form)
+            kinds &= find_kinds(clean(table, self.form), self.form)
         return kinds
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
         """The columns of a schema as what it says they are, a block of rows at a time."""
         for table in self.stream(schema.names):
-            yield convert(table, schema.types, self.form)
+            yield convert(clean(table, self.form), schema.types, self.form)
 
     def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """Cells as cleaned text, a block of rows at a time.
+        """Cells as text, a block of rows at a time.
 
         Blocks grow at a row too long for one: the first lines, which tell their size, may be short.
         """
@@ -58,10 +58,10 @@ class Lines:
                 try:
                     for batch in self._parse(columns, block, n_given):
                         n_given += len(batch)
-                        yield clean(pyarrow.Table.from_batches([batch]), self.form)
+                        yield pyarrow.Table.from_batches([batch])
                     return
                 except pyarrow.ArrowInvalid as error:
-                    if self.bad_rows:
+                    if re.match(_BAD_ROW, str(error)):
                         self._refuse_row(columns, block)
                     if "straddling" not in str(error) or block >= _MAX_BLOCK:
                         raise
@@ -81,7 +81,6 @@ class Lines:
         parse = pyarrow.csv.ParseOptions(
             delimiter=self.header.delimiter,
             newlines_in_values=True,
-            invalid_row_handler=self._note_row,
             # in a single column an empty line is a missing value
             ignore_empty_lines=len(names) > 1,
         )
@@ -100,20 +99,17 @@ class Lines:
                     yield batch[n_skipped:]
                 n_skipped = max(0, n_skipped - len(batch))
 
-    def _note_row(self, row: Any) -> str:
-        self.bad_rows.append(row)
-        return "error"
-
-    def _refuse_row(self, columns: Sequence[str], block: int) -> NoReturn:
-        self.bad_rows.clear()
-        with suppress(pyarrow.ArrowException):
+    def _refuse_row(self, columns: Sequence[str], block: int) -> None:
+        """Read once more by one thread, and raise for the row."""
+        try:
             for _ in self._parse(columns, block, use_threads=False):
-                pass  # only one thread knows a row's number
-        row = self.bad_rows[0]
-        number = row.number and row.number - self.header.n_rows
-        where = f"row {number:,} below the header" if number else "a row"
-        raise IcscmError(
-            f"{where} of {self.source} has {row.actual_columns} fields where the header has "
-            f"{row.expected_columns} (delimiter {self.header.delimiter!r}); mend it, or quote "
-            "fields that hold the delimiter"
-        )
+                pass
+        except pyarrow.ArrowInvalid as error:
+            if found := re.match(_BAD_ROW, str(error)):
+                number, expected, actual = (int(each or 0) for each in found.groups())
+                below = f"row {number - self.header.n_rows:,} below the header"
+                raise IcscmError(
+                    f"{below if number else 'a row'} of {self.source} has {actual} fields where "
+                    f"the header has {expected} (delimiter {self.header.delimiter!r}); mend it, or "
+                    "quote fields that hold the delimiter"
+                ) from None

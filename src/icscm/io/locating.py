@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
+import struct
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, is_short_of_memory
 from icscm.io.naming import suggest
 from icscm.text import shorten_list
 
@@ -25,6 +28,12 @@ TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
 PACKED_ENDINGS = (".gz", ".bz2", ".zst", ".zip")
 # Beside other tables in a folder these are notes.
 _VAGUE_ENDINGS = (".txt", ".data")
+
+# What damaged archives and packed files raise besides OSError.
+_DAMAGES = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeError, NotImplementedError),
+    *(struct.error, OverflowError),
+)
 
 # Instead of a file: the text that another program pipes in.
 STANDARD_INPUT = Path("-")
@@ -170,7 +179,7 @@ def _find_member(path: Path, wanted: str | None) -> Source:
 def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
+    except _DAMAGES:
         raise IcscmError(f"{path} is no zip archive, or a damaged one") from None
 
 
@@ -193,9 +202,9 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
 
     try:
         yield
-    except (
-        *(UnicodeError, pyarrow.ArrowException, csv.Error, OSError, EOFError, zipfile.BadZipFile),
-    ) as error:
+    except (*_DAMAGES, pyarrow.ArrowException, csv.Error, OSError) as error:
+        if is_short_of_memory(error):  # which the file cannot help
+            raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
             raise IcscmError(
                 f"{what} is not {encoding} text; save it as UTF-8, or name its encoding "

@@ -12,6 +12,7 @@ import numpy as np
 from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.io.naming import check_columns, is_index, suggest
+from icscm.tables.columns import read_arrow_groups
 from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Labelling:
         columns = {name: rows.column(name) for name in rows.schema.names}
         roles = [name for name in self.roles if name in columns]
         is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
-        columns |= {name: _simplify(columns[name]) for name in roles}
+        columns |= {name: _simplify(columns[name], name) for name in roles}
         if self.positive and self.target in columns:
             labels = columns[self.target]
             is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
@@ -197,9 +198,10 @@ def find_labelling(
     missing, n_rows, n_dropped = dict.fromkeys(roles, 0), 0, 0
     found: set[Any] = set()
     for batch in batches:
-        is_missing = {name: batch.column(name).is_null(nan_is_null=True) for name in roles}
+        plain = {name: _simplify(batch.column(name), name) for name in roles}
+        is_missing = {name: plain[name].is_null(nan_is_null=True) for name in roles}
         is_dropped = reduce(compute.or_, is_missing.values())
-        kept = _simplify(batch.column(target)).filter(compute.invert(is_dropped))
+        kept = plain[target].filter(compute.invert(is_dropped))
         found.update(kept.unique().to_pylist())
         missing = {name: missing[name] + _count(is_missing[name]) for name in roles}
         n_rows, n_dropped = n_rows + len(batch), n_dropped + _count(is_dropped)
@@ -231,15 +233,13 @@ def _count(mask: Any) -> int:
     return int(mask.to_numpy(zero_copy_only=False).sum())
 
 
-def _simplify(column: Any) -> Any:
+def _simplify(column: Any, name: str) -> Any:
     """No categories, and dates as text, which files and messages can hold."""
     import pyarrow
     from pyarrow import types
 
-    kind = column.type
-    if types.is_dictionary(kind):
-        return column.cast(kind.value_type)
-    return column.cast(pyarrow.string()) if types.is_temporal(kind) else column
+    plain = read_arrow_groups(column, f"column {name!r}")
+    return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
 
 
 def _check_few(environments: Array, name: str) -> None:
@@ -254,9 +254,7 @@ def _check_few(environments: Array, name: str) -> None:
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
     """The levels that the user named, as text."""
-    by_text = {_as_text(level): level for level in levels}
-    by_text |= {str(level): level for level in levels}
-    by_text |= {str(level).lower(): level for level in levels if isinstance(level, bool)}
+    by_text = index_texts(levels)
     chosen = []
     for text in dict.fromkeys(positive):
         if text not in by_text:
@@ -268,6 +266,17 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
     return list(dict.fromkeys(chosen))
+
+
+def index_texts(levels: Sequence[Any]) -> dict[str, Any]:
+    """Levels by the texts that a user may call them.
+
+    >>> index_texts([True, 2.0])
+    {'True': True, '2': 2.0, '2.0': 2.0, 'true': True}
+    """
+    by_text = {_as_text(level): level for level in levels}
+    by_text |= {str(level): level for level in levels}
+    return by_text | {str(level).lower(): level for level in levels if isinstance(level, bool)}
 
 
 def _check_two(levels: Sequence[Any], target: str) -> None:

@@ -110,19 +110,21 @@ def open_table(
 def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
     first = sources[0]
     if first.member is not None:
-        with translate_errors(first), first.open() as stream:
+        with translate_errors(first, kind=first.kind), first.open() as stream:
             content = io.BytesIO(stream.read())
-        if first.kind == "parquet":
-            return ParquetFiles({str(first): content})
-        return _open_dataset(pyarrow.feather.read_table(content), first)
+            if first.kind == "arrow":
+                return _open_dataset(pyarrow.feather.read_table(content), first, first.kind)
+        return ParquetFiles({str(first): content})
     files = {str(source): source.path for source in sources}
     is_partitioned = path.is_dir() and "=" in str(first.path.relative_to(path).parent)
     if first.kind == "parquet" and not is_partitioned:
         return ParquetFiles(files)
     # folders such as country=fr hold a column
     layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
-    kind = "feather" if first.kind == "arrow" else first.kind
-    return _open_dataset([*files], path, kind=first.kind, format=kind, **layout)
+    form = "feather"
+    if first.kind == "parquet":
+        form = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
+    return _open_dataset([*files], path, kind=first.kind, format=form, **layout)
 
 
 def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
@@ -139,6 +141,7 @@ class ParquetFiles:
         for name in files:
             with self._open(name) as opened:
                 schemas[name] = opened.schema_arrow.remove_metadata()
+                check_names(schemas[name].names, name)
         self.schema = _join_schemas(schemas)
         self.names = self.schema.names
 
@@ -161,13 +164,13 @@ class ParquetFiles:
         # no dataset: partition folders in the path must not become columns
         with (
             translate_errors(name, kind="parquet"),
-            ParquetFile(self._files[name], **options) as file,
+            ParquetFile(self._files[name], page_checksum_verification=True, **options) as file,
         ):
             yield file
 
     def _conform(self, rows: Any, columns: Sequence[str]) -> Any:
         """Columns in the order asked for; one that holds nothing in this file gets its type."""
-        return rows.select(list(columns)).cast(_select(self.schema, columns))
+        return _check(rows).select(list(columns)).cast(_select(self.schema, columns))
 
     def estimate_bytes(self) -> int:
         with self._open(next(iter(self._files))) as file:
@@ -215,7 +218,7 @@ class TextFiles:
     def _refuse_kind(self, name: str) -> None:
         for file in self.files:
             for table in file.stream([name]):
-                texts, wanted = table.column(0), self._types[name]
+                texts, wanted = cells.clean(table, self._form).column(0), self._types[name]
                 cells.refuse_kind(texts, name, wanted, self._form, file.source)
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
@@ -227,7 +230,8 @@ class TextFiles:
         tables = [table for file in self.files for table in file.stream(columns)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
-        texts = pyarrow.concat_tables(tables)
+        # cleaned together: a short column costs more to hand over than to clean
+        texts = cells.clean(pyarrow.concat_tables(tables), self._form)
         schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
         return cells.convert(texts, schema.types, self._form)
 
@@ -251,11 +255,11 @@ class DatasetReader:
                 batch_readahead=1,
                 fragment_readahead=1,
             )
-            yield from _cut(batches, batch_rows)
+            yield from _cut(map(_check, batches), batch_rows)
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
         with translate_errors(self._where, kind=self._kind):
-            return self._dataset.to_table(columns=list(columns))
+            return _check(self._dataset.to_table(columns=list(columns)))
 
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not tell
@@ -288,6 +292,12 @@ class ChangedReader:
         return self._change(self._reader.load(needed)).select(list(columns))
 
 
+def _check(rows: Any) -> Any:
+    """Rows that are safe to use: what a damaged file says of its own memory may crash a process."""
+    rows.validate(full=True)
+    return rows
+
+
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
     """Batches of no more than so many rows."""
     for batch in batches:
@@ -303,9 +313,7 @@ def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
     (first, start), *others = schemas.items()
     joined = {field.name: field.type for field in start}
-    check_names(start.names, first)
     for path, schema in others:
-        check_names(schema.names, path)
         check_same_names(start.names, schema.names, first, path)
         for field in schema:
             known = joined[field.name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.io.locating import PARQUET_ENDINGS
-from icscm.writing import write_whole
+from icscm.writing import STDOUT, write_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +23,7 @@ _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 
 def check_output_kind(path: Path) -> None:
     """Raise unless tables can be written to a file of this name."""
-    if path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
+    if path != STDOUT and path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
         raise IcscmError(
             f"{path} must end in .csv, .tsv or .parquet, which tells the format to write"
         )
@@ -34,14 +35,15 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
     write_whole(path, partial(_fill, table, path.suffix.lower()))
 
 
-def _fill(table: pyarrow.Table, ending: str, path: Path) -> None:
+def _fill(table: pyarrow.Table, ending: str, file: IO[bytes]) -> None:
     from pyarrow import parquet
 
     if ending in PARQUET_ENDINGS:
-        parquet.write_table(table, path)
+        parquet.write_table(table, file)
         return
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        write_text_table(table, stream, "\t" if ending == ".tsv" else ",")
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    write_text_table(table, text, "\t" if ending == ".tsv" else ",")
+    text.detach()
 
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:

@@ -259,5 +259,5 @@ def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
     if isinstance(counts, np.ndarray):
         counts = counts.tolist()
     return tuple(
-        freeze_counts(part) if isinstance(part, Sequence) else int(part) for part in counts
+        freeze_counts(part) if isinstance(part, list | tuple) else int(part) for part in counts
     )

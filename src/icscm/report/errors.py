@@ -21,14 +21,16 @@ def describe_errors(model: RuleSet, names: Names) -> Plain:
     totals = counts.sum(axis=0)
     right = np.stack((counts[~is_positive, 0].sum(axis=0), counts[is_positive, 1].sum(axis=0)))
     majority = int(2 * totals[1].sum() > totals.sum())
-    environments = [
-        {"environment": name, **_describe_error(totals[:, k], right[:, k], majority)}
-        for k, name in enumerate(names.environments)
-    ]
+    described = _describe_errors(totals, right, majority)
+    pairs = zip(names.environments, described, strict=True)
+    environments = [{"environment": name, **each} for name, each in pairs]
+    (overall,) = _describe_errors(
+        totals.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True), majority
+    )
     worst, best = find_worst_and_best(environments, "n_errors")
     return {
         "on": "the training data",
-        **_describe_error(totals.sum(axis=1), right.sum(axis=1), majority),
+        **overall,
         "majority_class": names.predict(bool(majority)),
         "majority_is_positive": bool(majority),
         "environments": environments,
@@ -42,19 +44,24 @@ def format_error(fields: Plain) -> str:
     return f"{format_share(fields['error'])} of {count(fields['n'], 'sample')}"
 
 
-def _describe_error(totals: CountArray, right: CountArray, majority: int) -> Plain:
-    """Error, and how many of each label are found, from samples and right ones by label."""
-    n, wrong = int(totals.sum()), int((totals - right).sum())
-    found = [int(r) / int(t) if t else None for r, t in zip(right, totals, strict=True)]
-    return {
-        "n": n,
-        "n_errors": wrong,
-        "error": wrong / n if n else None,
-        "error_interval": compute_intervals([wrong], [n])[0],
-        "sensitivity": found[1],
-        "specificity": found[0],
-        "majority_error": int(totals[1 - majority]) / n if n else None,
-    }
+def _describe_errors(totals: CountArray, right: CountArray, majority: int) -> list[Plain]:
+    """Errors, and how many of each label are found, from samples and right ones (label, place)."""
+    sizes, wrong = totals.sum(axis=0).tolist(), (totals - right).sum(axis=0).tolist()
+    intervals = compute_intervals(wrong, sizes)
+    return [
+        {
+            "n": n,
+            "n_errors": n_wrong,
+            "error": n_wrong / n if n else None,
+            "error_interval": interval,
+            "sensitivity": found[1] / there[1] if there[1] else None,
+            "specificity": found[0] / there[0] if there[0] else None,
+            "majority_error": there[1 - majority] / n if n else None,
+        }
+        for n, n_wrong, interval, there, found in zip(
+            sizes, wrong, intervals, totals.T.tolist(), right.T.tolist(), strict=True
+        )
+    ]
 
 
 def find_worst_and_best(

@@ -117,8 +117,9 @@ def find_extremes(environments: Sequence[Plain]) -> Plain:
 def describe_verdict(verdict: Verdict | None) -> Plain:
     """The verdict's fields that are not rates; all None where nothing was judged."""
     keys = "conclusion", "p_value", "difference", "difference_interval", "detectable"
-    fields = {} if verdict is None else verdict.to_dict()
-    return {key: fields.get(key) for key in keys}
+    fields = {key: getattr(verdict, key, None) for key in keys}
+    interval = fields["difference_interval"]
+    return {**fields, "difference_interval": interval and list(interval)}
 
 
 def _explain_leaf(leaf: Plain, names: Names, standard: Plain) -> str:

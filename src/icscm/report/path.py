@@ -15,6 +15,7 @@ from icscm.exceptions import IcscmError
 from icscm.model.rule_sets import RuleSet
 from icscm.parameters import LEVEL, check_value
 from icscm.search.finding import find_model
+from icscm.search.greedy import SharedLooks
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 from icscm.sources.memory import MemorySource
@@ -97,9 +98,11 @@ def compute_alpha_path(
             "them nothing is tested, and alpha changes nothing"
         )
     started = time.perf_counter()
+    ordered = sorted({*levels, settings.alpha})
+    shared = SharedLooks(settings, ordered)
     learned = [
-        (alpha, *find_model(source.start_again(), replace(settings, alpha=alpha)))
-        for alpha in sorted({*levels, settings.alpha})
+        (alpha, *find_model(source.start_again(), replace(settings, alpha=alpha), shared))
+        for alpha in ordered
     ]
     return AlphaPath(_join_equal(learned), settings.alpha, time.perf_counter() - started)
 

@@ -8,21 +8,28 @@ from fractions import Fraction
 from icscm.engine.counts import CountSource
 from icscm.model.rule_sets import RuleSet
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.greedy import learn
+from icscm.search.greedy import SharedLooks, learn
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 
 
-def find_model(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
+def find_model(
+    source: CountSource, settings: Settings, shared: SharedLooks | None = None
+) -> tuple[RuleSet, Trace]:
     """Learn a model from counts with the search that the settings name.
 
-    With a least utility, rules that together do worse than always saying the same are set aside.
+    `shared` are looks at the same counts by searches at other levels. With a least utility, rules
+    that together do worse than always saying the same are set aside.
     """
-    search = learn_exhaustively if settings.search == "exhaustive" else learn
-    model, trace = search(source, settings)
+    if settings.search == "exhaustive":
+        model, trace = learn_exhaustively(source, settings)
+    else:
+        model, trace = learn(source, settings, shared)
     if settings.min_utility is None or not model.rules or settings.test is None:
         return model, trace
-    if _measure_gain(model, settings.p) >= Fraction(str(settings.min_utility)):
+    # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
+    gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
+    if gain >= Fraction(str(settings.min_utility)):
         return model, trace
     nothing = model.without_rules()
     verdicts = settings.judge_leaves(nothing.leaves, settings.test)

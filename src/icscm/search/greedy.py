@@ -7,7 +7,7 @@ utility. A disjunction is learned as a conjunction on the inverted label, its ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,17 +22,19 @@ from icscm.search.settings import Settings
 from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.corrections import find_cutoff
-from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.criteria import Criterion, PValueCriterion, find_accepted_by
 from icscm.stats.leaf_tables import LeafTables
 from icscm.stats.replication import find_replicated
 from icscm.stats.utility import Worth, make_utility
 from icscm.stats.verdicts import Verdict
 
 
-def learn(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
+def learn(
+    source: CountSource, settings: Settings, shared: SharedLooks | None = None
+) -> tuple[RuleSet, Trace]:
     """Learn a model from counts; the trace tells how it came about."""
     view = make_view(source, settings)
-    cuts, trace = Growth(view, settings).run()
+    cuts, trace = Growth(view, settings, shared).run()
     rules = tuple(view.make_rule(cut) for cut in cuts)
     kept = list(range(len(rules)))
     leaves = [step.chosen.leaf for step in trace.steps]
@@ -110,6 +112,35 @@ class _Leaf(NamedTuple):
     verdict: Verdict | None
 
 
+@dataclass
+class _Seen:
+    """What one look at all candidates found, before it is described."""
+
+    best: _Best | None = None
+    n_candidates: int = 0
+    n_refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REFUSALS, 0))
+    refused: list[_Refused] = field(default_factory=list)
+
+
+class SharedLooks:
+    """Looks of searches that differ in alpha only: they see the same until their rules differ.
+
+    The first that comes to some rules looks for all levels at once.
+    """
+
+    def __init__(self, settings: Settings, alphas: Iterable[float]) -> None:
+        self._alphas, self._settings = list(alphas), settings
+        self._seen: dict[tuple[Cut, ...], dict[float, _Seen]] = {}
+
+    def find(self, growth: Growth, cuts: Sequence[Cut], alpha: float) -> _Seen:
+        """What the growth sees at a level, having come to some rules."""
+        key = tuple(cuts)
+        if key not in self._seen:
+            each = [replace(self._settings, alpha=one).make_criterion() for one in self._alphas]
+            self._seen[key] = dict(zip(self._alphas, growth.look(each), strict=True))
+        return self._seen[key][alpha]
+
+
 class Growth:
     """A conjunction that grows by the best allowed rule, step by step.
 
@@ -118,9 +149,14 @@ class Growth:
     that one refusal is evidence against it for good.
     """
 
-    def __init__(self, view: ConjunctionView, settings: Settings) -> None:
+    def __init__(
+        self, view: ConjunctionView, settings: Settings, shared: SharedLooks | None = None
+    ) -> None:
         self._view = view
         self._settings = settings
+        # what a correction leaves of alpha, and what was refused before, is each search's own
+        is_alike = settings.correction is None and settings.evidence != "cumulative"
+        self._shared = shared if is_alike else None
         self._remaining = view.count_totals()
         n_samples = int(self._remaining.sum())
         self._utility = make_utility(settings.p, settings.feature_weights, n_samples)
@@ -128,21 +164,26 @@ class Growth:
 
     def run(self) -> tuple[list[Cut], Trace]:
         """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
+        settings = self._settings
         cuts: list[Cut] = []
         steps: list[Step] = []
         last_look: Look | None = None
         nearest: tuple[Refusal, ...] = ()
         while (reason := self._find_reason_to_stop(len(steps))) is None:
             criterion = self._make_step_criterion()
-            best, look = self.look(criterion)
-            if best is None:
+            if self._shared is None:
+                (seen,) = self.look([criterion])
+            else:
+                seen = self._shared.find(self, cuts, settings.alpha)
+            look = self._describe_look(seen, _find_level(criterion))
+            if seen.best is None:
                 reason, last_look = "no_candidate", look
                 nearest = self._find_nearest(criterion)
                 break
-            leaf, alike = best.find_first()
-            steps.append(self._add(alike, self._read_leaf(leaf), best.n_ties, look))
+            leaf, alike = seen.best.find_first()
+            steps.append(self._add(alike, self._read_leaf(leaf), seen.best.n_ties, look))
             cuts.append(alike[0])
-        source, settings = self._view.source, self._settings
+        source = self._view.source
         return cuts, Trace(
             steps=tuple(steps),
             stop_reason=reason,
@@ -208,16 +249,25 @@ class Growth:
         n_in_play = int(self._remaining.sum())
         return self._utility.weigh(leaves, n_in_play, self._settings.min_samples_leaf)
 
-    def _judge_blocks(self, criterion: Criterion | None) -> Iterator[_Block]:
-        """All candidates, a block of features at a time, with their worth and whether allowed."""
+    def _judge_blocks(self, criteria: Sequence[Criterion | None]) -> Iterator[Iterator[_Block]]:
+        """All candidates, a block of features at a time, with their worth and whether allowed.
+
+        Each block comes as often as there are criteria, one after the other.
+        """
         for leaves in self._view.leaf_tables():
-            worth = self._weigh(leaves)
-            is_tested = worth.is_candidate & ~worth.is_small
-            is_dependent = np.zeros_like(is_tested)
-            if criterion is not None and is_tested.all():
-                is_dependent = ~criterion.find_accepted(leaves.tables)
-            elif criterion is not None:
-                is_dependent[is_tested] = ~criterion.find_accepted(leaves.tables[is_tested])
+            yield self._judge_block(leaves, criteria)
+
+    def _judge_block(
+        self, leaves: LeafTables, criteria: Sequence[Criterion | None]
+    ) -> Iterator[_Block]:
+        worth = self._weigh(leaves)
+        is_tested = worth.is_candidate & ~worth.is_small
+        tables = leaves.tables if is_tested.all() else leaves.tables[is_tested]
+        for is_accepted in find_accepted_by(criteria, tables):
+            is_dependent = ~is_accepted
+            if len(tables) < len(is_tested):
+                is_dependent = np.zeros_like(is_tested)
+                is_dependent[is_tested] = ~is_accepted
             if self._settings.evidence == "cumulative":
                 is_dependent = self._recall(leaves, is_dependent) & is_tested
             yield _Block(leaves, worth, self._refuse(leaves, worth, is_dependent))
@@ -251,22 +301,20 @@ class Growth:
 
     # --- one look at all candidates -------------------------------------------
 
-    def look(self, criterion: Criterion | None) -> tuple[_Best | None, Look]:
-        """All candidates once: the best allowed one with its ties, and a record of the refused."""
-        best: _Best | None = None
-        n_candidates = 0
-        n_refused = dict.fromkeys(REFUSALS, 0)
-        refused: list[_Refused] = []
-        for block in self._judge_blocks(criterion):
-            count = block.leaves.count
-            n_candidates += count(block.worth.is_candidate)
-            for reason, is_refused in block.refused.items():
-                n_refused[reason] += count(is_refused)
-            best = self._update_best(best, block)
-            refused = self._merge_refused(refused, block, block.is_refused, block.worth.utility)
-        cutoff = _find_level(criterion)
-        described = self._describe_refused(refused, cutoff)
-        return best, Look(n_candidates, n_refused, described, cutoff)
+    def look(self, criteria: Sequence[Criterion | None]) -> list[_Seen]:
+        """All candidates once: by each criterion the best allowed one with its ties, and a record
+        of the refused.
+        """
+        found = [_Seen() for _ in criteria]
+        for blocks in self._judge_blocks(criteria):
+            for seen, block in zip(found, blocks, strict=True):
+                count, values = block.leaves.count, block.worth.utility
+                seen.n_candidates += count(block.worth.is_candidate)
+                for reason, is_refused in block.refused.items():
+                    seen.n_refused[reason] += count(is_refused)
+                seen.best = self._update_best(seen.best, block)
+                seen.refused = self._merge_refused(seen.refused, block, block.is_refused, values)
+        return found
 
     def _update_best(self, best: _Best | None, block: _Block) -> _Best | None:
         """The better of the best so far and the block's best; joined where they tie."""
@@ -317,7 +365,7 @@ class Growth:
         if test is None:
             return ()
         nearest: list[_Refused] = []
-        for block in self._judge_blocks(criterion):
+        for (block,) in self._judge_blocks([criterion]):
             is_dependent = block.refused["dependent"]
             p_values = np.zeros(len(is_dependent))
             p_values[is_dependent] = test.compute_p_values(block.leaves.tables[is_dependent])
@@ -325,6 +373,10 @@ class Growth:
         return self._describe_refused(nearest, _find_level(criterion))
 
     # --- in the terms of the trace --------------------------------------------
+
+    def _describe_look(self, seen: _Seen, cutoff: float | None) -> Look:
+        described = self._describe_refused(seen.refused, cutoff)
+        return Look(seen.n_candidates, dict(seen.n_refused), described, cutoff)
 
     def _describe_refused(
         self, refused: Sequence[_Refused], cutoff: float | None

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from icscm.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candidate, is_small):
     """What each leaf is worth: den (|A| - p |B|) and |A| - |B|, with p = num / den.
 
@@ -28,7 +29,7 @@ def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candi
         is_small[i] = is_candidate[i] & (min(size, n_in_play - size) < n_least)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_margins(table):
     """Negatives, positives, and the degrees of freedom: 0 unless both labels are there."""
     negatives = positives = n_columns = 0
@@ -39,7 +40,7 @@ def _count_margins(table):
     return negatives, positives, n_columns - 1 if negatives > 0 and positives > 0 else 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def compute_pearson(tables, yates, statistics, dof):
     """Pearson's statistic of each 2 x K table, and its degrees of freedom.
 
@@ -63,7 +64,7 @@ def compute_pearson(tables, yates, statistics, dof):
         statistics[i] = total / (rate * (1.0 - rate))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def compute_likelihood_ratio(tables, statistics, dof):
     """G = 2 sum n log(n / expected) of each 2 x K table, and its degrees of freedom."""
     for i in range(tables.shape[0]):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from icscm._types import BoolArray, CountArray
-from icscm.stats.independence import IndependenceTest, find_independent
+from icscm.stats.independence import IndependenceTest, find_independent, find_independent_at
 from icscm.stats.verdicts import find_shown
 
 
@@ -43,6 +46,18 @@ class EquivalenceCriterion:
 
     def find_accepted(self, tables: CountArray) -> BoolArray:
         return find_shown(tables, self.alpha, self.margin, self.margin_on)
+
+
+def find_accepted_by(
+    criteria: Sequence[Criterion | None], tables: CountArray
+) -> Iterator[BoolArray]:
+    """What each criterion accepts, None everything; the same test at several levels is run once."""
+    by_p = [each for each in criteria if isinstance(each, PValueCriterion)]
+    if len(by_p) == len(criteria) and len({id(each.test) for each in by_p}) == 1:
+        yield from find_independent_at(by_p[0].test, tables, [each.alpha for each in by_p])
+        return
+    for each in criteria:
+        yield np.ones(len(tables), np.bool_) if each is None else each.find_accepted(tables)
 
 
 def make_criterion(

@@ -6,11 +6,11 @@ from __future__ import annotations
 from math import exp, lgamma
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from icscm._constants import MAX_EXACT_TABLES
 from icscm._types import CountArray
+from icscm.compiling import compiled
 
 # Tables whose probability exceeds the observed one by less than this factor count as equal
 # to it: products of the same factors in another order differ in the last digits.
@@ -27,7 +27,7 @@ def compute_exact_p_values(tables: CountArray) -> NDArray[np.float64]:
     return p_values
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compute_all(tables, p_values):
     for n in range(tables.shape[0]):
         sizes = tables[n, 0] + tables[n, 1]
@@ -44,12 +44,12 @@ def _compute_all(tables, p_values):
             p_values[n] = _compute_2xk(sizes, positives)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _log_choose(n, k):
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bound_tables(sizes, total):
     """At most so many tables have these margins: all but one column are free in their range."""
     fewer = min(total, sizes.sum() - total)
@@ -61,7 +61,7 @@ def _bound_tables(sizes, total):
     return product / widest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compute_2x2(first, second, observed, total):
     """Walk out from the mode both ways, each time from one term to the next by their ratio."""
     low, high = max(0, total - second), min(total, first)
@@ -90,7 +90,7 @@ def _compute_2x2(first, second, observed, total):
     return min(p_value, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compute_2xk(sizes, positives):
     """Sum over all ways to place the positives, listed like the digits of a counter."""
     n_columns = sizes.shape[0]

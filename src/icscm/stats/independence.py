@@ -7,7 +7,7 @@ the degrees of freedom, and a table with none left has p-value 1: it cannot tell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -58,13 +58,16 @@ class _StatisticTest:
     def compute_p_values(self, tables: CountArray) -> FloatArray:
         return compute_upper_tail(*self.compute_statistics(tables))
 
-    def find_independent(self, tables: CountArray, alpha: float) -> BoolArray:
-        """Which tables have a p-value above alpha."""
+    def find_independent(self, tables: CountArray, alphas: Sequence[float]) -> Iterator[BoolArray]:
+        """Which tables have a p-value above alpha, for each alpha."""
         statistics, dof = self.compute_statistics(tables)
+        occurring = np.flatnonzero(np.bincount(dof, minlength=1))
         # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
-        critical = np.append(np.inf, special.chdtri(np.arange(1, tables.shape[2]), alpha))
-        independent: BoolArray = statistics < critical[dof]
-        return independent
+        critical = np.full(occurring[-1] + 1 if len(occurring) else 1, np.inf)
+        occurring = occurring[occurring > 0]
+        for alpha in alphas:
+            critical[occurring] = special.chdtri(occurring, alpha)
+            yield statistics < critical[dof]
 
     def compute_statistics(self, tables: CountArray) -> tuple[FloatArray, NDArray[np.int64]]:
         """Statistic and degrees of freedom of each table."""
@@ -173,10 +176,19 @@ class _CheckedTest:
 
 def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
     """Which tables have a p-value above alpha, by the cheapest way the test knows."""
-    if isinstance(test, _StatisticTest) and _is_own(test):
-        return test.find_independent(tables, alpha)
-    independent: BoolArray = exceeds(test.compute_p_values(tables), alpha)
+    (independent,) = find_independent_at(test, tables, [alpha])
     return independent
+
+
+def find_independent_at(
+    test: IndependenceTest, tables: CountArray, alphas: Sequence[float]
+) -> Iterator[BoolArray]:
+    """The same for each of several levels; tables are looked at once."""
+    if isinstance(test, _StatisticTest) and _is_own(test):
+        yield from test.find_independent(tables, alphas)
+        return
+    p_values = test.compute_p_values(tables)
+    yield from (exceeds(p_values, alpha) for alpha in alphas)
 
 
 def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:

@@ -20,9 +20,9 @@ margin is the two one-sided tests of equivalence, for all pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import special
@@ -30,6 +30,7 @@ from scipy import special
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
+from icscm.stats.pairs import Differences, bound_pairs
 
 T = TypeVar("T")
 
@@ -82,19 +83,11 @@ class Verdict:
         dict
             The fields above, tuples as lists.
         """
-        plain = asdict(self)
+        plain = dict(vars(self))
         plain["rates"] = list(self.rates)
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
         plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
         return plain
-
-
-class Differences(NamedTuple):
-    """The largest difference between environments in each of several leaves, and its interval."""
-
-    largest: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 def make_verdicts(
@@ -210,26 +203,11 @@ def _has_gap(tables: CountArray) -> BoolArray:
 
 
 def _bound_pairs(tables: CountArray, z: float) -> Differences:
-    """Largest difference, lower and upper bound over all pairs of environments with samples.
-
-    One environment against all later ones at a time, so that memory grows with K, not K^2.
-    """
+    """Largest difference, lower and upper bound over all pairs of environments with samples."""
     sizes = tables.sum(axis=1)
     rates = tables[:, 1] / np.maximum(sizes, 1)
     low, high = compute_wilson(tables[:, 1], sizes, z)
-    below, above = rates - low, high - rates
-    found = Differences(*np.zeros((3, len(tables))))
-    for i in range(tables.shape[2] - 1):
-        one, others = slice(i, i + 1), slice(i + 1, None)
-        exists = (sizes[:, one] > 0) & (sizes[:, others] > 0)
-        difference = rates[:, one] - rates[:, others]
-        # Newcombe: the distances to the Wilson bounds add up like standard errors
-        upper = difference + np.hypot(above[:, one], below[:, others])
-        lower = difference - np.hypot(below[:, one], above[:, others])
-        pairs = np.abs(difference), np.maximum(lower, -upper), np.maximum(upper, -lower)
-        for so_far, values in zip(found, pairs, strict=True):
-            np.maximum(so_far, (values * exists).max(axis=1), out=so_far)
-    return found
+    return bound_pairs(rates, rates - low, high - rates, sizes > 0)
 
 
 def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
@@ -239,14 +217,8 @@ def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
     """
     smoothed = tables + 0.5
     log_odds = np.log(smoothed[:, 1] / smoothed[:, 0])
-    variances = (1.0 / smoothed).sum(axis=1)
-    bounds = np.zeros(len(tables))
-    for i in range(tables.shape[2] - 1):
-        one, others = slice(i, i + 1), slice(i + 1, None)
-        errors = np.sqrt(variances[:, one] + variances[:, others])
-        upper = np.abs(log_odds[:, one] - log_odds[:, others]) + z * errors
-        np.maximum(bounds, upper.max(axis=1), out=bounds)
-    return bounds
+    errors = z * np.sqrt((1.0 / smoothed).sum(axis=1))
+    return bound_pairs(log_odds, errors, errors, np.ones(log_odds.shape, dtype=bool)).high
 
 
 def is_corrected(test: IndependenceTest) -> bool:

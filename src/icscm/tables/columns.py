@@ -230,6 +230,27 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     )
 
 
+def read_arrow_groups(array: Any, what: str) -> Any:
+    """Labels or environments in an Arrow column, each a plain value; `what` names it in errors."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = array.type.value_type if types.is_dictionary(array.type) else array.type
+    is_nested = types.is_nested(kind) or types.is_run_end_encoded(kind)
+    if is_nested or types.is_interval(kind):
+        raise IcscmError(
+            f"{what} is of type {kind}; labels and environments are text, numbers, booleans or "
+            "dates, so convert it or name another column"
+        )
+    plainer = {
+        pyarrow.string_view(): pyarrow.string(),
+        pyarrow.binary_view(): pyarrow.binary(),
+        pyarrow.float16(): pyarrow.float32(),
+    }
+    kind = plainer.get(kind, kind)
+    return array if kind == array.type else array.cast(kind)
+
+
 def _read_arrow_numbers(array: pyarrow.Array) -> Column:
     import pyarrow
     from pyarrow import types

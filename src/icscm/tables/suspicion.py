@@ -7,7 +7,7 @@ a survey of rows -->  ColumnFacts of each column  --'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,9 @@ from icscm._constants import (
 )
 from icscm._types import Array, BoolArray, IntArray
 from icscm.tables.coded import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
+
+# Columns in one look: what is looked at stays near the cache.
+_LOOKED_AT_TOGETHER = 2**10
 
 
 class ColumnFacts(NamedTuple):
@@ -93,10 +96,26 @@ def find_suspicious(
         copied |= dict.fromkeys({*_find_copies(table.values, groups)} - pooled, reason)
     facts = {
         j: _gather_facts(table, j, bool(whole[j]), copied.get(j))
-        for j in range(table.n_columns)
+        for j in sorted({*_find_doubtful(table.values, whole), *table.levels, *copied})
         if j not in table.left_out
     }
     return judge_columns(facts, table.left_out)
+
+
+def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
+    """Columns of numbers that a first look, at many together, does not clear.
+
+    Clear are those with several values, and with decimals or too many repeats for an identifier.
+    """
+    most_repeated = (1 - NUMBERED_IDENTIFIER_SHARE) * len(values)
+    for start in range(0, values.shape[1], _LOOKED_AT_TOGETHER):
+        part = slice(start, start + _LOOKED_AT_TOGETHER)
+        some = np.sort(values[:SUSPICION_ROWS, part].T)  # missing ones last, and equal to none
+        is_varied = ((some != some[:, :1]) & (some == some)).any(axis=1)
+        has_decimals = ((some != np.floor(some)) & (some == some)).any(axis=1)
+        n_repeated = (some[:, 1:] == some[:, :-1]).sum(axis=1)
+        is_clear = is_varied & ((has_decimals & ~whole[part]) | (n_repeated > most_repeated))
+        yield from (start + np.flatnonzero(~is_clear)).tolist()
 
 
 def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None) -> ColumnFacts:
@@ -118,11 +137,11 @@ def _find_copies(values: Array, groups: IntArray) -> list[int]:
         return []
     some = slice(0, SUSPICION_ROWS)
     alike = _are_equal(values[some], values[first[number[some]]]).all(axis=0)
-    alike &= np.array([len(np.unique(column)) == len(first) for column in values[first].T])
     return [
         int(j)
         for j in np.flatnonzero(alike)
-        if _are_equal(values[:, j], values[first, j][number]).all()
+        if len(np.unique(values[first, j])) == len(first)
+        and _are_equal(values[:, j], values[first, j][number]).all()
     ]
 
 

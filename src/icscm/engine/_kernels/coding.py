@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from icscm._constants import ROW_BLOCK
+from icscm.compiling import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_extremes(columns, lowest, highest, two_valued):
     """Least and greatest value of each row of `columns`, and whether there is none between."""
     for k in range(columns.shape[0]):
@@ -52,7 +52,7 @@ class SearchTable(NamedTuple):
         return SearchTable(*(each[part] for each in self))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _guess_codes(values, edges, guess, low, scale, codes):
     """codes[i] = number of edges below values[i], by a guess and two comparisons."""
     last = np.float64(guess.shape[0] - 1)
@@ -65,7 +65,7 @@ def _guess_codes(values, edges, guess, low, scale, codes):
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _search_edges(values, edges, n_edges, codes):
     """codes[i] = number of edges below values[i], by halving, all values a level at a time."""
     codes[: values.shape[0]] = 0
@@ -80,7 +80,7 @@ def _search_edges(values, edges, n_edges, codes):
         step >>= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _has_surprise(values, edges, n_edges, highest, codes):
     """Whether any value is neither one of the edges nor the highest; missing ones are neither."""
     n_surprises = 0
@@ -91,7 +91,7 @@ def _has_surprise(values, edges, n_edges, highest, codes):
     return n_surprises > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def code_columns(X, position, columns, table, known, highest, codes, surprised):
     """Write the bin number of each value, column by column, rows at their sorted position.
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic, register_jitable
 
 from icscm._constants import SHORT_SEGMENT
+from icscm.compiling import compiled
 from icscm.engine._kernels.hashing import BIT_MASK, LOW_HALF, ONE, WORD_SHIFT
 
 _BYTES = ir.VectorType(ir.IntType(8), 16)
@@ -100,7 +100,7 @@ def _find_row(rows, i):
     return i if rows is None else rows[i]  # which of the two is known when this is compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_codes(codes, rows, bounds, sign, out):
     """out[feature, bin, segment] += sign for each sample of the segment in that bin.
 
@@ -131,7 +131,7 @@ def count_codes(codes, rows, bounds, sign, out):
                 local[0, b] = local[1, b] = local[2, b] = local[3, b] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_bits(words, in_play, word_bounds, n_in_play, out):
     """out[feature, bin, segment] = samples in play of the segment, by their bit.
 
@@ -151,7 +151,7 @@ def count_bits(words, in_play, word_bounds, n_in_play, out):
             out[f, 0, s] = n_in_play[s] - np.int64(ones)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_masked_bits(words, masks, n_in_play, out):
     """out[feature, bin, segment] = samples in play of the segment, by their bit.
 
@@ -171,7 +171,7 @@ def count_masked_bits(words, masks, n_in_play, out):
                 out[f, 0, s + k] = n_in_play[s + k] - ones
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def clear_bits(words, bits):
     """Turn the listed bits off."""
     for bit in bits:

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from icscm.compiling import compiled
 from icscm.engine._kernels.hashing import ONE, mix
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def tally_values(values, found, n_rows):
     """The distinct values, in the order of their first rows, and the rows of each.
 
@@ -45,7 +45,7 @@ def tally_values(values, found, n_rows):
     return n_found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_slots(known, slots):
     """Enter patterns 0, 1, ... with these hashes into an empty table."""
     last_slot = np.uint64(slots.shape[0] - 1)
@@ -56,7 +56,7 @@ def fill_slots(known, slots):
         slots[slot] = number + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def number_patterns(words, hashes, stored, slots, known, first, numbers):
     """numbers[i] = the number of the pattern in row i; patterns count from their first row on.
 
@@ -89,7 +89,7 @@ def number_patterns(words, hashes, stored, slots, known, first, numbers):
     return n_new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def list_members(numbers, offsets, members):
     """members[offsets[k] : offsets[k + 1]] = the places of k in `numbers`, ascending."""
     at = offsets.copy()
@@ -98,7 +98,7 @@ def list_members(numbers, offsets, members):
         at[numbers[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def are_groups(numbers, offsets, members):
     """Whether `members` are as `list_members` lists them, groups in the order of their first.
 

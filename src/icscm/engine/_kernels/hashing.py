@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.core import types
 from numba.extending import overload, register_jitable
 
 from icscm._constants import LARGEST_EXACT
+from icscm.compiling import compiled
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
@@ -79,7 +79,7 @@ def _hash_value(value, salt):
     return hashed + mix(np.float64(number).view(np.uint64) ^ salt)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_rows(X, columns, salt, start, stop, out):
     """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
     for i in range(start, stop):
@@ -89,14 +89,14 @@ def hash_rows(X, columns, salt, start, stop, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_column(values, salt, out):
     """out[i] += what one column adds to the hash of row i; the order of the columns is free."""
     for i in range(values.shape[0]):
         out[i] += _hash_value(values[i], salt)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_patterns(words, out):
     """out[i] = a hash of row i of the words."""
     for i in range(words.shape[0]):
@@ -106,7 +106,7 @@ def hash_patterns(words, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def hash_names(names, ends, out):
     """out[i] = a hash of name i, which ends at ends[i]."""
     start = 0
@@ -118,7 +118,7 @@ def hash_names(names, ends, out):
         start = ends[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_words(words, sums):
     """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
     total, order = sums[0], sums[1]

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from icscm._constants import PACKED_COLUMNS, ROW_BLOCK
+from icscm.compiling import compiled
 from icscm.engine._kernels.hashing import BIT_MASK, ONE, WORD_SHIFT
 
 # Four cells of text and their tabs, read as one word: 0\t0\t0\t0\t, and where the ones differ.
@@ -19,7 +19,7 @@ _GATHERED = np.uint64(48)
 _TAB, _NEWLINE, _RETURN, _ZERO = 9, 10, 13, 48
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_columns(X, bit_position, columns, edge, known, highest, words, surprised):
     """Set the bit of each sample whose value is above the column's one edge.
 
@@ -42,7 +42,7 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
                 surprised[k] = True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_row(values, bit, lane, others):
     """Set `bit` in the bytes of `lane` where the value is 1, and `others` where it is not 0."""
     zero = np.uint8(0)
@@ -53,7 +53,7 @@ def _add_row(values, bit, lane, others):
         others[c] |= bit if (value != 0) & (value != 1) else zero
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_rows(X, row_of_bit, first, last, words):
     """Pack columns first .. last of a row-major table of zeros and ones; False if it is not.
 
@@ -86,7 +86,7 @@ def pack_rows(X, row_of_bit, first, last, words):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_sparse_columns(values, rows, starts, bit_position, first, last, words):
     """Set the bits of columns first .. last of a CSC matrix; False if any value is not 0 or 1."""
     for c in range(first, last):
@@ -99,7 +99,7 @@ def pack_sparse_columns(values, rows, starts, bit_position, first, last, words):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pack_sparse_rows(values, columns, starts, bit_position, first, last, words):
     """The same of a CSR matrix whose columns are sorted within each row.
 
@@ -125,7 +125,7 @@ def pack_sparse_rows(values, columns, starts, bit_position, first, last, words):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pass_returns(text, at):
     """The first place from there on without a carriage return, of which bad copies have two."""
     while text[at] == _RETURN and at + 1 < text.shape[0]:
@@ -133,7 +133,7 @@ def _pass_returns(text, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def parse_lines(text, n_samples, words, names, ends):
     """Read lines of a name and `n_samples` zeros and ones, all set apart by tabs.
 

@@ -7,7 +7,6 @@ mecA    1   0   0
 
 from __future__ import annotations
 
-import errno
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -145,8 +144,6 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise IcscmError("the disk is full; nothing was written") from None
         raise IcscmError(f"cannot read or write {error.filename or path}: {error}") from None
     except UnicodeEncodeError:
         raise IcscmError("a name holds half a character, which UTF-8 has not; rename it") from None

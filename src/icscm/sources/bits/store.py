@@ -60,8 +60,7 @@ class BitWriter:
     Keeps some 20 bytes of memory for each pattern and 16 for each feature. See `write_bits`.
     """
 
-    def __init__(self, path: Path, samples: Sequence[str]) -> None:
-        self._path = path
+    def __init__(self, file: IO[bytes], samples: Sequence[str], folder: Path) -> None:
         self._samples = samples
         self._n_words = count_words(len(samples))
         self._patterns = PatternNumbers()
@@ -70,8 +69,8 @@ class BitWriter:
         self._name_ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
         self._block_sums: list[NDArray[np.uint64]] = []
         self._sums: dict[str, list[int]] = {}
-        self._file: IO[bytes] = open(path, "w+b")  # noqa: SIM115 (closed by `close`)
-        self._names: IO[bytes] = TemporaryFile(dir=path.parent)  # noqa: SIM115
+        self._file = file
+        self._names: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `close`)
         self._file.write(HEADER)
 
     def add(self, words: Array, names: Array = _NO_NAMES, ends: Array | None = None) -> None:
@@ -94,7 +93,7 @@ class BitWriter:
         shape = self._patterns.n_patterns, self._n_words
         if shape[0] == 0:
             return np.frombuffer(b"", dtype=WORD_DTYPE).reshape(shape)
-        return np.asarray(np.memmap(self._path, "<u8", mode="r", offset=ALIGNMENT, shape=shape))
+        return np.asarray(np.memmap(self._file, "<u8", mode="r", offset=ALIGNMENT, shape=shape))
 
     def _add_to_sums(self, words: Array, first: int) -> None:
         start = 0
@@ -160,7 +159,6 @@ class BitWriter:
         return self._names.read(int(ends[feature]) - start)
 
     def close(self) -> None:
-        self._file.close()
         self._names.close()
 
 
@@ -171,8 +169,8 @@ def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], No
     """
     check_samples(samples)
 
-    def write(partial: Path) -> None:
-        with closing(BitWriter(partial, samples)) as writer:
+    def write(file: IO[bytes]) -> None:
+        with closing(BitWriter(file, samples, out.parent)) as writer:
             fill(writer)
             writer.finish()
 

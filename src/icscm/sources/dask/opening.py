@@ -27,6 +27,7 @@ from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
+from icscm.io.locating import translate_errors
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.folders import read_folder
@@ -139,7 +140,8 @@ def _find_classes(survey: Survey, y: Any) -> Array:
 
     found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
-    return check_labels(found if dtype is None else found.astype(dtype), len(found))[1]
+    is_number = dtype is not None and dtype.kind in "biuf"
+    return check_labels(found.astype(dtype) if is_number else found, len(found))[1]
 
 
 def _list_notes(binning: Binning, sample: Sample) -> list[str]:
@@ -181,11 +183,13 @@ def open_dask_files(
     IcscmError
         If the files cannot be read, or lack a column.
     """
-    frame = read_folder(path, text)
-    wanted = [target] if environments is None else [target, environments]
-    absent = [repr(name) for name in wanted if name not in frame.columns]
-    if absent:
-        found = shorten_list([repr(name) for name in frame.columns])
-        raise IcscmError(f"{path} has no column {shorten_list(absent)}; it has {found}")
-    places = None if environments is None else frame[environments]
-    return open_dask(frame.drop(columns=wanted), frame[target], places, preparation=preparation)
+    with translate_errors(path):  # workers read: only here it is known which file
+        frame = read_folder(path, text)
+        wanted = [target] if environments is None else [target, environments]
+        absent = [repr(name) for name in wanted if name not in frame.columns]
+        if absent:
+            found = shorten_list([repr(name) for name in frame.columns])
+            raise IcscmError(f"{path} has no column {shorten_list(absent)}; it has {found}")
+        places = None if environments is None else frame[environments]
+        X, y = frame.drop(columns=wanted), frame[target]
+        return open_dask(X, y, places, preparation=preparation)

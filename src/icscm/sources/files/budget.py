@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from icscm._constants import ROW_DTYPE
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
 
 # Memory that a row takes beyond what is read and written: its number while it is in play, and
@@ -39,8 +39,8 @@ def parse_size(size: int | str) -> int:
     n_bytes = int(float(found[1]) * _UNITS.get(found[2].upper(), 0)) if found else 0
     if n_bytes == 0:
         raise IcscmError(
-            "max_memory must be a number of bytes, or a size such as '2GiB' or '500MB'; got "
-            f"{size!r}"
+            Parameter("max_memory"),
+            f" must be a number of bytes, or a size such as '2GiB' or '500MB'; got {size!r}",
         )
     return n_bytes
 
@@ -62,9 +62,10 @@ class Budget:
         if share < _LEAST_BATCH_ROWS * row_bytes:
             least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
             raise IcscmError(
-                f"max_memory={max_memory!r} is too little: the process takes {used / 1e6:,.0f} MB "
-                f"before it reads anything, and reading and searching {n_columns:,} columns more; "
-                f"allow at least {least / 1e6:,.0f} MB"
+                Parameter("max_memory", max_memory),
+                f" is too little: the process takes {used / 1e6:,.0f} MB before it "
+                f"reads anything, and reading and searching {n_columns:,} columns more; allow at "
+                f"least {least / 1e6:,.0f} MB",
             )
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
@@ -77,7 +78,8 @@ class Budget:
         least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW
         if least > self.limit:
             wanted = f"allow at least {least / 1e6:,.0f} MB"
-            raise IcscmError(f"max_memory is too little for {n_rows:,} rows: {wanted}")
+            too_little = f" is too little for {n_rows:,} rows: {wanted}"
+            raise IcscmError(Parameter("max_memory"), too_little)
         most = np.iinfo(ROW_DTYPE).max
         if n_rows > most:
             raise IcscmError(f"{n_rows:,} rows are more than the {most:,} at most")

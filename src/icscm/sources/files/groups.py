@@ -14,6 +14,7 @@ from icscm._types import Array, IntArray
 from icscm.engine.rows import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
+from icscm.tables.columns import read_arrow_groups
 from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.labels import check_labels
@@ -33,8 +34,7 @@ class GroupReader:
 
     def read(self, array: pyarrow.Array) -> Groups:
         """The next rows."""
-        if types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+        array = read_arrow_groups(array, f"column {self.name!r}, the {self._role},")
         self._check_present(array)
         known = array.slice(0, 0) if self.known is None else self.known
         codes = pyarrow.compute.index_in(array, value_set=known)

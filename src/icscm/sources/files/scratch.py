@@ -17,7 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from icscm._types import Array
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
+from icscm.writing import format_size
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -28,13 +29,16 @@ class ScratchFile:
     def __init__(self, folder: str | Path | None = None) -> None:
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
-            raise IcscmError(f"temp_dir={str(folder)!r} is no folder; make it, or name another")
+            raise IcscmError(
+                Parameter("temp_dir", str(folder)), " is no folder; make it, or name another"
+            )
         try:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise IcscmError(
                 f"no temporary file can be made in {self._folder}: {error.strerror}; name another "
-                "folder with temp_dir"
+                "folder with ",
+                Parameter("temp_dir"),
             ) from error
         self._size = 0
 
@@ -95,14 +99,16 @@ class ScratchFile:
             self._refuse(n_bytes, shutil.disk_usage(self._folder).free)
         raise IcscmError(
             f"the temporary store in {self._folder} cannot be written: {error.strerror}; name "
-            "another folder with temp_dir"
+            "another folder with ",
+            Parameter("temp_dir"),
         ) from error
 
     def _refuse(self, n_bytes: int, free: int) -> None:
         raise IcscmError(
-            f"the disk is full: the temporary store needs {n_bytes / 1e9:,.3f} GB in "
-            f"{self._folder}, which has {free / 1e9:,.3f} GB left; free some, or name a folder on "
-            "another disk with temp_dir"
+            f"the disk is full: the temporary store needs {format_size(n_bytes)} in "
+            f"{self._folder}, which has {format_size(free)} left; free some, or name a folder on "
+            "another disk with ",
+            Parameter("temp_dir"),
         ) from None
 
     def _complain_of_end(self) -> int:

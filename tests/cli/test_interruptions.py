@@ -1,0 +1,207 @@
+"""Commands that are stopped, or run out of memory or disk: one line, and nothing left behind."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from icscm.cli import main
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits of Linux")
+
+# what the command does, after telling that it is about to
+START = "from icscm.__main__ import main; import os; os.write(2, b'!'); main()"
+
+
+def start(*arguments, **settings):
+    command = [sys.executable, "-c", START, *arguments]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **settings)
+    os.read(process.stderr.fileno(), 1)
+    return process
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A small table."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 2, 200), "b": rng.random(200)})
+    frame["y"], frame["site"] = frame["a"], np.arange(200) % 2
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_stopped_in_the_first_second(data, number):
+    """Ctrl-C during imports showed a traceback; later, now and then, it was swallowed by one."""
+    rng = random.Random(0)
+    fit = ["fit", str(data), "--target", "y", "--environment", "site", "-q"]
+    running = [(start(*fit), rng.uniform(0, 0.8)) for _ in range(4)]
+    for process, delay in sorted(running, key=lambda each: each[1]):
+        time.sleep(delay / 4)
+        process.send_signal(number)
+    for process, _ in running:
+        _, said = process.communicate(timeout=60)
+        assert said.splitlines()[-1] == "Stopped."
+        assert "Traceback" not in said
+        assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["INT", "TERM", "KILL"]
+)
+def test_stopped_while_a_store_is_written(tmp_path, number):
+    """SIGTERM and SIGKILL left `.icscm-<hex>.bits` beside the store."""
+    table = tmp_path / "table.tsv"
+    os.mkfifo(table)
+    process = start("pack", str(table), "--out", str(tmp_path / "store.bits"), "-q")
+    with table.open("w") as stream:
+        stream.write("Gene\tg1\tg2\nmecA\t0\t1\n")
+        stream.flush()
+        files = Path(f"/proc/{process.pid}/fd")
+        while not any(str(tmp_path / "#") in os.readlink(each) for each in files.iterdir()):
+            time.sleep(0.02)  # until the store is being filled
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
+    assert said.strip() == ("" if number == signal.SIGKILL else "Stopped.")
+    assert [each.name for each in tmp_path.iterdir()] == ["table.tsv"]
+
+
+def test_compiled_code_that_waits_is_left():
+    """A process that waited for a lock in compiled code could only be killed by SIGKILL."""
+    code = (
+        "import icscm.__main__ as program, os, sys; program._PATIENCE = 0.1\n"
+        "def run():\n"
+        "    import ctypes; lock = ctypes.CDLL(None).pthread_mutex_lock; mutex = bytes(64)\n"
+        "    lock(mutex); os.write(2, b'!'); lock(mutex)\n"
+        "sys.modules['icscm.cli'] = type(sys)('icscm.cli'); sys.modules['icscm.cli'].main = run\n"
+        "program.main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    os.read(process.stderr.fileno(), 1)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert (process.returncode, said) == (143, "Stopped.\n")
+
+
+LIMITED = """
+import resource, sys
+import icscm.cli, icscm.io.streams, icscm.studies.checkup, pyarrow.parquet
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + 2**26,) * 2)
+icscm.cli.main(sys.argv[1:])
+"""
+
+
+def test_out_of_memory_is_not_the_files_fault(tmp_path):
+    """ "big.parquet cannot be read as Parquet: malloc of size 160000000 failed"."""
+    import pyarrow
+    from pyarrow import parquet
+
+    big = tmp_path / "big.parquet"
+    zeros = pyarrow.array(np.zeros(20_000_000, dtype=np.int64))
+    parquet.write_table(pyarrow.table({"a": zeros, "y": zeros, "site": zeros}), big)
+    check = ["check", str(big), "--target", "y", "--environment", "site", "-q"]
+    command = [sys.executable, "-c", LIMITED, *check]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    advice = "use fewer columns (--only, --drop); use fewer rows"
+    assert (done.returncode, done.stderr) == (2, f"Error: out of memory; {advice}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (["fit", "-", "--target", "y", "--environment", "site"], "--max-memory"),
+        (["check", "-", "--target", "y", "--environment", "site"], "--only"),
+        (["predict", "model.json", "-"], "fewer rows"),
+    ],
+    ids=["fit", "check", "predict"],
+)
+def test_advice_on_memory_names_options_of_the_command(monkeypatch, command, advice):
+    def fail(*_, **__):
+        raise ImportError("x.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("icscm.io.streams.read_file", fail)
+    monkeypatch.setattr("icscm.model.saved.load", fail)
+    done = CliRunner().invoke(main, command)
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("Error: out of memory; ")
+    assert advice in told
+    options = {each for option in main.commands[command[0]].params for each in option.opts}
+    assert {word.strip(",();") for word in told.split() if "--" in word} <= options
+
+
+def test_a_temporary_store_that_does_not_fit_names_an_option(data, monkeypatch):
+    """The advice was to name another folder with temp_dir, which no option was."""
+    folder = data.parent / "parts"
+    folder.mkdir()
+    data.rename(folder / "part.csv")
+    fit = ["fit", str(folder), "--target", "y", "--environment", "site", "-q"]
+    done = CliRunner().invoke(main, [*fit, "--temp-dir", str(data.parent / "none")])
+    assert "--temp-dir" in done.stderr
+    assert "none is no folder; make it, or name another" in done.stderr
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    done = CliRunner().invoke(main, [*fit, "--temp-dir", str(data.parent)])
+    assert "the disk is full: the temporary store needs 200 bytes in" in done.stderr
+    assert "name a folder on another disk with --temp-dir" in done.stderr
+
+
+OUTPUTS = [
+    (["simulate", "--samples", "3"], "A1,A2,"),
+    (["fit", "data.csv", "--target", "y", "--environment", "site", "-q"], "{"),
+    (["predict", "model.json", "data.csv", "-q"], "probability,class,rule"),
+    (["export", "model.json", "--to", "sql"], "-- "),
+]
+
+
+@pytest.mark.parametrize(("command", "begin"), OUTPUTS, ids=[each[0][0] for each in OUTPUTS])
+def test_a_dash_is_standard_output(data, command, begin):
+    """`--out -` wrote a file called `-`."""
+    fit = ["fit", str(data), "--target", "y", "--environment", "site", "-q"]
+    CliRunner().invoke(main, [*fit, "--out", str(data.with_name("model.json"))])
+    before = sorted(data.parent.iterdir())
+    line = [sys.executable, "-m", "icscm", *command, "--out", "-"]
+    done = subprocess.run(line, cwd=data.parent, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(begin)
+    assert "Written" not in done.stdout
+    assert sorted(data.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["pack", "t.tsv", "--out", "-"], "a store is no text for standard output; name a file"),
+        (["reproduce", "alpha", "--out", "-"], "name a folder"),
+        (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number from 1"),
+        (["fit", "t.csv", "--target", "y", "--jobs", "0"], "'0' is not a whole number from 1"),
+        (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number between 0 and 1"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_wording(tmp_path, monkeypatch, command, message):
+    """A folder called `-` was made; "'None' is not a valid integer range"."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("size", ["lots", "1KB"])
+def test_sizes_are_told_by_the_options_name(data, size):
+    """ "max_memory must be a number of bytes"."""
+    fit = ["fit", str(data), "--target", "y", "--environment", "site", "-q"]
+    done = CliRunner().invoke(main, [*fit, "--max-memory", size])
+    assert "--max-memory" in done.stderr
+    assert "max_memory" not in done.stderr

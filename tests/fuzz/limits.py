@@ -1,0 +1,188 @@
+"""Too little of something: disk, memory, rights."""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fuzz.calls import write_model
+from fuzz.judging import DONE, REFUSED, find_faults, find_strays, list_files
+from fuzz.kills import make_inputs
+from fuzz.processes import Outcome, call, empty_folder
+from fuzz.tables import Spec
+
+_ROLES = ("--target", "y", "--environment", "place", "--quiet", "--jobs", "1")
+# Words, with INPUTS for the folder of what is read, and the files that are written.
+_COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "fit": (("fit", "INPUTS/data.csv", *_ROLES, "--out", "m.json"), ("m.json",)),
+    "report": (
+        ("fit", "INPUTS/data.csv", *_ROLES, "--report", "r.html", "--no-alpha-path"),
+        ("r.html",),
+    ),
+    "passes": (("fit", "INPUTS/parts", *_ROLES, "--out", "m.json"), ("m.json",)),
+    "pack": (("pack", "INPUTS/genes.Rtab", "--out", "x.bits", "--quiet"), ("x.bits",)),
+    "csv": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--out", "p.csv"), ("p.csv",)),
+    "parquet": (
+        ("predict", "INPUTS/m.json", "INPUTS/data.csv", "--out", "p.parquet"),
+        ("p.parquet",),
+    ),
+    "simulate": (("simulate", "--out", "s.csv", "--samples", "2000"), ("s.csv",)),
+    "export": (("export", "INPUTS/m.json", "--to", "sql", "--out", "e.sql"), ("e.sql",)),
+    "check": (("check", "INPUTS/data.csv", *_ROLES[:-2]), ()),
+    "predict": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--quiet"), ()),
+}
+# Another user, who may read everything: Python itself may lie in somebody's home.
+_READ = "+dac_read_search"
+_AS_NOBODY = (
+    "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+    f"--inh-caps={_READ}", f"--ambient-caps={_READ}",
+)  # fmt: skip
+
+
+def _write_inputs(folder: Path) -> None:
+    inputs = folder / "inputs"
+    (inputs / "parts").mkdir(parents=True)
+    for name, content in make_inputs().items():
+        (inputs / name).write_bytes(content)
+    for part in "ab":
+        (inputs / "parts" / f"{part}.csv").write_bytes(make_inputs()["data.csv"])
+    write_model(inputs, "m.json")
+
+
+def _run(folder: Path, command: str, setup: Callable[[], None], **more: Any) -> Outcome:
+    words = [word.replace("INPUTS", str(folder / "inputs")) for word in _COMMANDS[command][0]]
+    return call(folder, words, setup=setup, limit=90, **more)
+
+
+@functools.lru_cache
+def _run_free(command: str) -> dict[str, bytes]:
+    """What is written when nothing is short."""
+    with empty_folder() as folder:
+        _write_inputs(folder)
+        outcome = _run(folder, command, lambda: None)
+        assert outcome.status == DONE, outcome
+        return list_files(folder / "work")
+
+
+def _judge_outputs(folder: Path, command: str, outcome: Outcome) -> list[str]:
+    """What is there is whole, nothing else is, and no hidden file is named."""
+    faults = find_faults(outcome)
+    expected = _run_free(command)
+    outputs = _COMMANDS[command][1]
+    faults += find_strays(folder, (), outputs)
+    found = list_files(folder / "work")
+    for name in outputs:
+        if name in found and found[name] != expected[name]:
+            faults.append(f"half-written {name}: {len(found[name])} of {len(expected[name])} bytes")
+        if outcome.status == DONE and name not in found:
+            faults.append(f"{name} was not written, and nothing said")
+    if b".icscm-" in outcome.err:
+        faults.append(f"names a hidden file: {outcome.err[-300:]!r}")
+    return faults
+
+
+# --- disk -----------------------------------------------------------------------------------------
+
+
+def make_disk(rng: Random) -> Spec:
+    """A disk of some kilobytes for outputs, or for temporary files."""
+    command = rng.choice(
+        ("fit", "report", "passes", "pack", "csv", "parquet", "simulate", "export")
+    )
+    where = rng.choice(("work", "work", "tmp" if command == "passes" else "work"))
+    return {"command": command, "where": where, "kilobytes": rng.choice((4, 8, 16, 32, 64, 128))}
+
+
+def judge_disk(spec: Spec, folder: Path) -> list[str]:
+    """On a small file system where one can be mounted, otherwise with files that may not grow."""
+    _write_inputs(folder)
+    _run_free(spec["command"])
+    small, size = folder / spec["where"], spec["kilobytes"] * 1024
+    is_mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(small)], check=False
+        ).returncode
+    )
+    try:
+        outcome = _run(folder, spec["command"], lambda: None if is_mounted else _limit_files(size))
+        faults = _judge_outputs(folder, spec["command"], outcome)
+    finally:
+        if is_mounted:
+            subprocess.run(["umount", str(small)], check=True)
+    if outcome.status == REFUSED and not any(
+        name.encode() in outcome.err for name in (*_COMMANDS[spec["command"]][1], "--temp-dir")
+    ):
+        faults.append(f"neither file nor option is named: {outcome.err[-300:]!r}")
+    return faults
+
+
+def _limit_files(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def make_memory(rng: Random) -> Spec:
+    """Some megabytes more than the process has."""
+    command = rng.choice(("fit", "report", "passes", "pack", "csv", "parquet", "check", "predict"))
+    return {"command": command, "megabytes": rng.choice((8, 16, 32, 64, 128, 256))}
+
+
+def judge_memory(spec: Spec, folder: Path) -> list[str]:
+    """Done, or refused with a word about memory."""
+    _write_inputs(folder)
+    _run_free(spec["command"])
+    outcome = _run(folder, spec["command"], lambda: _limit_memory(spec["megabytes"] * 2**20))
+    faults = _judge_outputs(folder, spec["command"], outcome)
+    if outcome.status == REFUSED and b"memory" not in outcome.err:
+        faults.append(f"out of memory is called something else: {outcome.err[-300:]!r}")
+    return faults
+
+
+def _limit_memory(more: int) -> None:
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE") + more
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+# --- rights ---------------------------------------------------------------------------------------
+
+
+def make_rights(rng: Random) -> Spec:
+    """A user who may write almost nowhere."""
+    return {
+        "command": rng.choice(("fit", "check", "pack", "csv", "predict")),
+        "may_write": rng.choice(("work, tmp", "work, tmp", "work", "tmp", "")),
+    }
+
+
+def judge_rights(spec: Spec, folder: Path) -> list[str]:
+    """As another user, whose home and package folder cannot be written."""
+    if os.geteuid() != 0:
+        return []  # nobody else can be had
+    _write_inputs(folder)
+    _run_free(spec["command"])
+    for name in spec["may_write"].split(", "):
+        if name:
+            (folder / name).chmod(0o777)
+    outcome = _run(folder, spec["command"], _leave_home, real=True, prefix=_AS_NOBODY)
+    shutil.rmtree(folder / "tmp")  # compiled code may be kept there, for the next time
+    (folder / "tmp").mkdir()
+    faults = _judge_outputs(folder, spec["command"], outcome)
+    may_write = "work" in spec["may_write"] or not _COMMANDS[spec["command"]][1]
+    if (outcome.status == DONE) != may_write:
+        faults.append(f"ended with {outcome.status}: {outcome.err[-300:]!r}")
+    return faults
+
+
+def _leave_home() -> None:
+    os.environ["HOME"] = "/nonexistent"
+    os.environ.pop("NUMBA_CACHE_DIR", None)

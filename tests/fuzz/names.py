@@ -1,0 +1,171 @@
+"""Hostile names of columns, levels, classes and environments, through every output."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fuzz.judging import DONE, find_faults, find_json_faults, find_strays, list_files
+from fuzz.models import compare, read_predictions, run_python
+from fuzz.processes import call, in_child
+from fuzz.tables import Column, Spec, encode
+from hostile import SQL_NAMES
+
+_KINDS = {
+    "number": ("REAL", "DOUBLE"),
+    "level": ("TEXT", "VARCHAR"),
+    "boolean": ("INTEGER", "BOOLEAN"),
+}
+_TERMINAL = (
+    "show m.json", "show m.json --json", "export m.json --to sql", "export m.json --to text",
+    "export m.json --to python", "predict m.json data.parquet",
+)  # fmt: skip
+
+
+def make(rng: Random) -> Spec:
+    """A table of which everything has a hostile name."""
+    names = rng.sample(SQL_NAMES, 24)
+    return {
+        "seed": rng.randrange(2**32),
+        "columns": [[names[i], rng.choice(list(_KINDS))] for i in range(rng.randrange(1, 5))],
+        "levels": names[10:14],
+        "classes": names[14:16],
+        "places": names[16:19],
+        "target": names[19],
+        "environment": names[20],
+        "rows": list(range(240)),
+        "options": rng.choice(([], [["--type", "disjunction"]], [["--model", "scm"]])),
+        "report": rng.choice(("r.html", "r.html", "r.md", "r.json")),
+        "out": rng.choice(("p.csv", "p.tsv", "p.parquet")),
+        "terminal": rng.choice(_TERMINAL),
+    }
+
+
+def make_columns(spec: Spec) -> list[Column]:
+    """Labels, environments and columns that a rule can be made of."""
+    rng = random.Random(spec["seed"])
+    y = [int(rng.random() < 0.5) for _ in spec["rows"]]
+    classes, places, levels = (spec[key] or ["a", "b"] for key in ("classes", "places", "levels"))
+    columns: list[Column] = [
+        (spec["target"], "level", [classes[v % len(classes)] for v in y]),
+        (spec["environment"], "level", [places[row % len(places)] for row in spec["rows"]]),
+    ]
+    for name, kind in spec["columns"]:
+        noisy = [v if rng.random() < 0.85 else 1 - v for v in y]
+        cells: list[Any] = [
+            {"number": round(v + rng.random(), 3), "boolean": bool(v)}.get(
+                kind, levels[(2 * v + int(rng.random() < 0.5)) % len(levels)]
+            )
+            for v in noisy
+        ]
+        columns.append((name, kind, [None if rng.random() < 0.05 else cell for cell in cells]))
+    return columns
+
+
+def judge(spec: Spec, folder: Path) -> list[str]:
+    """Fit, and compare what everything made of the model says."""
+    work, columns = folder / "work", make_columns(spec)
+    form = {"ending": ".parquet", "packing": "none"}
+    (work / "data.parquet").write_bytes(in_child(encode, columns, form))
+    before = list_files(work)
+    options = [word for group in spec["options"] for word in group]
+    roles = ["--target", spec["target"], "--environment", spec["environment"]]
+    written = ["--out", "m.json", "--report", spec["report"], "--no-alpha-path"]
+    outcome = call(folder, ["fit", "data.parquet", "--keep", "all", *roles, *written, *options])
+    faults = find_faults(outcome)
+    if outcome.status != DONE:
+        return faults + find_strays(folder, before)
+    faults += find_faults(call(folder, spec["terminal"].split(), terminal=True))
+    faults += _judge_report(work / spec["report"])
+    written = call(folder, ["predict", "m.json", "data.parquet", "--out", spec["out"]])
+    faults += find_faults(written)
+    faults += find_strays(folder, before, ["m.json", spec["report"], spec["out"]])
+    return faults + _judge_exports(folder, columns)
+
+
+def _judge_exports(folder: Path, columns: list[Column]) -> list[str]:
+    predicted = call(folder, ["predict", "m.json", "data.parquet", "--quiet"])
+    python = call(folder, ["export", "m.json", "--to", "python"])
+    sql = call(folder, ["export", "m.json", "--to", "sql"])
+    faults = find_faults(predicted) + find_faults(python) + find_faults(sql)
+    faults += find_faults(call(folder, ["export", "m.json", "--to", "json"]), is_json=True)
+    if predicted.status != DONE:
+        return [*faults, f"predict refuses what was learned from: {predicted.err[-300:]!r}"]
+    expected = read_predictions(predicted.out)
+    names = [name for name, _, _ in columns]
+    rows = [
+        dict(zip(names, row, strict=True))
+        for row in zip(*(cells for _, _, cells in columns), strict=True)
+    ]
+    if python.status == DONE:
+        faults += [f"Python: {each}" for each in compare(expected, run_python(python.out, rows))]
+    # what two columns that differ by case only are called in SQL nobody can say
+    if sql.status == DONE and len({name.lower() for name in names}) == len(names):
+        query = sql.out.decode("utf-8")
+        faults += [f"SQLite: {each}" for each in compare(expected, run_sqlite(query, columns))]
+        found = in_child(run_duckdb, query, columns)
+        faults += [f"DuckDB: {each}" for each in compare(expected, found)]
+    return faults
+
+
+def run_sqlite(query: str, columns: list[Column]) -> list[Any]:
+    """Prediction, probability and what decided, by SQLite."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        return _run_sql(connection, query, columns, 0)
+    finally:
+        connection.close()
+
+
+def run_duckdb(query: str, columns: list[Column]) -> list[Any]:
+    """The same by DuckDB; it has threads."""
+    import duckdb
+
+    return _run_sql(duckdb.connect(":memory:"), query, columns, 1)
+
+
+def _run_sql(connection: Any, query: str, columns: list[Column], engine: int) -> list[Any]:
+    fields = [
+        '"' + name.replace('"', '""') + f'" {_KINDS[kind][engine]}' for name, kind, _ in columns
+    ]
+    connection.execute(f'CREATE TABLE data ("row number" INTEGER, {", ".join(fields)})')
+    marks = ", ".join("?" * (len(columns) + 1))
+    rows = zip(*(cells for _, _, cells in columns), strict=True)
+    connection.executemany(
+        f"INSERT INTO data VALUES ({marks})", [(i, *row) for i, row in enumerate(rows)]
+    )
+    found = sorted(connection.execute(query).fetchall(), key=lambda row: row[0])
+    return [row[-3:] for row in found]
+
+
+class _Page(HTMLParser):
+    """Looks for what a name must not have brought into a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self._tag = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._tag = tag
+        if tag == "img" or any(name.startswith("on") for name, _ in attrs):
+            self.faults.append(f"a name became <{tag}> in the report: {attrs!r:.100}")
+
+    def handle_data(self, data: str) -> None:
+        if self._tag == "script" and "alert(1)" in data and "<script>" not in data:
+            self.faults.append("a name became a script in the report")
+
+
+def _judge_report(path: Path) -> list[str]:
+    text = path.read_text("utf-8")
+    if path.suffix == ".json":
+        return find_json_faults(text, path.name)
+    if path.suffix != ".html":
+        return []
+    page = _Page()
+    page.feed(text)
+    return page.faults

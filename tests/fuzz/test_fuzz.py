@@ -1,0 +1,120 @@
+"""A short version of `make fuzz`: some cases of every area; the harness sees what it should see."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fuzz import judging
+from fuzz.areas import AREAS
+from fuzz.processes import Outcome
+from fuzz.shrinking import shrink
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_trial(*words):
+    """As `make fuzz` runs it: apart from the tests, which have threads."""
+    return subprocess.run(
+        [sys.executable, "tests/fuzz", *map(str, words)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fuzz")
+    areas = "calls,models,stores,files,names,kills,disk"
+    words = ("--areas", areas, "--share", "0.003", "--jobs", "1", "--folder", folder)
+    return run_trial(*words), folder, words
+
+
+def test_nothing_is_violated(tried):
+    done, _, _ = tried
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| calls |" in done.stdout
+    assert "| all | | 0 |" not in done.stdout
+
+
+def test_a_run_goes_on_where_it_was(tried):
+    _, folder, words = tried
+    known = json.loads((folder / "state.json").read_text())
+    assert known["areas"]["calls"]["tried"] == round(AREAS["calls"].n_cases * 0.003)
+    again = run_trial(*words)
+    assert "\n0 cases in" in again.stdout, again.stdout + again.stderr
+    page = folder / "page.md"
+    page.write_text("before\n<!-- tried: written by make fuzz -->\nold\n"
+                    "<!-- end of what make fuzz writes -->\nafter\n")  # fmt: skip
+    run_trial("--folder", folder, "--table", page)
+    text = page.read_text()
+    assert "| calls |" in text
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text
+
+
+def make_outcome(status=0, out=b"", err=b"", **more):
+    return Outcome(["fit"], status, out, err, 0.1, **more)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault"),
+    [
+        (make_outcome(-11), "died by signal 11"),
+        (make_outcome(1, err=b"Error: x"), "ended with 1"),
+        (make_outcome(2), "without a sentence"),
+        (make_outcome(2, err=b"Traceback (most recent call last):\nError: x"), "Traceback"),
+        (make_outcome(2, err=b"Error: something unforeseen happened"), "unforeseen"),
+        (make_outcome(2, err=b"Error: " + b"x" * 2000), "2007 characters"),
+        (make_outcome(0, err="\x9b2J".encode()), "raw"),
+        (make_outcome(0, err="\u202e".encode()), "raw"),
+        (make_outcome(0, hung=True), "hangs"),
+        (make_outcome(0, orphans=2), "left running"),
+        (make_outcome(0, out=b'{"a": Infinity}'), "no JSON"),
+    ],
+)
+def test_what_a_violation_is(outcome, fault):
+    found = judging.find_faults(outcome, is_json=outcome.out != b"")
+    assert len(found) == 1
+    assert fault in found[0]
+
+
+def test_what_is_none():
+    assert judging.find_faults(make_outcome(0)) == []
+    assert judging.find_faults(make_outcome(2, err=b"Error: no column 'x'")) == []
+    assert judging.find_faults(make_outcome(-9), signalled=signal.SIGKILL) == []
+    stopped = make_outcome(130, err=b"Stopped.")
+    assert judging.find_faults(stopped, signalled=signal.SIGINT) == []
+    assert judging.find_faults(stopped) != []
+
+
+def test_the_smallest_input_is_found():
+    spec = {"rows": list(range(100)), "options": [["--a"], ["--b", "1"]], "seed": 3}
+    smallest = shrink(spec, lambda case: 42 in case["rows"], seconds=20)
+    assert smallest == {"rows": [42], "options": [], "seed": 3}
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+def test_a_planted_fault_is_seen_kept_and_replayed(tmp_path):
+    """Each kind of end that must not be, from a process that is really forked."""
+    code = (
+        "import sys, os; sys.path.insert(0, 'tests')\n"
+        "from pathlib import Path\n"
+        "from fuzz import areas, calls, processes\n"
+        "processes._run_module = lambda argv: os.abort()\n"
+        "spec = areas.draw_case(0, 'models', 0)\n"
+        "import fuzz.models; fuzz.models.make_model = lambda number: b'{}'\n"
+        "faults = areas.run_case('models', spec)\n"
+        "assert 'died by signal 6' in faults[0], faults\n"
+        f"areas.keep_smallest('models', spec, faults, Path({str(tmp_path)!r}))\n"
+    )
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=alone)
+    (kept,) = tmp_path.glob("models-*")
+    assert "died by signal 6" in json.loads((kept / "case.json").read_text())["faults"][0]
+    replayed = run_trial("--replay", kept)
+    assert replayed.stdout == "Nothing was violated.\n", replayed.stderr

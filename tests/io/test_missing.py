@@ -1,0 +1,76 @@
+"""What the user says is missing is, in every kind of column of every kind of file."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from icscm.io.streams import read_file
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_na_applies_to_all_kinds_of_columns_of_binary_files(tmp_path, ending):
+    """--na -9 left categories and numbers of Parquet files alone."""
+    kinds = {
+        "level": pa.array(["a", "-9", None, "a"]).dictionary_encode(),
+        "text": pa.array(["a", "-9", None, "?"]),
+        "whole": pa.array([1, -9, None, 2], type=pa.int8()),
+        "unsigned": pa.array([1, 9, None, 2], type=pa.uint8()),
+        "float": pa.array([1.5, -9.0, None, 2.0], type=pa.float32()),
+        "coded": pa.array([1, -9, None, 1]).dictionary_encode(),
+        "decimal": pa.array([Decimal("1.50"), Decimal("-9.00"), None, Decimal("2.00")]),
+        "flag": pa.array([True, False, None, True]),
+    }
+    table = pa.table(kinds)
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        table = table.append_column("view", pa.array(["a", "-9", None, "b"], pa.string_view()))
+        pa.feather.write_feather(table, path)
+    found = read_file(path, na=["-9", "?"]).to_pydict()
+    assert found["level"] == ["a", None, None, "a"]
+    assert found["text"] == ["a", None, None, None]
+    assert found["whole"] == [1, None, None, 2]
+    assert found["unsigned"] == [1, 9, None, 2]
+    assert found["float"] == [1.5, None, None, 2.0]
+    assert found["coded"] == [1, None, None, 1]
+    assert found["decimal"] == [Decimal("1.50"), None, None, Decimal("2.00")]
+    assert found["flag"] == [True, False, None, True]
+    assert found.get("view", ["a", None, None, "b"]) == ["a", None, None, "b"]
+    kept = read_file(path, na=["-9"]).schema.field("level").type
+    assert kept == table.schema.field("level").type
+
+
+def test_na_that_is_a_number_however_it_is_written(tmp_path):
+    """--na -9 is meant for -9.0 as well, in text as in Parquet files."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n-9,-9.0\n1,2.5\n")
+    assert read_file(path, na=["-9"]).to_pydict() == {"a": [None, 1], "b": [None, 2.5]}
+
+
+LARGE = ["9223372036854775808", "-9223372036854775809", "9" * 30, "9" * 400, "9" * 5000]
+
+
+@pytest.mark.parametrize("na", [*LARGE, "1e19", "1e300", "1e400", "nan", "nan(x)", "inf", ""])
+def test_na_that_columns_cannot_hold(tmp_path, na):
+    """--na 9223372036854775808 was an OverflowError where a column holds whole numbers."""
+    kinds = {
+        "whole": pa.array([1, 2]),
+        "unsigned": pa.array([2**63, 2], type=pa.uint64()),
+        "float": pa.array([2.0**63, float("inf")], type=pa.float32()),
+        "half": pa.array(np.array([1.5, 2.5], dtype=np.float16)),
+        "decimal": pa.array([Decimal("1.50"), Decimal("2.00")]),
+    }
+    pq.write_table(pa.table(kinds), tmp_path / "t.parquet")
+    found = read_file(tmp_path / "t.parquet", na=[na]).to_pydict()
+    first = None if na == LARGE[0] else 2**63
+    expected = {name: column.to_pylist() for name, column in kinds.items()}
+    assert found == expected | {"unsigned": [first, 2], "float": [first, float("inf")]}
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,c\n1,1.5,{na}\n2,2.5,\n")
+    found = read_file(path, na=[na]).to_pydict()
+    assert found == {"a": [1, 2], "b": [1.5, 2.5], "c": [None, None]}
