@@ -18,6 +18,7 @@ _HOMES = {
     "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
+    "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
 
@@ -29,6 +30,7 @@ __all__ = [
     "SCMClassifier",
     "SavedModel",
     "__version__",
+    "compare",
     "datasets",
     "evaluate",
     "leave_one_environment_out",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from icscm.estimators.icp import InvariantCausalPrediction
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load
+    from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
     from icscm.studies.transfer import leave_one_environment_out

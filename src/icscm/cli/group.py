@@ -125,7 +125,7 @@ _SAVING = {
 
 # Of the commands in the help: as one gets to know them.
 _ORDER = (
-    "demo", "check", "fit", "show", "evaluate", "predict", "export", "pack", "simulate",
+    "demo", "check", "fit", "compare", "show", "evaluate", "predict", "export", "pack", "simulate",
     "reproduce", "datasets",
 )  # fmt: skip
 
