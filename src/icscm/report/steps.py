@@ -84,7 +84,7 @@ def _describe_candidate(candidate: Any, names: Names) -> Plain:
         "n_right": sum(candidate.leaf[names.settled]),
         "n_wrong": sum(candidate.leaf[1 - names.settled]),
         "counts": [list(row) for row in candidate.leaf],
-        "places": [(each["environment"], each["n"]) for each in environments if each["n"]],
+        "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
         **find_extremes(environments),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
