@@ -87,7 +87,7 @@ def compute_alpha_path(
     ...     print(each.alpha_from, each.alpha_to, each.model)
     0.001 0.001 A1 > 0 and A2 <= 0
     0.01 0.05 A1 > 0 and A2 > 0
-    0.5 0.5 always true (no rule)
+    0.5 0.5 no rule holds in every environment and does better than always negative
     """
     levels = set(alphas)
     for alpha in sorted(levels):
