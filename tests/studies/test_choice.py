@@ -6,6 +6,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
 
 from icscm import ICSCMClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.studies.choice import SCORERS, _make_folds, choose, choose_p
 
@@ -93,11 +94,11 @@ def test_smaller_log_loss_is_better(traps):
     assert min(found.scores) < found.constant
 
 
-def test_every_combination_is_tried_and_callables_score(simulation):
-    X, y = simulation.X.iloc[::4], simulation.y[::4]
+def test_every_combination_is_tried_and_callables_score():
+    X, y, environments, *_ = make_conjunction(500, 2, random_state=3)
     grid = {"model_type": ["conjunction", "disjunction"], "alpha": [0.01, 0.05]}
     options = {"scorer": make_scorer(balanced_accuracy_score), "n_folds": 2}
-    learner, environments = ICSCMClassifier(), simulation.environments[::4]
+    learner = ICSCMClassifier()
     found = choose(learner, X, y, environments, grid, **options)
     assert len(found.tried) == 4
     frame = found.to_frame()
