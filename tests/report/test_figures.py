@@ -69,3 +69,15 @@ def test_a_dollar_starts_no_formula():
     figure = draw_model(fit(SCMClassifier(), frame, y, ["$\\a$", "$\\b$"] * 100))
     draw(figure)  # a formula that makes no sense would raise
     assert any("\\oops" in text for text in find_texts(figure))
+
+
+def test_of_very_many_environments_the_largest_are_drawn():
+    """Ten thousand environments were drawn as a black bar, two lines and minutes for each leaf."""
+    rng = np.random.default_rng(0)
+    environments = np.repeat(np.arange(300), np.arange(300) // 30 + 5)
+    X = rng.integers(0, 2, (len(environments), 2))
+    learner = fit(SCMClassifier(max_rules=1), X, X[:, 0] & X[:, 1], environments)
+    _, plot = draw_model(learner).axes
+    n_dots = sum(line.get_marker() == "o" for line in plot.lines)
+    assert 0 < n_dots <= 200 * (len(learner.model_) + 1)
+    assert "in the 200 largest of 300 environments" in plot.get_xlabel()

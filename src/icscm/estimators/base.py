@@ -36,7 +36,7 @@ from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 from icscm.sources.countable import Countable, Preparation
 from icscm.sources.memory import open_memory
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import Level, is_dask
 from icscm.tables.intake import read_rows, refuse_missing_values
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     environments_: tuple[Any, ...] | None
     n_features_in_: int
     feature_types_: tuple[str, ...]
+    levels_: dict[str | int, tuple[Level, ...]]
     left_out_: dict[str | int, str]
 
     def __init__(
@@ -289,6 +290,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if table is not None:
             names = table.names or range(table.n_columns)
             self.feature_types_ = table.list_types()
+            self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.left_out_ = {names[j]: why for j, why in table.left_out.items()}
 
     def _look_at_environments(self, countable: Countable[Any]) -> None:

@@ -36,13 +36,16 @@ def make_plot(
     """Dots and intervals on one axis: places in percent of its width, and the words beside them.
 
     `key` names the share, `<key>_interval` its interval. The band is as wide as the margin,
-    around the share of all together. Of very many rows those with the most samples are shown.
+    around the share of all together; `beside` in a row is a share to compare with. Of very many
+    rows those with the most samples are shown.
     """
     shown = choose_largest(rows, limits.environments)
     ticks, share = _find_ticks([*shown, pooled], key), pooled[key]
+    total = _place_row(pooled, key, ticks, "all together")
     return {
         "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
-        "pooled": _place_row(pooled, key, ticks, "all together"),
+        "pooled": total,
+        "line": total["x"],
         "ticks": [{"x": _place(each, ticks), "text": _format_percent(each, 4)} for each in ticks],
         "band": None if band is None or share is None else _place_band(share, band, ticks),
         "n_rows": len(rows),
@@ -65,6 +68,7 @@ def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
 def _find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
     """Where the axis is marked, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
+    ends += [row["beside"] for row in rows if row.get("beside") is not None]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
     first = math.floor(round(low / step, 6))
@@ -88,7 +92,9 @@ def _place_row(row: Plain, key: str, ticks: Sequence[float], name: str) -> Plain
     share, interval = row[key], row[f"{key}_interval"]
     x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
     told = {"name": name, "n": row["n"], "share": share, "interval": interval}
-    return {**told, "x": x[0], "x1": x[1], "x2": x[2]}
+    beside = row.get("beside")
+    mark = None if beside is None else _place(beside, ticks)
+    return {**told, "x": x[0], "x1": x[1], "x2": x[2], "beside": beside, "mark": mark}
 
 
 def _place_band(share: float, width: float, ticks: Sequence[float]) -> Plain:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib
-from icscm.report.drawing import name_verdict, wrap
+from icscm.report.drawing import choose_largest, name_verdict, wrap
 from icscm.report.summary import make_summary
 from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
@@ -20,6 +20,8 @@ _INK, _SOFT, _LINE, _ACCENT = "#1d1c1a", "#5b5852", "#d9d5cc", "#0b6170"
 
 # Environments up to this number are named beside their dots.
 _N_NAMED = 12
+# Of more than can be told apart, those with the most samples are drawn.
+_N_DRAWN = 200
 # Everything is placed in inches, so that text fits its boxes whatever else is drawn.
 _TREE_WIDTH, _PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 4.6, 3.8, 1.7, 0.25, 0.6
 # Of a row: with up to three environments, more for each further one, at most.
@@ -128,6 +130,8 @@ def _draw_rates(axes: Axes, summary: Plain, row: float) -> None:
     axes.grid(axis="x", color=_LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     label = f"rate of {clip(asked['positive'], 30)} and its 95% interval"
+    if asked["n_environments"] > _N_DRAWN:
+        label += f"\nin the {_N_DRAWN} largest of {asked['n_environments']:,} environments"
     axes.set_xlabel(label, color=_SOFT, fontsize=8.5, parse_math=False)
     names_shown = 1 < asked["n_environments"] <= _N_NAMED
     for i, leaf in enumerate(leaves):
@@ -141,7 +145,7 @@ def _draw_leaf_rates(
     axes: Axes, leaf: Plain, top: float, bottom: float, *, names_shown: bool
 ) -> None:
     """Dots from top to bottom in the order of the environments, below the leaf's verdict."""
-    environments = leaf["environments"]
+    environments = choose_largest(leaf["environments"], _N_DRAWN)
     _write(axes, 0.0, top + 0.15, _describe_leaf(leaf), va="center", fontsize=8.5, color=_INK)
     first, last = top + 0.3, bottom - 0.1
     if leaf["rate"] is not None:
