@@ -24,13 +24,13 @@ def make_sentence(model: RuleSet, names: Names, set_aside: RuleSet | None = None
     return f"Predict {names.positive} when {model}; otherwise {names.predict(False)}."
 
 
-def make_title(learner: Learner, errors: Plain, names: Names) -> str:
+def make_title(learner: Learner, errors: Plain, names: Names, set_aside: Plain | None) -> str:
     """One line for the top of the page: first of all whether the rule is worth anything."""
     trace, always = learner.trace_, f"always saying {errors['majority_class']}"
     if learner.model_.rules and not errors["beats_majority"]:
         return f"A rule that is {say_fault(errors, always)}"
-    if trace.set_aside is not None:
-        return f"Rules were found and set aside: no better than {always}"
+    if set_aside is not None:
+        return f"Rules were found and set aside: {set_aside['worth']} {always}"
     if trace.alpha is None:
         return "A rule that was not asked to hold in every environment"
     start = "A rule that was tested" if learner.model_.rules else "No rule holds"

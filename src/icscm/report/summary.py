@@ -130,11 +130,11 @@ def make_summary(
     errors = describe_errors(model, names, make_plain(learner.get_params(deep=False)["p"]))
     search = describe_search(learner, names)
     search["suggestions"] = suggest(learner, search, errors, words)
-    aside = trace.set_aside and _describe_set_aside(learner, trace.set_aside, errors, names)
+    aside = trace.set_aside and _describe_set_aside(trace.set_aside, errors, names)
     returns = None if stability is None else _describe_stability(learner, stability)
     return {
         "about": {"package": "icscm", "version": __version__, "schema": SCHEMA},
-        "title": make_title(learner, errors, names),
+        "title": make_title(learner, errors, names, aside),
         "asked": _describe_question(learner, names, data_name, left_out),
         "answers": make_answers(learner, names, leaves, errors, search, standard, aside),
         "model": _describe_model(learner, names),
@@ -152,17 +152,17 @@ def make_summary(
     }
 
 
-def _describe_set_aside(learner: Learner, model: RuleSet, errors: Plain, names: Names) -> Plain:
+def _describe_set_aside(model: RuleSet, errors: Plain, names: Names) -> Plain:
     """The rules that are worth no more than the model without any."""
-    own, p = describe_errors(model, names), learner.get_params(deep=False)["p"]
-    is_worse = own["n_errors"] > errors["n_errors"]
+    own = describe_errors(model, names)
+    is_worse = own["n_errors"] >= errors["n_errors"]
     told = (
         f"The rules that were found ({model}) are wrong for {format_error(own)} "
         f"({say_measures(own)}), always saying {errors['majority_class']} for "
-        f"{format_share(errors['error'])}"
-        f"{'' if is_worse else f'; weighed by p = {p} they gain too little'}: they were set aside."
+        f"{format_share(errors['error'])}: they were set aside."
     )
-    return {"text": str(model), "errors": own, "explanation": told}
+    worth = "no better than" if is_worse else "too little better than"  # of a least utility
+    return {"text": str(model), "errors": own, "explanation": told, "worth": worth}
 
 
 class Resampled(Protocol):

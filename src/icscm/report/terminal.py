@@ -118,7 +118,7 @@ def list_rule_facts(rule: str, summary: Plain) -> list[tuple[str, str]]:
         beware = [("Beware", f"the rule is {say_fault(errors, f'always guessing {label}')}")]
     elif aside is not None:
         wrong = f"wrong for {format_share(aside['errors']['error'])}"
-        told = f"rules were found and set aside ({wrong}): no better than always guessing {label}"
+        told = f"rules were found and set aside ({wrong}): {aside['worth']} always guessing {label}"
         beware = [("Beware", told)]
     guess = f"always guessing {label} would be wrong for {errors['majority_error'] or 0:.1%}"
     more = [("", guess), ("Beside it", say_measures(errors))] if has_rules else []
