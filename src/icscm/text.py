@@ -62,7 +62,7 @@ def count(n: int, noun: str) -> str:
     >>> count(1, "rule"), count(1200, "leaf"), count(3, "leaf")
     ('1 rule', '1,200 leaves', '3 leaves')
     """
-    plural = "leaves" if noun == "leaf" else f"{noun}s"
+    plural = f"{noun[:-1]}ves" if noun.endswith("f") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"
 
 

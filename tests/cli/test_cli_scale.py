@@ -148,7 +148,7 @@ def genomes(tmp_path_factory):
 def test_genomes_from_table_to_prediction(genomes, tmp_path):
     labels = ("--labels", genomes / "labels.tsv", "--target", "kind", "--environment", "country")
     model = tmp_path / "model.json"
-    words = ("--type", "disjunction", "--stop", "coverage", "--no-pruning", "--out", model)
+    words = ("--type", "disjunction", "--stop", "coverage", "--pruning", "none", "--out", model)
     done = run(
         "fit", genomes / "genes.bits", *labels, *words, "--report", tmp_path / "r.html", "-q"
     )
@@ -220,6 +220,8 @@ ERRORS = [
     (("fit", "{bits}", *ASKED), "needs --labels, the table of target and environment"),
     (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for data made by icscm pack"),
     (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs the table in memory"),
+    # was passed over in silence
+    (("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"), "--cv needs the table in memory"),
     (("fit", "{parts}", *ASKED, "--workers", "1", "--drop", "B1"), "--only, --drop and --keep"),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),

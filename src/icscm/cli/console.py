@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
-from icscm.exceptions import LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
+from icscm.exceptions import (
+    ContraryLeafWarning,
+    LeftOutWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+    UnstableModelWarning,
+)
 from icscm.text import as_text, clip, clip_message, count, escape_controls
 
 if TYPE_CHECKING:
@@ -102,11 +108,20 @@ def list_data_facts(
     return [(word, as_text(text)) for word, text in facts]
 
 
+_SAID_BELOW = (
+    ContraryLeafWarning,
+    LeftOutWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+    UnstableModelWarning,
+)
+
+
 @contextmanager
 def said_below() -> Iterator[None]:
     """Without the warnings that are said in other words when the rule is printed."""
     with warnings.catch_warnings():
-        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
+        for category in _SAID_BELOW:
             warnings.simplefilter("ignore", category)
         yield
 

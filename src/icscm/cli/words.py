@@ -13,7 +13,9 @@ _OPTIONS = {
     "n_jobs": "--jobs",
     "n_candidates": "",
     "SCMClassifier": "--model scm",
+    "folds": "--cv-folds",
     "icscm.studies.checkup.check_environments": "icscm check",
+    "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",
 }
 
 

@@ -14,7 +14,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
-from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, warn
+from icscm.estimators.findings import warn_of_findings
+from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
@@ -32,7 +33,7 @@ from icscm.parameters import (
 from icscm.report.path import DEFAULT_ALPHAS, AlphaPath, compute_alpha_path
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
-from icscm.search.trace import STOP_REASONS, Trace
+from icscm.search.trace import Trace
 from icscm.sources.countable import Countable, Preparation
 from icscm.sources.memory import open_memory
 from icscm.tables.columns import Level, is_dask
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from icscm.io.formats import TextFormat
     from icscm.report.render import Report
+    from icscm.report.summary import Resampled
 
 
 class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -296,16 +298,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_findings(self) -> None:
         """Say aloud what a user should not have to look for."""
-        if self.model_.rules:
-            return
-        aside, why = self.trace_.set_aside, STOP_REASONS[self.trace_.stop_reason]
-        told = f"No rule was found because {why}"
-        if aside is not None:
-            told = f"The rules found ({aside}) do worse than always saying the same"
-        warn(
-            f"{told}: the model is: {self.model_}. See trace_ for what was tried and refused.",
-            NothingFoundWarning,
-        )
+        warn_of_findings(self.model_, self.trace_)
 
     def predict(self, X: Any) -> Any:
         """The class of each row: the rule set's own verdict.
@@ -426,6 +419,7 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         data_name: str | None = None,
         alphas: Iterable[float] | None = DEFAULT_ALPHAS,
+        stability: Resampled | None = None,
     ) -> Report:
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
@@ -438,6 +432,9 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What to call the data.
         alphas : iterable of float, optional
             The levels to learn at again, one search each; None turns this off.
+        stability : StabilitySelection, optional
+            What `icscm.stability_selection` returned for this learner and its data: the report
+            then tells how often each rule and model comes back on halves.
 
         Returns
         -------
@@ -455,7 +452,9 @@ class CoverClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         path = None
         if X is not None and environments is not None:
             path = self._follow_alpha(X, y, environments, sample_weight, alphas)
-        return make_report(self, data_name=data_name, left_out=self.left_out_, alpha_path=path)
+        return make_report(
+            self, data_name=data_name, left_out=self.left_out_, alpha_path=path, stability=stability
+        )
 
     def _follow_alpha(
         self, X: Any, y: Any, environments: Any, weight: Any, alphas: Iterable[float] | None

@@ -120,6 +120,20 @@ class RuleSet:
             wrong[1 - is_positive] += sum(leaf[1 - is_positive])
         return wrong[0], wrong[1]
 
+    def count_contrary(self) -> list[int]:
+        """Training samples in leaves that hold more of the class that they do not predict.
+
+        Returns
+        -------
+        list of int
+            One for each leaf: all its samples where `predict_proba` leans the other way, else 0.
+        """
+        found = []
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
+            found.append(n_wrong + n_right if n_wrong > n_right else 0)
+        return found
+
     def without_rules(self) -> Self:
         """What saying nothing comes to: a model without rules, on the same samples.
 

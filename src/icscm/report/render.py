@@ -31,7 +31,7 @@ from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
 from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
-from icscm.report.words import Plain, format_p, format_points, format_share
+from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.text import clip, format_number
 from icscm.writing import check_free, write_text
 
@@ -226,7 +226,7 @@ def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
         "count": lambda n: f"{n:,}",
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
-        "utility": lambda utility: f"{utility:,.10g}",
+        "utility": format_utility,
         "clip": lambda text: clip(text, limits.characters),
         "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
     }

@@ -25,6 +25,7 @@ def describe_search(learner: Learner, names: Names) -> Plain:
         "alpha": trace.alpha,
         "is_tested": trace.alpha is not None,
         "is_exhaustive": bool(trace.sets),
+        "decided_by": _find_decision(learner),
         "steps": [
             {
                 "number": number,
@@ -51,6 +52,18 @@ def describe_search(learner: Learner, names: Names) -> Plain:
         ],
         "refused_text": last and _describe_refusals(last),
     }
+
+
+def _find_decision(learner: Learner) -> str | None:
+    """What refused a rule: the p-values of sets, a margin, corrected or plain p-values."""
+    if learner.trace_.alpha is None:
+        return None
+    settings = learner.get_params(deep=False)
+    if settings["search"] == "exhaustive":
+        return "sets"
+    if settings["criterion"] == "equivalence":
+        return "margin"
+    return "p-values" if settings["correction"] is None else str(settings["correction"])
 
 
 def list_looks(search: Plain) -> list[Plain]:
@@ -84,7 +97,7 @@ def _describe_candidate(candidate: Any, names: Names) -> Plain:
         "n_right": sum(candidate.leaf[names.settled]),
         "n_wrong": sum(candidate.leaf[1 - names.settled]),
         "counts": [list(row) for row in candidate.leaf],
-        "places": [(each["environment"], each["n"]) for each in environments if each["n"]],
+        "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
         **find_extremes(environments),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,

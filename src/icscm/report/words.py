@@ -75,6 +75,16 @@ def format_points(difference: float | None) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
+def format_utility(utility: float) -> str:
+    """A utility: whole numbers as such, others as precisely as anyone would compare them.
+
+    >>> format_utility(6449), format_utility(37.347740667976424), format_utility(-0.5)
+    ('6,449', '37.35', '-0.5')
+    """
+    text = f"{utility:,.2f}" if abs(utility) >= 0.01 else f"{utility:.2g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def format_p(p_value: float | None) -> str:
     """A p-value in as many digits as a reader can use.
 
