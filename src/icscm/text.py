@@ -1,6 +1,7 @@
 """Words for messages and for rules: names, numbers and levels as a reader sees them."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 
@@ -61,10 +62,22 @@ def count(n: int, noun: str) -> str:
 
 
 def format_number(value: float) -> str:
+    """A number to be read: without the last digits where they are but an error of rounding.
+
+    >>> format_number(63.0), format_number(775.6999999999999), format_number(0.123456789012345)
+    ('63', '775.7', '0.123456789012345')
+    """
+    if isinstance(value, float) and math.isfinite(value):
+        short = float(f"{value:.12g}")
+        value = short if math.isclose(short, value, rel_tol=1e-12) else value
+    return format_exactly(value)
+
+
+def format_exactly(value: float) -> str:
     """The shortest text that reads back as `value`, whole numbers without a point.
 
-    >>> format_number(63.0), format_number(0.1), format_number(1e300)
-    ('63', '0.1', '1e+300')
+    >>> format_exactly(63.0), format_exactly(775.6999999999999), format_exactly(1e300)
+    ('63', '775.6999999999999', '1e+300')
     """
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))

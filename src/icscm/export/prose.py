@@ -28,7 +28,7 @@ def _say_rule(saved: SavedModel) -> str:
     if not model.rules:
         always = positive if model.leaf_verdicts[0] else negative
         return f"Predicts {always} for every sample: {model}."
-    rules = f"\n   {model.joiner}".join(map(str, model.rules))
+    rules = f"\n   {model.joiner}".join(map(str, model.simple_rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 
 

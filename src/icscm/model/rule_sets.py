@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule, make_rule
+from icscm.model.simplifying import simplify
 from icscm.tables.columns import count_rows
 
 # Samples of one leaf, by label and environment.
@@ -132,6 +133,14 @@ class RuleSet:
         return replace(self, rules=(), leaves=(freeze_counts(totals.tolist()),))
 
     @property
+    def simple_rules(self) -> tuple[Rule, ...]:
+        """The rules in the fewest words: `age > 19 and age > 45` is `age > 45`.
+
+        They predict what all rules predict; leaves and probabilities are by all of them.
+        """
+        return simplify(self.rules, all_hold=not self.settles_when)
+
+    @property
     def leaf_texts(self) -> tuple[str, ...]:
         """What decides the samples of each leaf; the last are those that no rule settled."""
         if not self.rules:
@@ -181,7 +190,7 @@ class RuleSet:
         return len(self.rules)
 
     def __str__(self) -> str:
-        return self.joiner.join(map(str, self.rules)) or self._describe_nothing()
+        return self.joiner.join(map(str, self.simple_rules)) or self._describe_nothing()
 
     def _describe_nothing(self) -> str:
         """What a model without a rule says."""
