@@ -8,12 +8,14 @@
   environments with rows and label rates, columns left out and why.
 - `answers`: the four short answers: `rule`, `error`, `invariance`, `refused`. Each has the
   `question`, an `answer` and a `detail`.
-- `model`: the rule as text and as a sentence, what it makes of missing values (`missing`), and its
-  rules with what each settles, others that would have settled the same (`equivalent`), and
-  its share of what is settled correctly (`importance`).
+- `model`: the rule as text and as a sentence and the `simple_rules` that these are made of (rules
+  on one column joined), what it makes of missing values (`missing`), and all its rules with what
+  each settles, others that would have settled the same (`equivalent`), and its share of
+  what is settled correctly (`importance`).
 - `tree`: the tree of a single branch: `nodes` with the answer that ends the way there, `leaves`.
 - `leaves`: for each leaf counts, rate and interval overall and per environment, the p-value,
-  the verdict (`conclusion`), the difference between environments and the detectable one.
+  the verdict (`conclusion`), the difference between environments and the detectable one; of one
+  that is not invariant the few environments that break it (`breaking`), if it is these.
 - `invariance`: by what the leaves were judged: level, margin, null hypothesis in words.
 - `errors`: prediction error on the training data, overall, per environment, the `worst` and the
   `best`, and that of always saying the more frequent class (`majority_is_positive` tells which).
@@ -45,7 +47,13 @@ from icscm.model.rule_sets import RuleSet
 from icscm.report.advice import explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
 from icscm.report.errors import describe_errors, format_error
-from icscm.report.leaves import count_conclusions, describe_leaves, find_standard, judge
+from icscm.report.leaves import (
+    count_conclusions,
+    describe_leaves,
+    find_criterion,
+    find_standard,
+    judge,
+)
 from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
 from icscm.report.words import (
@@ -119,7 +127,8 @@ def make_summary(
     classes = class_names or trace.classes
     names = make_names(model, trace.environments, classes, target, environment)
     standard = find_standard(learner, names)
-    leaves = describe_leaves(model, names, judge(model, trace, standard), standard)
+    verdicts, criterion = judge(model, trace, standard), find_criterion(trace, standard)
+    leaves = describe_leaves(model, names, verdicts, standard, criterion)
     errors = describe_errors(model, names)
     search = describe_search(learner, names)
     search["suggestions"] = [] if model.rules else suggest(learner, search, words)
@@ -164,7 +173,8 @@ def _describe_question(
         "n_rows": int(totals.sum()),
         "n_columns": int(learner.n_features_in_),
         "target": names.target,
-        "environment": names.environment,
+        "environment": names.place_column or "environment",
+        "every": f"every {names.environment}",
         "classes": {"negative": names.classes[0], "positive": names.classes[1]},
         "negative": names.predict(False),
         "positive": names.positive,
@@ -207,6 +217,7 @@ def _describe_model(learner: Learner, names: Names) -> Plain:
     return {
         "kind": model.kind,
         "text": str(model),
+        "simple_rules": [*map(str, model.simple_rules)],
         "sentence": make_sentence(model, names),
         "missing": _MISSING if has_missing else None,
         "n_rules": len(model),
