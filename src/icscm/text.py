@@ -113,6 +113,19 @@ def format_name(name: str | int) -> str:
     return escape_controls(name if name.strip() else f'"{name}"')
 
 
+def natural_key(text: str) -> list[tuple[bool, int, str]]:
+    """To sort names as people do: numbers in them count as numbers.
+
+    >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
+    ['9', '10', 'b', 'r2', 'r10']
+    """
+    key = []
+    for part in filter(None, re.split(r"([0-9]+)", text)):
+        digits = part.lstrip("0") if part[0] in "0123456789" else None
+        key.append((True, 0, part.casefold()) if digits is None else (False, len(digits), digits))
+    return key
+
+
 def as_text(value: object) -> str:
     """Something that a user named, as text that can do nothing to a terminal."""
     return escape_controls(str(value))

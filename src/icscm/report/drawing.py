@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from icscm.report.words import Plain, format_share
+from icscm.text import natural_key
 
 
 class Limits(NamedTuple):
@@ -39,7 +40,7 @@ def make_plot(
     around the share of all together. Of very many rows those with the most samples are shown.
     """
     shown = choose_largest(rows, limits.environments)
-    ticks, share = _find_ticks([*shown, pooled], key), pooled[key]
+    ticks, share = find_ticks([*shown, pooled], key), pooled[key]
     return {
         "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
         "pooled": _place_row(pooled, key, ticks, "all together"),
@@ -56,13 +57,16 @@ _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
 _LEAST_WIDTH = 0.1
 
 
-def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
-    """The rows with the most samples, in the order given."""
-    order = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])
-    return [rows[i] for i in sorted(order[:limit])]
+def choose_largest(rows: Sequence[Plain], limit: int, order: str = "name") -> list[Plain]:
+    """The rows with the most samples, by name, from the largest or from the lowest rate."""
+    largest = sorted(rows, key=lambda row: -row["n"])[:limit]
+    if order == "size":
+        return largest
+    by_name = sorted(largest, key=lambda row: natural_key(row["environment"]))
+    return by_name if order == "name" else sorted(by_name, key=lambda row: row["rate"] or 0.0)
 
 
-def _find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
+def find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
     """Where the axis is marked, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
@@ -128,7 +132,7 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
         "rows": rows,
         "last": last,
         "n_left_out": len(nodes) - len(shown),
-        "description": _describe_tree(tree, shown),
+        "description": describe_tree(tree, len(shown)),
     }
 
 
@@ -162,7 +166,7 @@ def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
     return [{"text": line, "y": round(top + i * _LINE, 1)} for i, line in enumerate(lines)]
 
 
-def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
+def describe_tree(tree: Plain, most: int | None = None) -> str:
     """The drawing in words, for those who do not see it."""
     *leaves, last = (
         f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
@@ -171,7 +175,7 @@ def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
     )
     parts = [
         f"{node['rule']}? If {tree['exit']}, {leaf}. If {tree['onward']}, go on."
-        for node, leaf in zip(shown, leaves, strict=False)
+        for node, leaf in zip(tree["nodes"][:most], leaves, strict=False)
     ]
     return " ".join([*parts, f"At the end, {last}."])
 
