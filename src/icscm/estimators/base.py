@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
-from icscm.estimators.showing import ShownMixin
+from icscm.estimators.reporting import ReportedMixin
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
 
 
-class CoverClassifier(ShownMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CoverClassifier(ReportedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
 
     tests_invariance: ClassVar[bool] = False

@@ -170,7 +170,8 @@ def describe_tree(tree: Plain, most: int | None = None) -> str:
     """The drawing in words, for those who do not see it."""
     *leaves, last = (
         f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
-        f"rate {format_share(leaf['rate'])}"
+        f"rate {format_share(leaf['rate'])}{', ' * bool(leaf['conclusion'])}"
+        f"{leaf['conclusion'] or ''}"
         for leaf in tree["leaves"]
     )
     parts = [

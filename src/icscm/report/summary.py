@@ -254,7 +254,28 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
 def _describe_path(path: AlphaPath, names: Names) -> Plain:
     models = [_describe_path_model(each, path, names, i) for i, each in enumerate(path.models)]
     costs = {"n_searches": len(path.alphas), "seconds": path.seconds}
-    return {"own_alpha": path.own_alpha, **costs, "models": models}
+    told = {"text": _say_path(path, models), "models": models}
+    return {"own_alpha": path.own_alpha, **costs, **told}
+
+
+def _say_path(path: AlphaPath, models: Sequence[Plain]) -> str:
+    """How the model depends on alpha, in short."""
+    start = f"At {len(path.alphas)} levels from {min(path.alphas):g} to {max(path.alphas):g} "
+    if len(models) == 1:
+        return f"{start}this same model is learned."
+    own = next((each for each in models if each["is_own"]), None)
+    shared = set.intersection(
+        *({rule.feature for rule in each.model.rules} for each in path.models)
+    )
+    errors = sorted(each["errors"]["error"] or 0.0 for each in models)
+    told = [f"{start}{len(models)} different models are learned"]
+    if own is not None:
+        ends = dict.fromkeys(f"{own[end]:g}" for end in ("alpha_from", "alpha_to"))
+        told[0] += f", this one at {' to '.join(ends)}"
+    told.append(f"wrong for {format_share(errors[0])} to {format_share(errors[-1])}")
+    common = ", ".join(sorted(map(format_name, shared)))
+    told.append(f"in all of them: {common}" if common else "no column is in all of them")
+    return "; ".join(told) + "."
 
 
 def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number: int) -> Plain:

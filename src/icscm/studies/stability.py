@@ -21,8 +21,10 @@ from icscm.model.rule_sets import RuleSet
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.showing import Shown, Told, tell_frame
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.environments import number_environments
+from icscm.text import format_name
 
 if TYPE_CHECKING:
     import pandas
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 Feature = str | int
 
 
-@dataclass(frozen=True)
-class StabilitySelection:
+@dataclass(frozen=True, repr=False)
+class StabilitySelection(Shown):
     """How often features and rules were chosen; see `stability_selection`.
 
     Attributes
@@ -55,6 +57,11 @@ class StabilitySelection:
     threshold: float
     mean_features: float
     error_bound: float
+
+    def _tell(self) -> Told:
+        stable = ", ".join(map(format_name, self.stable_features)) or "none"
+        told = f"Stable in {self.n_resamples:,} resamples: {stable}"
+        return tell_frame(told, self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each feature, the most frequent first."""

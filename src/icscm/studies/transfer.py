@@ -15,6 +15,7 @@ from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError
 from icscm.model.learner import check_learner
 from icscm.parameters import check_matplotlib
+from icscm.showing import Shown, Told, tell_frame
 from icscm.tables.columns import count_rows, take_rows
 from icscm.tables.environments import encode_environments
 from icscm.tables.intake import read_table
@@ -49,8 +50,8 @@ class HeldOutEnvironment:
     model: str
 
 
-@dataclass(frozen=True)
-class Transfer:
+@dataclass(frozen=True, repr=False)
+class Transfer(Shown):
     """What holds elsewhere; see `leave_one_environment_out`.
 
     Attributes
@@ -70,6 +71,10 @@ class Transfer:
     def worst_accuracy(self) -> float:
         """Accuracy in the environment that came off worst."""
         return min(each.accuracy for each in self.held_out)
+
+    def _tell(self) -> Told:
+        accuracies = f"{self.mean_accuracy:.1%} on average, {self.worst_accuracy:.1%} at worst"
+        return tell_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each environment held out."""

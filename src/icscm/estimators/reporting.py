@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icscm.report.render import Report
 
 
-class ShownMixin:
+class ReportedMixin:
     """Report and figure of a learner of rule sets, in the words of the columns it learned from."""
 
     tests_invariance: ClassVar[bool]
