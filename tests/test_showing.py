@@ -53,7 +53,7 @@ def test_results_are_readable(name, results):
 
 def test_a_model_tells_its_leaves(results):
     line, header, *rows = repr(results["model"]).splitlines()
-    assert line == "Conjunction: A1 > 0 and A2 > 0"
+    assert line == "Conjunction: A1 > 0 and C1 > 0"
     assert header.split() == ["leaf", "predicts", "samples", "positive", "rate"]
     assert len(rows) == 3
     assert rows[0].startswith("not met: A1 > 0  negative")

@@ -260,21 +260,18 @@ def _describe_path(path: AlphaPath, names: Names) -> Plain:
 
 def _say_path(path: AlphaPath, models: Sequence[Plain]) -> str:
     """How the model depends on alpha, in short."""
-    start = f"At {len(path.alphas)} levels from {min(path.alphas):g} to {max(path.alphas):g} "
+    levels = f"{len(path.alphas)} levels alpha from {min(path.alphas):g} to {max(path.alphas):g}"
     if len(models) == 1:
-        return f"{start}this same model is learned."
-    own = next((each for each in models if each["is_own"]), None)
-    shared = set.intersection(
-        *({rule.feature for rule in each.model.rules} for each in path.models)
-    )
-    errors = sorted(each["errors"]["error"] or 0.0 for each in models)
-    told = [f"{start}{len(models)} different models are learned"]
-    if own is not None:
+        return f"At {levels} this same model is learned."
+    told = [f"{levels} give {len(models)} different models"]
+    for own in (each for each in models if each["is_own"]):
         ends = dict.fromkeys(f"{own[end]:g}" for end in ("alpha_from", "alpha_to"))
-        told[0] += f", this one at {' to '.join(ends)}"
-    told.append(f"wrong for {format_share(errors[0])} to {format_share(errors[-1])}")
-    common = ", ".join(sorted(map(format_name, shared)))
-    told.append(f"in all of them: {common}" if common else "no column is in all of them")
+        told[0] += f", this one {'from' if len(ends) > 1 else 'only at'} {' to '.join(ends)}"
+    errors = [each["errors"]["error"] or 0.0 for each in models]
+    told.append(f"they are wrong for {format_share(min(errors))} to {format_share(max(errors))}")
+    features = [{rule.feature for rule in each.model.rules} for each in path.models]
+    shared = sorted(map(format_name, set.intersection(*features)))
+    told.append(f"in all of them: {', '.join(shared)}" if shared else "no column is in all of them")
     return "; ".join(told) + "."
 
 
