@@ -769,6 +769,23 @@ def test_json_reads_well():
     }
 
 
+def test_words_are_short_and_code_is_exact(engines):
+    """Three steps on one column, at 775.6999999999999, read as all three with all digits."""
+    rules = [ThresholdRule(0, "age", each, above=True) for each in (19, 21.5, 775.6999999999999)]
+    saved = make_saved(rules)
+    columns = {"age": ("float", [19.0, 21.5, 22.0, 775.6999999999999, 775.7, None])}
+    results = assert_exports_agree(engines, saved, columns)
+    assert [label for label, _, _ in results][3:5] == ["no", "yes"]
+    assert len({chance for _, chance, _ in results}) == 4  # a leaf for each step
+    exports = {to: export_model(saved, to) for to in ("sql", "python", "json", "text")}
+    assert exports["sql"].splitlines()[2] == "--     age > 775.7"
+    assert "\n    age > 775.7\n" in exports["python"]
+    assert "value <= 775.6999999999999:" in exports["python"]
+    assert json.loads(exports["json"])["rule"] == "age > 775.7"
+    assert json.loads(exports["json"])["conditions"][2]["value"] == 775.6999999999999
+    assert exports["text"].startswith("Predicts yes where\n\n    age > 775.7\n\nand no elsewhere.")
+
+
 def test_unknown_target():
     with pytest.raises(IcscmError, match="exported to 'sql', 'python', 'json', 'text'; not 'r'"):
         export_model(READABLE, "r")
