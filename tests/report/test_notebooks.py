@@ -53,4 +53,4 @@ def test_a_notebook_shows_everything_once(run_cells):
         (output,) = shown[name]
         assert "text/html" in output["data"]
         assert len(output["data"]["text/plain"].splitlines()) < 12
-    assert "A1" in shown["model"][0]["data"]["text/html"]
+    assert "Conjunction: C1" in shown["model"][0]["data"]["text/html"]

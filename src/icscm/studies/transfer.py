@@ -85,7 +85,7 @@ class Transfer(Shown):
     def plot(self) -> Figure:
         """Accuracy in each environment held out, beside that where the model was learned."""
         check_matplotlib()
-        from matplotlib.figure import Figure as NewFigure
+        from icscm.report.notebooks import NotebookFigure as NewFigure
 
         places = np.arange(len(self.held_out))
         figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
