@@ -15,6 +15,7 @@ _HOMES = {
     "Disjunction": "icscm.model.rule_sets",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
+    "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
     "datasets": "icscm.datasets",
@@ -29,6 +30,7 @@ __all__ = [
     "SavedModel",
     "__version__",
     "datasets",
+    "evaluate",
     "leave_one_environment_out",
     "load",
     "stability_selection",
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from icscm.estimators.icp import InvariantCausalPrediction
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load
+    from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
     from icscm.studies.transfer import leave_one_environment_out
 

@@ -70,6 +70,9 @@ _PRUNING: dict[str, bool | str] = {
     "always": "always",
 }
 
+# Levels of a category up to which the model file lists them; of more, new ones are no news.
+_MAX_LEVELS = 1_000
+
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
 _LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
@@ -365,6 +368,19 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
+        "levels": _list_levels(fitted.learner),
+    }
+
+
+def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
+    """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
+    from icscm.tables.columns import sort_key
+
+    known = getattr(learner, "levels_", {})  # a packed store has none
+    return {
+        str(name): sorted(known[name], key=sort_key)
+        for name in learner.features_used_
+        if len(known.get(name, ())) in range(1, _MAX_LEVELS + 1)
     }
 
 

@@ -7,6 +7,7 @@ from icscm.exceptions import Parameter
 # Where the option is not spelled as the parameter is; empty where there is none.
 _OPTIONS = {
     "X": "the table",
+    "y": "the target",
     "keep_columns": "--keep",
     "model_type": "--type",
     "n_jobs": "--jobs",

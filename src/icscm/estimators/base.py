@@ -34,7 +34,7 @@ from icscm.search.settings import Settings
 from icscm.search.trace import STOP_REASONS, Trace
 from icscm.sources.countable import Countable, Preparation
 from icscm.sources.memory import open_memory
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import Level, is_dask
 from icscm.tables.intake import read_rows, refuse_missing_values
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class CoverClassifier(ReportedMixin, ClassifierMixin, BaseEstimator):  # type: i
     environments_: tuple[Any, ...] | None
     n_features_in_: int
     feature_types_: tuple[str, ...]
+    levels_: dict[str | int, tuple[Level, ...]]
     left_out_: dict[str | int, str]
 
     def __init__(
@@ -283,6 +284,7 @@ class CoverClassifier(ReportedMixin, ClassifierMixin, BaseEstimator):  # type: i
         if table is not None:
             names = table.names or range(table.n_columns)
             self.feature_types_ = table.list_types()
+            self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.left_out_ = {names[j]: why for j, why in table.left_out.items()}
 
     def _look_at_environments(self, countable: Countable[Any]) -> None:

@@ -83,6 +83,8 @@ class SCMClassifier(CoverClassifier):
         Their names, where X had names.
     feature_types_ : tuple of str
         Of each column, `"number"`, `"category"` or `"left_out"`.
+    levels_ : dict of tuples
+        The levels of each category, by column; not for a packed store.
     left_out_ : dict
         Why columns were left out, by name.
 
@@ -193,6 +195,8 @@ class ICSCMClassifier(CoverClassifier):
         Their names, where X had names.
     feature_types_ : tuple of str
         Of each column, `"number"`, `"category"` or `"left_out"`.
+    levels_ : dict of tuples
+        The levels of each category, by column; not for a packed store.
     left_out_ : dict
         Why columns were left out, by name.
 

@@ -254,9 +254,7 @@ def _check_few(environments: Array, name: str) -> None:
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
     """The levels that the user named, as text."""
-    by_text = {_as_text(level): level for level in levels}
-    by_text |= {str(level): level for level in levels}
-    by_text |= {str(level).lower(): level for level in levels if isinstance(level, bool)}
+    by_text = index_texts(levels)
     chosen = []
     for text in dict.fromkeys(positive):
         if text not in by_text:
@@ -268,6 +266,17 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
     return list(dict.fromkeys(chosen))
+
+
+def index_texts(levels: Sequence[Any]) -> dict[str, Any]:
+    """Levels by the texts that a user may call them.
+
+    >>> index_texts([True, 2.0])
+    {'True': True, '2': 2.0, '2.0': 2.0, 'true': True}
+    """
+    by_text = {_as_text(level): level for level in levels}
+    by_text |= {str(level): level for level in levels}
+    return by_text | {str(level).lower(): level for level in levels if isinstance(level, bool)}
 
 
 def _check_two(levels: Sequence[Any], target: str) -> None:
