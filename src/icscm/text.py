@@ -1,6 +1,7 @@
 """Words for messages and for rules: names, numbers and levels as a reader sees them."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 
@@ -67,10 +68,22 @@ def count(n: int, noun: str) -> str:
 
 
 def format_number(value: float) -> str:
+    """A number to be read: without the last digits where they are but an error of rounding.
+
+    >>> format_number(63.0), format_number(775.6999999999999), format_number(0.123456789012345)
+    ('63', '775.7', '0.123456789012345')
+    """
+    if isinstance(value, float) and math.isfinite(value):
+        short = float(f"{value:.12g}")
+        value = short if math.isclose(short, value, rel_tol=1e-12) else value
+    return format_exactly(value)
+
+
+def format_exactly(value: float) -> str:
     """The shortest text that reads back as `value`, whole numbers without a point.
 
-    >>> format_number(63.0), format_number(0.1), format_number(1e300)
-    ('63', '0.1', '1e+300')
+    >>> format_exactly(63.0), format_exactly(775.6999999999999), format_exactly(1e300)
+    ('63', '775.6999999999999', '1e+300')
     """
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
@@ -104,6 +117,19 @@ def format_name(name: str | int) -> str:
     if not isinstance(name, str):
         return f"x{name}"
     return escape_controls(name if name.strip() else f'"{name}"')
+
+
+def natural_key(text: str) -> list[tuple[bool, int, str]]:
+    """To sort names as people do: numbers in them count as numbers.
+
+    >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
+    ['9', '10', 'b', 'r2', 'r10']
+    """
+    key = []
+    for part in filter(None, re.split(r"([0-9]+)", text)):
+        digits = part.lstrip("0") if part[0] in "0123456789" else None
+        key.append((True, 0, part.casefold()) if digits is None else (False, len(digits), digits))
+    return key
 
 
 def as_text(value: object) -> str:

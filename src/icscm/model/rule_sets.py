@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule, make_rule
+from icscm.model.simplifying import simplify
+from icscm.showing import Shown, Told
 from icscm.tables.columns import count_rows
 
 # Samples of one leaf, by label and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True)
-class RuleSet:
+@dataclass(frozen=True, repr=False)
+class RuleSet(Shown):
     """What conjunctions and disjunctions share: rules, and the training counts of their leaves."""
 
     rules: tuple[Rule, ...]
@@ -146,6 +148,14 @@ class RuleSet:
         return replace(self, rules=(), leaves=(freeze_counts(totals.tolist()),))
 
     @property
+    def simple_rules(self) -> tuple[Rule, ...]:
+        """The rules in the fewest words: `age > 19 and age > 45` is `age > 45`.
+
+        They predict what all rules predict; leaves and probabilities are by all of them.
+        """
+        return simplify(self.rules, all_hold=not self.settles_when)
+
+    @property
     def leaf_texts(self) -> tuple[str, ...]:
         """What decides the samples of each leaf; the last are those that no rule settled."""
         if not self.rules:
@@ -195,7 +205,18 @@ class RuleSet:
         return len(self.rules)
 
     def __str__(self) -> str:
-        return self.joiner.join(map(str, self.rules)) or self._describe_nothing()
+        return self.joiner.join(map(str, self.simple_rules)) or self._describe_nothing()
+
+    def _tell(self) -> Told:
+        """The model and its leaves."""
+        rows = []
+        verdicts = self.leaf_verdicts.tolist()
+        for text, leaf, is_positive in zip(self.leaf_texts, self.leaves, verdicts, strict=True):
+            n_positive, n = sum(leaf[1]), sum(map(sum, leaf))
+            counts = f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
+            rows.append((text, "positive" if is_positive else "negative", *counts))
+        columns = "leaf", "predicts", ">samples", ">positive", ">rate"
+        return Told(f"{type(self).__name__}: {self}", columns, rows)
 
     def _describe_nothing(self) -> str:
         """What a model without a rule says."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from icscm.report.words import Plain, format_share
+from icscm.text import natural_key
 
 
 class Limits(NamedTuple):
@@ -31,7 +32,12 @@ _LEAST = Limits(environments=4, leaves=4, equivalent=2, sets=4, characters=40)
 
 
 def make_plot(
-    rows: Sequence[Plain], pooled: Plain, key: str, limits: Limits, band: float | None = None
+    rows: Sequence[Plain],
+    pooled: Plain,
+    key: str,
+    limits: Limits,
+    band: float | None = None,
+    order: str = "given",
 ) -> Plain:
     """Dots and intervals on one axis: places in percent of its width, and the words beside them.
 
@@ -39,8 +45,8 @@ def make_plot(
     around the share of all together; `beside` in a row is a share to compare with. Of very many
     rows those with the most samples are shown.
     """
-    shown = choose_largest(rows, limits.environments)
-    ticks, share = _find_ticks([*shown, pooled], key), pooled[key]
+    shown = choose_largest(rows, limits.environments, order)
+    ticks, share = find_ticks([*shown, pooled], key), pooled[key]
     total = _place_row(pooled, key, ticks, "all together")
     return {
         "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
@@ -59,13 +65,17 @@ _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
 _LEAST_WIDTH = 0.1
 
 
-def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
-    """The rows with the most samples, in the order given."""
-    order = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])
-    return [rows[i] for i in sorted(order[:limit])]
+def choose_largest(rows: Sequence[Plain], limit: int, order: str = "given") -> list[Plain]:
+    """The rows with the most samples; by name, from the largest, or from the lowest rate."""
+    places = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])[:limit]
+    largest = [rows[i] for i in (sorted(places) if order == "given" else places)]
+    if order in ("given", "size"):
+        return largest
+    by_name = sorted(largest, key=lambda row: natural_key(row["environment"]))
+    return by_name if order == "name" else sorted(by_name, key=lambda row: row["rate"] or 0.0)
 
 
-def _find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
+def find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
     """Where the axis is marked, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
     ends += [row["beside"] for row in rows if row.get("beside") is not None]
@@ -134,7 +144,7 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
         "rows": rows,
         "last": last,
         "n_left_out": len(nodes) - len(shown),
-        "description": _describe_tree(tree, shown),
+        "description": describe_tree(tree, len(shown)),
     }
 
 
@@ -168,16 +178,17 @@ def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
     return [{"text": line, "y": round(top + i * _LINE, 1)} for i, line in enumerate(lines)]
 
 
-def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
+def describe_tree(tree: Plain, most: int | None = None) -> str:
     """The drawing in words, for those who do not see it."""
     *leaves, last = (
         f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
-        f"rate {format_share(leaf['rate'])}"
+        f"rate {format_share(leaf['rate'])}{', ' * bool(leaf['conclusion'])}"
+        f"{leaf['conclusion'] or ''}"
         for leaf in tree["leaves"]
     )
     parts = [
         f"{node['rule']}? If {tree['exit']}, {leaf}. If {tree['onward']}, go on."
-        for node, leaf in zip(shown, leaves, strict=False)
+        for node, leaf in zip(tree["nodes"][:most], leaves, strict=False)
     ]
     return " ".join([*parts, f"At the end, {last}."])
 

@@ -243,13 +243,15 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         **summary,
         "limits": limits,
         "shown_leaves": [
-            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band)}
+            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
             for leaf in shown
         ],
         "tree_drawing": draw_tree(summary["tree"], limits),
-        "environment_plot": make_plot(asked["environments"], asked["overall"], "rate", limits),
-        "error_plot": make_plot(errors["environments"], errors, "error", limits),
-        "error_rows": choose_largest(errors["environments"], limits.environments),
+        "environment_plot": make_plot(
+            asked["environments"], asked["overall"], "rate", limits, None, "name"
+        ),
+        "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
+        "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
         "shown_sets": summary["search"]["sets"][: limits.sets],
         "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),

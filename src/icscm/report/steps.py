@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from icscm.model.learner import Learner
-from icscm.report.leaves import describe_verdict, find_extremes, name_ends
+from icscm.report.leaves import describe_breaking, describe_verdict, find_extremes, name_ends
 from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
 from icscm.search.trace import PRUNING_OUTCOMES, REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
@@ -36,12 +36,12 @@ def describe_search(learner: Learner, names: Names) -> Plain:
                 "p_value_remaining": step.p_value_remaining,
                 "n_tied": step.n_tied,
                 "n_equivalent": len(step.equivalent),
-                "look": _describe_look(step.look, names),
+                "look": _describe_look(step.look, names, trace),
             }
             for number, step in enumerate(trace.steps, start=1)
         ],
-        "last_look": last and _describe_look(last, names),
-        "nearest": [_describe_refusal(each, names) for each in trace.nearest],
+        "last_look": last and _describe_look(last, names, trace),
+        "nearest": [_describe_refusal(each, names, trace) for each in trace.nearest],
         "screening": [
             {"rule": str(each.rule), "statistic": each.statistic, "p_value": each.p_value}
             for each in trace.screening
@@ -72,18 +72,21 @@ def list_looks(search: Plain) -> list[Plain]:
     return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
 
 
-def _describe_look(look: Look, names: Names) -> Plain:
+def _describe_look(look: Look, names: Names, trace: Trace) -> Plain:
     return {
         "n_candidates": look.n_candidates,
         "n_refused": dict(look.n_refused),
         "n_refused_all": sum(look.n_refused.values()),
         "cutoff": look.cutoff,
-        "refused": [_describe_refusal(each, names) for each in look.best_refused],
+        "refused": [_describe_refusal(each, names, trace) for each in look.best_refused],
     }
 
 
-def _describe_refusal(refusal: Refusal, names: Names) -> Plain:
+def _describe_refusal(refusal: Refusal, names: Names, trace: Trace) -> Plain:
+    """A refused candidate, why, and of a dependent one which environments break it."""
     fields, reason = _describe_candidate(refusal.candidate, names), refusal.reason
+    criterion = trace.criterion if reason == "dependent" else None
+    fields |= describe_breaking(refusal.candidate.leaf, names, criterion, fields["n_seen"])
     return {**fields, "reason": reason, "why": _explain_refusal(reason, fields, names)}
 
 
@@ -116,7 +119,8 @@ def _explain_refusal(reason: str, fields: Plain, names: Names) -> str:
     if fields["n_seen"] < 2:
         return "the label's rate shifts between environments"
     low, high = name_ends(fields, names)
-    return f"the rate of {names.positive} shifts, from {low} to {high}"
+    told = f"the rate of {names.positive} shifts, from {low} to {high}"
+    return f"{told}; it {fields['breaking_text']}" if fields["breaking_text"] else told
 
 
 def _say_places(fields: Plain) -> str:

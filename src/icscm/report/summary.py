@@ -8,12 +8,14 @@
   environments with rows and label rates, columns left out and why.
 - `answers`: the four short answers: `rule`, `error`, `invariance`, `refused`. Each has the
   `question`, an `answer` and a `detail`.
-- `model`: the rule as text and as a sentence, what it makes of missing values (`missing`), and its
-  rules with what each settles, others that would have settled the same (`equivalent`), and
-  its share of what is settled correctly (`importance`).
+- `model`: the rule as text and as a sentence and the `simple_rules` that these are made of (rules
+  on one column joined), what it makes of missing values (`missing`), and all its rules with what
+  each settles, others that would have settled the same (`equivalent`), and its share of
+  what is settled correctly (`importance`).
 - `tree`: the tree of a single branch: `nodes` with the answer that ends the way there, `leaves`.
 - `leaves`: for each leaf counts, rate and interval overall and per environment, the p-value,
-  the verdict (`conclusion`), the difference between environments and the detectable one.
+  the verdict (`conclusion`), the difference between environments and the detectable one; of one
+  that is not invariant the few environments that break it (`breaking`), if it is these.
 - `invariance`: by what the leaves were judged: level, margin, null hypothesis in words.
 - `errors`: prediction error on the training data, overall, per environment, the `worst` and the
   `best`, and that of always saying the more frequent class (`majority_is_positive` tells which,
@@ -50,7 +52,13 @@ from icscm.model.rule_sets import RuleSet
 from icscm.report.advice import explain_alpha, explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
 from icscm.report.errors import describe_errors, format_error, say_measures
-from icscm.report.leaves import count_conclusions, describe_leaves, find_standard, judge
+from icscm.report.leaves import (
+    count_conclusions,
+    describe_leaves,
+    find_criterion,
+    find_standard,
+    judge,
+)
 from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
 from icscm.report.words import (
@@ -126,7 +134,8 @@ def make_summary(
     classes = class_names or trace.classes
     names = make_names(model, trace.environments, classes, target, environment)
     standard = find_standard(learner, names)
-    leaves = describe_leaves(model, names, judge(model, trace, standard), standard)
+    verdicts, criterion = judge(model, trace, standard), find_criterion(trace, standard)
+    leaves = describe_leaves(model, names, verdicts, standard, criterion)
     errors = describe_errors(model, names, make_plain(learner.get_params(deep=False)["p"]))
     search = describe_search(learner, names)
     search["suggestions"] = suggest(learner, search, errors, words)
@@ -205,7 +214,8 @@ def _describe_question(
         "n_rows": int(totals.sum()),
         "n_columns": int(learner.n_features_in_),
         "target": names.target,
-        "environment": names.environment,
+        "environment": names.place_column or "environment",
+        "every": f"every {names.environment}",
         "classes": {"negative": names.classes[0], "positive": names.classes[1]},
         "negative": names.predict(False),
         "positive": names.positive,
@@ -248,6 +258,7 @@ def _describe_model(learner: Learner, names: Names) -> Plain:
     return {
         "kind": model.kind,
         "text": str(model),
+        "simple_rules": [*map(str, model.simple_rules)],
         "sentence": make_sentence(model, names, learner.trace_.set_aside),
         "missing": _MISSING if has_missing else None,
         "n_rules": len(model),
@@ -284,7 +295,25 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
 def _describe_path(path: AlphaPath, names: Names) -> Plain:
     models = [_describe_path_model(each, path, names, i) for i, each in enumerate(path.models)]
     costs = {"n_searches": len(path.alphas), "seconds": path.seconds}
-    return {"own_alpha": path.own_alpha, **costs, "models": models}
+    told = {"text": _say_path(path, models), "models": models}
+    return {"own_alpha": path.own_alpha, **costs, **told}
+
+
+def _say_path(path: AlphaPath, models: Sequence[Plain]) -> str:
+    """How the model depends on alpha, in short."""
+    levels = f"{len(path.alphas)} levels alpha from {min(path.alphas):g} to {max(path.alphas):g}"
+    if len(models) == 1:
+        return f"At {levels} this same model is learned."
+    told = [f"{levels} give {len(models)} different models"]
+    for own in (each for each in models if each["is_own"]):
+        ends = dict.fromkeys(f"{own[end]:g}" for end in ("alpha_from", "alpha_to"))
+        told[0] += f", this one {'from' if len(ends) > 1 else 'only at'} {' to '.join(ends)}"
+    errors = [each["errors"]["error"] or 0.0 for each in models]
+    told.append(f"they are wrong for {format_share(min(errors))} to {format_share(max(errors))}")
+    features = [{rule.feature for rule in each.model.rules} for each in path.models]
+    shared = sorted(map(format_name, set.intersection(*features)))
+    told.append(f"in all of them: {', '.join(shared)}" if shared else "no column is in all of them")
+    return "; ".join(told) + "."
 
 
 def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number: int) -> Plain:

@@ -15,7 +15,7 @@ from icscm.report.advice import explain_tests
 from icscm.report.errors import find_worst_and_best, say_fault, say_measures
 from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
-from icscm.report.words import Plain, format_p, format_share, format_utility
+from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.text import clip
 
@@ -134,6 +134,21 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
     yield make_note("\n" + " ".join([search["stop_text"], *pruning, *summary["notes"]]))
     if search["is_tested"]:
         yield make_note(explain_tests(search, summary["invariance"]))
+    yield from _render_broken(search)
+
+
+def _render_broken(search: Plain) -> Iterator[RenderableType]:
+    """Rules that would have been taken but for a few environments, those of largest utility."""
+    steps = {step["number"]: step["utility"] for step in search["steps"]}
+    found: dict[str, Plain] = {}
+    for look in list_looks(search):
+        for each in look["refused"]:
+            if each["breaking_text"] and each["utility"] > steps.get(look["number"], 0):
+                found.setdefault(each["rule"], each)
+    ranked = sorted(found.values(), key=lambda each: -each["utility"])[:_N_REFUSED]
+    if ranked:
+        yield make_heading("Refused because of a few environments")
+        yield make_list(f"{each['rule']} {each['breaking_text']}." for each in ranked)
 
 
 def render_refused(summary: Plain) -> Iterator[RenderableType]:
@@ -160,6 +175,9 @@ def render_leaves(summary: Plain) -> Iterator[RenderableType]:
             f"\nOf {len(environments):,} environments those of lowest and highest rate; the "
             "report and `icscm show model.json --all` have all."
         )
+    broken = [f"{name_leaf(leaf)}: {leaf['breaking_text']}." for leaf in leaves if leaf["breaking"]]
+    if broken:
+        yield make_note("\nNot invariant: " + " ".join(broken))
     if leaves[0]["conclusion"] is not None:
         yield make_note("\n" + describe_bounds(leaves, summary["invariance"]))
 
@@ -177,6 +195,7 @@ def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
         rows = [(each["rule"], f"{each['n']:,}", *_explain(each)) for each in search["nearest"]]
         yield make_table(("nearest candidate", ">settles", ">p leaf", "why"), rows)
     yield from _render_sets(search["sets"])
+    yield from _render_broken(search)
 
 
 def _render_stability(found: Plain | None) -> Iterator[RenderableType]:
@@ -287,13 +306,18 @@ def make_environment_table(leaf: Plain, most: int | None = None) -> Table:
 
 def describe_bounds(leaves: Sequence[Plain], standard: Plain) -> str:
     """How far apart the rates may still be, and what would have been seen, as sentences."""
-    margin = standard["margin"]
-    most = f"{margin:.1%}" if standard["margin_on"] == "rate" else standard["margin_text"]
-    sentences = [f"Invariant: shown to differ by at most {most} between environments."]
+    sentences = [
+        f"Invariant: shown to differ by at most {standard['margin_text']} between environments."
+    ]
     bounds = [leaf["difference_interval"][1] for leaf in leaves if leaf["difference_interval"]]
-    if max(bounds, default=1) < 0.9995:  # 100.0% is no bound
-        sentences.append(f"In no leaf do the data allow more than {max(bounds):.1%}.")
+    worst = max(bounds, default=1)
+    if worst < 0.9995:  # 100 points are no bound
+        where = "In the least certain leaf" if len(leaves) > 1 else "Here"
+        sentences.append(f"{where} they may truly differ by up to {format_points(worst)}.")
     seen = [leaf["detectable"] for leaf in leaves]
-    none = "In some leaf no difference, however large, would have been seen."
-    some = none if None in seen else f"In each the test would likely have seen {max(seen):.1%}."
-    return " ".join([*sentences, some])
+    if None in seen:
+        sentences.append("In some leaf no difference, however large, would have been noticed.")
+    else:
+        told = f"A difference of less than {format_points(max(seen))} could go unnoticed"
+        sentences.append(f"{told}{' in some leaf' if len(leaves) > 1 else ''}.")
+    return " ".join(sentences)

@@ -20,6 +20,7 @@ from icscm.exceptions import Parameter, Words
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
+from icscm.showing import Shown, Told
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
@@ -123,8 +124,8 @@ class Detectable:
     difference: float | None
 
 
-@dataclass(frozen=True)
-class CheckUp:
+@dataclass(frozen=True, repr=False)
+class CheckUp(Shown):
     """What `check_environments` found.
 
     Parameters
@@ -167,6 +168,15 @@ class CheckUp:
     def strong_giveaways(self) -> tuple[Giveaway, ...]:
         """Columns that give the environment away."""
         return tuple(each for each in self.giveaways if each.strength >= STRONG)
+
+    def _tell(self) -> Told:
+        """The environments; above them all advice."""
+        rows = [
+            (as_text(each.label), f"{each.n_rows:,}", f"{each.rate:.1%}", f"{each.missing:.1%}")
+            for each in self.environments
+        ]
+        told = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
+        return Told(told, ("environment", ">rows", ">positive", ">missing"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values.

@@ -22,6 +22,7 @@ from icscm.model.rules import Rule
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.showing import Shown, Told, tell_frame
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.environments import number_environments
 from icscm.text import clip, count, format_name
@@ -50,8 +51,8 @@ class ResampledModel:
     is_own: bool
 
 
-@dataclass(frozen=True)
-class StabilitySelection:
+@dataclass(frozen=True, repr=False)
+class StabilitySelection(Shown):
     """How often features, rules and models were chosen; see `stability_selection`.
 
     Attributes
@@ -110,6 +111,11 @@ class StabilitySelection:
                 name: [dict(zip(keys, each, strict=True)) for each in parts[name]] for name in parts
             },
         }
+
+    def _tell(self) -> Told:
+        stable = ", ".join(map(format_name, self.stable_features)) or "none"
+        told = f"Stable in {self.n_resamples:,} resamples: {stable}"
+        return tell_frame(told, self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each feature, the most frequent first."""

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from icscm.exceptions import IcscmError
 from icscm.parameters import check_matplotlib
+from icscm.showing import Shown, Told, tell_frame
 from icscm.studies.classifiers import (
     Cohort,
     Scorer,
@@ -66,8 +67,8 @@ class HeldOutEnvironment:
         return 1.0 - self.accuracy
 
 
-@dataclass(frozen=True)
-class Transfer:
+@dataclass(frozen=True, repr=False)
+class Transfer(Shown):
     """What holds elsewhere; see `leave_one_environment_out`.
 
     Attributes
@@ -93,6 +94,10 @@ class Transfer:
         """Of each scorer the average over the environments in which it has a value."""
         return average([each.scores for each in self.held_out])
 
+    def _tell(self) -> Told:
+        accuracies = f"{self.mean_accuracy:.1%} on average, {self.worst_accuracy:.1%} at worst"
+        return tell_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
+
     def to_frame(self) -> pandas.DataFrame:
         """A row for each environment held out, a column for each scorer."""
         import pandas
@@ -108,7 +113,7 @@ class Transfer:
     def plot(self) -> Figure:
         """Accuracy in each environment held out, beside that where the model was learned."""
         check_matplotlib()
-        from matplotlib.figure import Figure as NewFigure
+        from icscm.report.notebooks import NotebookFigure as NewFigure
 
         places = np.arange(len(self.held_out))
         figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
