@@ -257,12 +257,15 @@ def learn_slowly(
         return refused, find_level(len(tested), len(refused), alpha, correction)
 
     def costs_more(rules):
-        """Whether always saying one of the two would have been cheaper, by min_utility."""
+        """Whether always saying one of the two would have been cheaper, by min_utility: both by
+        the costs that p sets and by the number of errors."""
         *settled, left = make_leaves(rules)
         wrong = sum(y[i] for leaf in settled for i in leaf)
-        cost = as_fraction(p) * wrong + sum(1 - y[i] for i in left)
-        constant = min(as_fraction(p) * sum(y), len(y) - sum(y))
-        return constant - cost < as_fraction(min_utility)
+        gains = []
+        for price in (as_fraction(p), Fraction(1)):
+            cost = price * wrong + sum(1 - y[i] for i in left)
+            gains.append(min(price * sum(y), len(y) - sum(y)) - cost)
+        return max(gains) < as_fraction(min_utility)
 
     positives = {i for i in range(len(X)) if y[i] == 1}
     negatives = {i for i in range(len(X)) if y[i] == 0}

@@ -15,8 +15,10 @@ _HOMES = {
     "Disjunction": "icscm.model.rule_sets",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
+    "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
+    "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
 
@@ -28,7 +30,9 @@ __all__ = [
     "SCMClassifier",
     "SavedModel",
     "__version__",
+    "compare",
     "datasets",
+    "evaluate",
     "leave_one_environment_out",
     "load",
     "stability_selection",
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from icscm.estimators.icp import InvariantCausalPrediction
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load
+    from icscm.studies.comparison import compare
+    from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
     from icscm.studies.transfer import leave_one_environment_out
 

@@ -65,6 +65,14 @@ class TooLittleDataWarning(IcscmWarning):
     """The model rests on leaves too small to tell whether they are invariant."""
 
 
+class ContraryLeafWarning(IcscmWarning):
+    """`predict` and `predict_proba` disagree in a leaf: it holds more of the other class."""
+
+
+class UnstableModelWarning(IcscmWarning):
+    """Halves of the samples mostly give another model than all of them do."""
+
+
 class NothingAcceptedWarning(IcscmWarning):
     """Invariant causal prediction rejected every set of features: the model does not fit."""
 

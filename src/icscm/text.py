@@ -1,14 +1,17 @@
 """Words for messages and for rules: names, numbers and levels as a reader sees them."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 
 # How many items a message lists before it says how many more there are, and how much of each.
 N_LISTED = 5
 MAX_LISTED = 50
-# Characters of a message, of something quoted in it, and of a word, such as a path.
+# Characters of a message, of something quoted in it, and of a word.
 MAX_MESSAGE, MAX_QUOTED, MAX_WORD = 600, 80, 255
+# A path is of use only whole.
+MAX_PATH = 250
 
 # What `repr` quotes: an apostrophe within a word opens nothing.
 _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
@@ -34,9 +37,13 @@ def clip_message(text: str) -> str:
     """
     if len(text) <= MAX_QUOTED:
         return text
-    text = _QUOTED.sub(lambda found: f"{found[1]}{clip(found[2], MAX_QUOTED)}{found[1]}", text)
+    text = _QUOTED.sub(lambda found: f"{found[1]}{_clip_quoted(found[2])}{found[1]}", text)
     text = re.sub(rf"\S{{{MAX_WORD},}}", lambda found: clip(found[0], MAX_WORD), text)
     return clip(text, MAX_MESSAGE)
+
+
+def _clip_quoted(text: str) -> str:
+    return clip(text, MAX_PATH if "/" in text else MAX_QUOTED)
 
 
 def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
@@ -56,15 +63,27 @@ def count(n: int, noun: str) -> str:
     >>> count(1, "rule"), count(1200, "leaf"), count(3, "leaf")
     ('1 rule', '1,200 leaves', '3 leaves')
     """
-    plural = "leaves" if noun == "leaf" else f"{noun}s"
+    plural = f"{noun[:-1]}ves" if noun.endswith("f") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"
 
 
 def format_number(value: float) -> str:
+    """A number to be read: without the last digits where they are but an error of rounding.
+
+    >>> format_number(63.0), format_number(775.6999999999999), format_number(0.123456789012345)
+    ('63', '775.7', '0.123456789012345')
+    """
+    if isinstance(value, float) and math.isfinite(value):
+        short = float(f"{value:.12g}")
+        value = short if math.isclose(short, value, rel_tol=1e-12) else value
+    return format_exactly(value)
+
+
+def format_exactly(value: float) -> str:
     """The shortest text that reads back as `value`, whole numbers without a point.
 
-    >>> format_number(63.0), format_number(0.1), format_number(1e300)
-    ('63', '0.1', '1e+300')
+    >>> format_exactly(63.0), format_exactly(775.6999999999999), format_exactly(1e300)
+    ('63', '775.6999999999999', '1e+300')
     """
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
@@ -98,6 +117,19 @@ def format_name(name: str | int) -> str:
     if not isinstance(name, str):
         return f"x{name}"
     return escape_controls(name if name.strip() else f'"{name}"')
+
+
+def natural_key(text: str) -> list[tuple[bool, int, str]]:
+    """To sort names as people do: numbers in them count as numbers.
+
+    >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
+    ['9', '10', 'b', 'r2', 'r10']
+    """
+    key = []
+    for part in filter(None, re.split(r"([0-9]+)", text)):
+        digits = part.lstrip("0") if part[0] in "0123456789" else None
+        key.append((True, 0, part.casefold()) if digits is None else (False, len(digits), digits))
+    return key
 
 
 def as_text(value: object) -> str:

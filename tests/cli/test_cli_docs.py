@@ -31,8 +31,9 @@ def test_the_page_is_up_to_date():
 
 def test_all_commands_of_the_issue_are_there():
     assert {*COMMANDS} == {
-        "check", "datasets", "demo", "export", "fit", "pack", "predict", "reproduce", "show",
-        "simulate",
+        "check", "compare", "datasets", "demo", "evaluate", "export", "fit", "pack", "predict",
+        "reproduce",
+        "show", "simulate",
     }  # fmt: skip
 
 

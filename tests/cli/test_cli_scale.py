@@ -221,6 +221,8 @@ ERRORS = [
     (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for data made by icscm pack"),
     (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs the table in memory"),
     (("fit", "{bits}", *ASKED, "--labels", "{csv}", "--drop", "B1"), "--only, --drop and --keep"),
+    # was passed over in silence
+    (("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"), "--cv needs the table in memory"),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),
     (("fit", "{parts}", *ASKED, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),

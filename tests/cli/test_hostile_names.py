@@ -60,8 +60,10 @@ def folder(tmp_path_factory):
         archive.writestr(f"b{BAD_GENE}.csv", "x")
     roles = ["--target", TARGET, "--environment", PLACE]
     outputs = ["--out", folder / "model.json", "--report", folder / "report.json"]
-    fit = ["fit", folder / "data.parquet", *roles, "--drop", KEPT, "--no-pruning", *outputs]
-    done = CliRunner().invoke(main, list(map(str, [*fit, "--stop", "coverage"])))
+    fit = ["fit", folder / "data.parquet", *roles, "--drop", KEPT, *outputs]
+    done = CliRunner().invoke(
+        main, list(map(str, [*fit, "--stop", "coverage", "--pruning", "none"]))
+    )
     assert done.exit_code == 0, done.output
     return folder
 

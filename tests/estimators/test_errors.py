@@ -227,8 +227,8 @@ def test_sparse_environments_are_named():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_samples": 0}, "n_samples must be a whole number of at least 1; got 0"),
-        ({"n_distractors": -1}, "n_distractors must be a whole number of at least 0"),
+        ({"n_samples": 0}, "n_samples must be a whole number from 1 to 2147483648; got 0"),
+        ({"n_distractors": -1}, "n_distractors must be a whole number from 0 to 2147483648"),
         ({"noise": "white"}, "noise must be one of 'coin', 'flip'; got 'white'"),
         ({"child": 3}, "child must be one of 'code', 'text'; got 3"),
         ({"label_noise": 2}, "label_noise must be a number between 0 and 1; got 2"),

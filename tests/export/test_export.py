@@ -388,7 +388,8 @@ def test_columns_of_the_same_name_as_the_results(engines):
 def test_empty_model(engines, kind):
     columns = {"age": ("float", [None, 1.0])}
     results = assert_exports_agree(engines, make_saved(kind=kind), columns)
-    assert {text for _, _, text in results} == {"the model has no rule"}
+    nothing = "no rule holds in every environment and does better than always negative"
+    assert {text for _, _, text in results} == {nothing}
 
 
 def test_columns_without_names(engines):
@@ -745,7 +746,7 @@ Learned by icscm 0.1.0 from 1,384 samples in 2 environments, at level alpha = 0.
 def test_text_of_an_empty_model():
     saved = make_saved(kind=Disjunction, environments=None, leaves=(((1,), (1,)),), alpha=None)
     text = export_model(saved, "text")
-    assert text.startswith("Predicts no for every sample: the model has no rule.\n")
+    assert text.startswith("Predicts no for every sample: no rule was found (always negative).\n")
     assert text.endswith("Learned by icscm 0.1.0 from 2 samples.\n")
 
 
@@ -766,6 +767,23 @@ def test_json_reads_well():
             "training_samples": [1200, 0],
         },
     }
+
+
+def test_words_are_short_and_code_is_exact(engines):
+    """Three steps on one column, at 775.6999999999999, read as all three with all digits."""
+    rules = [ThresholdRule(0, "age", each, above=True) for each in (19, 21.5, 775.6999999999999)]
+    saved = make_saved(rules)
+    columns = {"age": ("float", [19.0, 21.5, 22.0, 775.6999999999999, 775.7, None])}
+    results = assert_exports_agree(engines, saved, columns)
+    assert [label for label, _, _ in results][3:5] == ["no", "yes"]
+    assert len({chance for _, chance, _ in results}) == 4  # a leaf for each step
+    exports = {to: export_model(saved, to) for to in ("sql", "python", "json", "text")}
+    assert exports["sql"].splitlines()[2] == "--     age > 775.7"
+    assert "\n    age > 775.7\n" in exports["python"]
+    assert "value <= 775.6999999999999:" in exports["python"]
+    assert json.loads(exports["json"])["rule"] == "age > 775.7"
+    assert json.loads(exports["json"])["conditions"][2]["value"] == 775.6999999999999
+    assert exports["text"].startswith("Predicts yes where\n\n    age > 775.7\n\nand no elsewhere.")
 
 
 def test_unknown_target():

@@ -45,7 +45,10 @@ def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file)
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
         assert page.record == [f"request: {hostile_file.as_uri()}"]
-        assert page.locator("h1").inner_text() == "A rule that was tested in every <u>site"
+        assert (
+            page.locator("h1").inner_text()
+            == "A rule that was tested in every environment (<u>site)"
+        )
         assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
         assert page.locator("main script:not([type='application/json'])").count() == 0
         assert page.locator("img").count() == 0

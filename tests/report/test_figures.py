@@ -8,6 +8,7 @@ from report_samples import ZOO, fit, make_noise, make_shifted
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
+from icscm.exceptions import IcscmError
 from icscm.report.figures import draw_model
 
 
@@ -53,12 +54,78 @@ def test_without_environments_and_without_rules(simulation):
     assert any("not invariant" in text for text in find_texts(empty))
 
 
-def test_many_environments_are_not_named():
+def test_many_environments_are_named():
+    """From the thirteenth environment on, no dot had a name."""
     X, y, environments = make_noise(6_000, 60)
-    figure = draw_model(fit(SCMClassifier(max_rules=3, max_thresholds=5), X, y, environments))
+    figure = draw_model(fit(SCMClassifier(max_rules=1, max_thresholds=5), X, y, environments))
     draw(figure)
-    assert "59" not in find_texts(figure)
-    assert figure.get_size_inches()[1] < 15
+    assert [text for text in find_texts(figure) if text.isdecimal()] == [*map(str, range(60))] * 2
+
+
+def make_rare(names=("r10", "r2", "r1")):
+    """A rate of 4 %, in three environments of different sizes."""
+    rng = np.random.default_rng(4)
+    environments = np.array(names)[rng.choice(3, 9_000, p=[0.2, 0.5, 0.3])]
+    x = rng.integers(0, 2, 9_000)
+    y = rng.random(9_000) < np.select(
+        [environments == "r10", environments == "r2"], [0.05, 0.04], 0.03
+    )
+    return pd.DataFrame({"x": x}), y.astype(int), environments
+
+
+def find_names(figure):
+    """What stands beside the dots of the first leaf."""
+    return [text.get_text() for text in figure.axes[1].texts if text.get_ha() == "right"][:3]
+
+
+@pytest.mark.parametrize(
+    ("order", "names"), [("name", "r1 r2 r10"), ("size", "r2 r1 r10"), ("rate", "r1 r2 r10")]
+)
+def test_environments_stand_in_the_order_asked_for(order, names):
+    """r10 stood before r2, and there was no other order."""
+    learner = fit(SCMClassifier(max_rules=1, p=0.01), *make_rare())
+    assert find_names(draw_model(learner, order=order)) == names.split()
+
+
+def test_the_axis_is_as_wide_as_the_rates():
+    """On an axis from 0 to 100 % the environments of a rare disease were one line."""
+    figure = draw_model(fit(SCMClassifier(max_rules=1, p=0.01), *make_rare()))
+    plot = figure.axes[1]
+    assert plot.get_xlim() == pytest.approx((-0.002, 0.102))
+    assert plot.get_xlabel().endswith("axis from 0% to 10%")
+
+
+def test_it_can_be_drawn_within_axes(simulation):
+    """`plot` took no axes."""
+    from matplotlib import pyplot
+
+    learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
+    own, (first, second) = pyplot.subplots(1, 2, figsize=(9, 4))
+    assert learner.plot(ax=second) is own
+    assert not first.child_axes
+    tree, _ = second.child_axes
+    draw(own)
+    assert tree.texts[0].get_text().endswith("?")
+    assert max(text.get_fontsize() for text in tree.texts) < 6
+    pyplot.close(own)
+
+
+def test_an_unknown_order(simulation):
+    learner = fit(SCMClassifier(), simulation.X, simulation.y, simulation.environments)
+    with pytest.raises(IcscmError, match="order must be one of 'name', 'size', 'rate'; got 'big'"):
+        learner.plot(order="big")
+
+
+def test_columns_name_the_label_and_the_environment():
+    """Report and figure said `label` and `environment` of a Series called otherwise."""
+    X, y, environments = make_rare()
+    columns = pd.Series(y, name="ill"), pd.Series(environments, name="region")
+    learner = fit(SCMClassifier(max_rules=1, p=0.01), X, *columns)
+    asked = learner.report().to_dict()["asked"]
+    assert (asked["target"], asked["environment"]) == ("ill", "region")
+    asked = learner.report(X, columns[0].rename("sick")).to_dict()["asked"]
+    assert (asked["target"], asked["environment"]) == ("sick", "region")
+    assert fit(learner, X, y, environments).report().to_dict()["asked"]["target"] == "label"
 
 
 def test_a_dollar_starts_no_formula():
@@ -69,3 +136,15 @@ def test_a_dollar_starts_no_formula():
     figure = draw_model(fit(SCMClassifier(), frame, y, ["$\\a$", "$\\b$"] * 100))
     draw(figure)  # a formula that makes no sense would raise
     assert any("\\oops" in text for text in find_texts(figure))
+
+
+def test_of_very_many_environments_the_largest_are_drawn():
+    """Ten thousand environments were drawn as a black bar, two lines and minutes for each leaf."""
+    rng = np.random.default_rng(0)
+    environments = np.repeat(np.arange(300), np.arange(300) // 30 + 5)
+    X = rng.integers(0, 2, (len(environments), 2))
+    learner = fit(SCMClassifier(max_rules=1), X, X[:, 0] & X[:, 1], environments)
+    _, plot = draw_model(learner).axes
+    n_dots = sum(line.get_marker() == "o" for line in plot.lines)
+    assert 0 < n_dots <= 60 * (len(learner.model_) + 1)
+    assert "the 60 largest of 300 environments" in plot.get_xlabel()

@@ -10,15 +10,17 @@ from report_samples import ZOO, find_path, fit, make_shifted
 from rich.console import Console
 from scipy import stats
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
-from icscm import ICSCMClassifier, SCMClassifier
-from icscm.exceptions import IcscmError
+from icscm import ICSCMClassifier, SCMClassifier, stability_selection
+from icscm.exceptions import ContraryLeafWarning, IcscmError
 from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import ThresholdRule
+from icscm.report.advice import explain_tests
 from icscm.report.errors import describe_errors, find_worst_and_best
 from icscm.report.leaves import describe_leaves, make_standard
 from icscm.report.summary import make_summary
-from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_table
+from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_table, render_summary
 from icscm.report.words import make_names
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
@@ -115,8 +117,9 @@ def test_without_environments_nothing_is_judged(learner, simulation):
 def test_nothing_found_says_why_and_what_to_try():
     learner = fit(ICSCMClassifier(), *make_shifted())
     summary = make_summary(learner)
-    assert summary["model"]["sentence"] == "Always predict label = 1: no rule was found."
-    assert summary["title"] == "No rule was found that holds in every environment"
+    told = "Always predict label = 0: no rule was found that does better."
+    assert summary["model"]["sentence"] == told
+    assert summary["title"] == "No rule holds in every environment"
     assert len(summary["search"]["nearest"]) > 0
     nearest = summary["search"]["nearest"][0]
     assert nearest["p_value"] == learner.trace_.nearest[0].candidate.p_value
@@ -288,7 +291,8 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     assert find((4, 40)) == (None, None)
     model = make_model([2, 100, 100], [2, 30, 20])
     names = make_names(model, ("tiny", "big", "other"), (0, 1))
-    (_, (_, text), _) = list_rule_facts(str(model), describe_errors(model, names))
+    errors = describe_errors(model, names)
+    text = dict(list_rule_facts(str(model), {"leaves": [{}], "errors": errors}))["Error"]
     assert "worst in environment big, 30.0% of 100, best in other, 20.0% of 100" in text
 
 
@@ -301,16 +305,17 @@ def test_terminal_and_report_name_the_same_worst_environment():
     y = (X["a"] ^ (rng.random(n) < 0.1)).to_numpy(copy=True)
     y[:3] = 1 - X["a"][:3]
     learner = fit(ICSCMClassifier(), X, y, environments)
-    errors = make_summary(learner, environment="site")["errors"]
-    worst = errors["worst"]
+    summary = make_summary(learner, environment="site")
+    worst = summary["errors"]["worst"]
     assert worst["environment"] in ("big", "other")
     assert worst["text"].endswith("% of 500 samples")
-    (_, (_, said), _) = list_rule_facts(str(learner.model_), errors)
+    said = dict(list_rule_facts(str(learner.model_), summary))["Error"]
     assert f"worst in environment {worst['environment']}, " in said
 
 
 def test_no_vacuous_bound():
-    """ "In no leaf do the data allow more than 100.0%" says nothing."""
+    """ "In no leaf do the data allow more than 100.0%" says nothing, and "more than 87.8%" read
+    as if that much had been shown."""
 
     def describe(leaf):
         model = Conjunction((), (leaf,))
@@ -319,8 +324,8 @@ def test_no_vacuous_bound():
         leaves = describe_leaves(model, names, verdicts)
         return describe_bounds(leaves, make_standard(names))
 
-    assert "100.0%" not in describe(((5, 0), (5, 0)))
-    assert "In no leaf do the data allow more than" in describe(((50, 50), (50, 50)))
+    assert "truly differ" not in describe(((5, 0), (5, 0)))
+    assert "may truly differ by up to 11.5 points." in describe(((50, 50), (50, 50)))
 
 
 def test_the_ends_of_a_leaf_cannot_be_mistaken():
@@ -335,3 +340,192 @@ def test_the_ends_of_a_leaf_cannot_be_mistaken():
     assert "(env 6)" in text
     assert text.count("30.0% of 10") == 1
     assert "no other env" in text
+
+
+# --- the headline and the advice are true ---------------------------------------------------------
+
+
+def make_rare(seed=0, n=4_000):
+    """A rare label with a cause that finds it at the price of many false alarms."""
+    rng = np.random.default_rng(seed)
+    environments = rng.integers(0, 4, n)
+    risk = rng.random(n) < 0.3 + 0.1 * environments
+    y = (risk & (rng.random(n) < 0.2)).astype(int)
+    return pd.DataFrame({"risk": risk.astype(int), "noise": rng.integers(0, 3, n)}), y, environments
+
+
+def render(summary, width=80):
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    for part in render_summary(summary):
+        console.print(part)
+    return console.file.getvalue()
+
+
+def test_a_rule_no_better_than_a_constant_is_called_that_first():
+    """A rule wrong for 34 % where "no" is wrong for 29 % was headed as one that holds."""
+    X, y, environments = make_rare()
+    summary = make_summary(fit(ICSCMClassifier(**PAPER), X, y, environments))
+    errors = summary["errors"]
+    assert errors["error"] > errors["majority_error"]
+    assert summary["title"] == "A rule that is no better than always saying label = 0"
+    told = summary["answers"]["error"]
+    assert told["answer"].startswith("No better than always saying label = 0: wrong for ")
+    assert "Were both classes as frequent, it would be right for " in told["detail"]
+    text = render(summary)
+    assert text.startswith("Beware     the rule is no better than always guessing negative")
+    assert "min_utility=0 refuses rules" in " ".join(summary["search"]["suggestions"])
+    assert "What to try next" in text
+    flipped = X["risk"] ^ (np.random.default_rng(1).random(len(X)) < 0.1)
+    better = make_summary(fit(SCMClassifier(), X, flipped, environments))
+    assert "No better" not in better["answers"]["error"]["answer"]
+    assert "Beware" not in render(better)
+
+
+def test_rules_set_aside_are_told_with_what_they_are_worth():
+    """The headline said that no rule was found, where one was found and set aside."""
+    summary = make_summary(fit(ICSCMClassifier(), *make_rare()))
+    assert summary["title"].endswith("found and set aside: no better than always saying label = 0")
+    own = summary["set_aside"]["errors"]
+    assert summary["answers"]["rule"]["detail"] == summary["set_aside"]["explanation"]
+    assert (
+        f"wrong for {own['error']:.1%} of 4,000 samples (sensitivity "
+        in (summary["set_aside"]["explanation"])
+    )
+    text = render(summary)
+    assert text.startswith("Beware  rules were found and set aside (wrong for ")
+    assert "p='balanced'" in " ".join(summary["search"]["suggestions"])
+
+
+def test_a_rule_that_was_asked_to_weigh_errors_is_not_called_worthless():
+    summary = make_summary(fit(ICSCMClassifier(p="balanced"), *make_rare()))
+    told = "wrong at least as often as always saying label = 0, as p = balanced allows"
+    assert summary["title"] == f"A rule that is {told}"
+    assert render(summary).startswith("Beware     the rule is wrong at least as often as")
+    assert "judge the rule by its sensitivity" in " ".join(summary["search"]["suggestions"])
+
+
+@pytest.mark.parametrize("learner", [SCMClassifier(p=0.3), ICSCMClassifier(p="balanced")])
+def test_sensitivity_ppv_and_auc_stand_beside_the_error(learner):
+    X, y, environments = make_rare()
+    learner = fit(learner, X, y, environments)
+    errors = make_summary(learner)["errors"]
+    predicted, chance = learner.predict(X), learner.predict_proba(X)[:, 1]
+    assert errors["auc"] == pytest.approx(roc_auc_score(y, chance), abs=1e-12)
+    assert errors["ppv"] == pytest.approx(y[predicted == 1].mean())
+    assert errors["sensitivity"] == pytest.approx(predicted[y == 1].mean())
+    for number, each in enumerate(errors["environments"]):
+        here = environments == number
+        assert each["ppv"] == pytest.approx(y[here & (predicted == 1)].mean())
+    assert f"PPV {errors['ppv']:.1%}, AUC {errors['auc']:.3f}" in render(make_summary(learner))
+
+
+def test_predictions_and_probabilities_that_disagree_are_counted():
+    """`predict` said 1 where `predict_proba` gave it 20 %, and nothing told."""
+    X, y, environments = make_rare()
+    learner = ICSCMClassifier(p="balanced")
+    with pytest.warns(ContraryLeafWarning, match="disagree for [0-9,]+ training samples") as seen:
+        learner.fit(X, y, environments=environments)
+    leaning = (learner.predict_proba(X)[:, 1] > 0.5).astype(int)
+    n_contrary = int((leaning != learner.predict(X)).sum())
+    assert n_contrary > 0
+    assert sum(issubclass(each.category, ContraryLeafWarning) for each in seen) == 1
+    assert f"disagree for {n_contrary:,} " in str(seen[0].message)
+    summary = make_summary(learner)
+    assert summary["errors"]["n_contrary"] == n_contrary
+    assert f"For {n_contrary:,} of 4,000 samples the probability leans" in (
+        " ".join(summary["meaning"]["here"])
+    )
+
+
+def test_the_footer_says_what_decided(simulation):
+    """ "Refused unless above 0.05" stood under corrections and under equivalence."""
+    samples = simulation.X, simulation.y, simulation.environments
+
+    def explain(**options):
+        summary = make_summary(fit(ICSCMClassifier(**options), *samples))
+        return explain_tests(summary["search"], summary["invariance"]), summary
+
+    assert "Refused unless above 0.05. " in explain()[0]
+    told, summary = explain(correction="bonferroni")
+    cutoffs = [step["look"]["cutoff"] for step in summary["search"]["steps"]]
+    assert max(cutoffs) < 0.05
+    assert f"{min(cutoffs):.2g}" in told
+    assert "0.05, corrected (bonferroni)" in told
+    told, summary = explain(criterion="equivalence", margin=0.2)
+    assert "Refused" not in told
+    assert "unless shown, at level 0.05, to differ by at most 20 points" in told
+    assert "was shown, at level 0.05" in summary["meaning"]["says"][0]
+    assert "accepted if above 0.05" in explain(search="exhaustive")[0]
+
+
+def advise(learner, *samples):
+    learner = fit(learner, *samples)
+    assert not learner.rules_
+    return " ".join(make_summary(learner)["search"]["suggestions"])
+
+
+def test_no_smaller_alpha_where_it_makes_things_worse():
+    """Under equivalence a smaller alpha asks for more proof, and was advised all the same."""
+    told = advise(ICSCMClassifier(criterion="equivalence", margin=0.01), *make_shifted())
+    assert "smaller alpha" not in told
+    assert "a larger alpha" in told
+
+
+def test_advice_for_sets_that_share_nothing():
+    """With a smaller alpha more sets are accepted, and share less."""
+    rng = np.random.default_rng(0)
+    environments = rng.integers(0, 2, 2_000)
+    y = rng.integers(0, 2, 2_000)
+    X = pd.DataFrame({name: y ^ (rng.random(2_000) < 0.2) for name in "ab"})
+    learner = fit(ICSCMClassifier(search="exhaustive"), X, y, environments)
+    assert learner.trace_.stop_reason == "empty_intersection"
+    told = " ".join(make_summary(learner)["search"]["suggestions"])
+    assert "A larger alpha rejects more sets" in told
+    assert "A smaller alpha" not in told
+
+
+def test_advice_for_sets_that_were_all_rejected():
+    X, _, environments = make_shifted()
+    chance = np.where(X["mark"] > 1, 0.3 + 0.3 * environments, 0.05)
+    y = (np.random.default_rng(0).random(len(X)) < chance).astype(int)
+    learner = fit(ICSCMClassifier(search="exhaustive"), X, y, environments)
+    assert learner.trace_.stop_reason == "all_rejected"
+    told = " ".join(make_summary(learner)["search"]["suggestions"])
+    assert "sets are rejected up to 0.05" in told
+    assert "Every set of the screened rules was rejected" in told
+
+
+def test_advice_for_rules_of_one_environment():
+    """Rules that were refused as not replicated, or of no use, got no advice of their own."""
+    rng = np.random.default_rng(0)
+    environments = np.repeat([0, 1, 2], 1_000)
+    mark = (environments == 0) & (rng.random(3_000) < 0.3)
+    y = ((rng.random(3_000) < 0.5) & ~mark).astype(int)
+    told = advise(ICSCMClassifier(p=5.0), pd.DataFrame({"mark": mark * 1}), y, environments)
+    assert "lay in too few environments to be compared" in told
+    assert "min_replication=0 lets them in" in told
+
+
+def test_advice_for_rules_that_do_not_help():
+    X, y, environments = make_rare()
+    told = advise(ICSCMClassifier(p=50.0, model_type="disjunction"), X, y, environments)
+    assert "would settle too many samples wrongly: a smaller p (here 50.0)" in told
+
+
+def test_how_stable_it_is_stands_in_every_rendering(simulation):
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(SCMClassifier(), *samples)
+    found = stability_selection(learner, *samples, n_resamples=4, random_state=0)
+    report = learner.report(stability=found)
+    summary = report.to_dict()
+    told = summary["stability"]
+    assert json.loads(report.to_json())["stability"] == told
+    assert told["text"].startswith("Learned again from 4 random halves of the samples, this very")
+    assert told["models"][0]["frequency"] == found.models[0].frequency
+    for text in (render(summary), report.to_html(), report.to_markdown()):
+        assert "How stable it is" in text
+    is_warned = "Halves of the samples mostly" in " ".join(summary["meaning"]["here"])
+    assert is_warned == (found.model_frequency < 0.5)
+    other = fit(SCMClassifier(max_rules=1), *samples)
+    with pytest.raises(IcscmError, match="stability was computed with other settings or data"):
+        other.report(stability=found)

@@ -612,6 +612,7 @@ def test_classes_keep_the_type_of_the_labels(dtype):
         assert_same_fit(fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask, by pandas
 def test_dates_are_labels(tmp_path):
     """A date as target was a KeyError: on the way it had become a time."""
     days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")[[0, 1] * 20].tolist()

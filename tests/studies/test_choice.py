@@ -1,12 +1,14 @@
-"""p is chosen by cross-validation."""
+"""Parameters are chosen by cross-validation."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
 
-from icscm import SCMClassifier
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.choice import _make_folds, choose_p
+from icscm.studies.choice import SCORERS, _make_folds, choose, choose_p
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -21,28 +23,126 @@ def test_folds_share_out_every_cell(seed):
     assert np.ptp(np.bincount(folds)) <= 1
 
 
-def test_p_is_chosen_by_the_error():
+@pytest.fixture(scope="module")
+def traps():
     """A small p takes the rule that finds all negatives, at the price of most positives."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     greedy = (y == 1) & (rng.random(400) < 0.2)
     wary = (y == 1) | (rng.random(400) < 0.3)
     X = pa.table({"greedy": greedy.astype(int), "wary": wary.astype(int)})
-    learner = SCMClassifier(max_rules=1)
-    calls = []
-    choice = choose_p(learner, X, y, y * 0, [0.01, 1.0, 5.0], on_fold=lambda: calls.append(1))
-    assert (choice.p_values, len(calls)) == ((0.01, 1.0, 5.0), 5)
-    assert choice.errors == ((y != greedy).mean(), (y != wary).mean(), (y != wary).mean())
-    assert choice.best == 1.0
+    return X, y, greedy, wary
+
+
+def test_p_is_chosen_by_the_score(traps):
+    X, y, greedy, wary = traps
+    learner, calls = SCMClassifier(max_rules=1), []
+    p_values = [0.01, 1.0, 5.0]
+    choice = choose_p(
+        learner, X, y, y * 0, p_values, scorer="accuracy", on_fold=lambda: calls.append(1)
+    )
+    assert ([each["p"] for each in choice.tried], len(calls)) == (p_values, 5)
+    right = [(y == each).mean() for each in (greedy, wary, wary)]
+    assert choice.scores == pytest.approx(right)
+    assert (choice.best, choice.constant) == ({"p": 1.0}, 0.5)
+    assert choice.beats_constant
     assert not hasattr(learner, "model_")
-    assert choice == choose_p(learner, X, y, y * 0, [0.01, 1.0, 5.0])
+    assert choice == choose_p(learner, X, y, y * 0, p_values, scorer="accuracy")
 
 
 def test_of_equally_good_p_the_nearest_to_1_is_chosen():
     y = np.arange(100) % 2
-    choice = choose_p(SCMClassifier(), np.column_stack((y, y)), y, None, [0.1, 3.0, 2.0, 9.0])
-    assert choice.errors == (0.0, 0.0, 0.0, 0.0)
-    assert choice.best == 2.0
+    p_values = ["balanced", 0.1, 3.0, 2.0, 9.0]
+    choice = choose_p(SCMClassifier(), np.column_stack((y, y)), y, None, p_values)
+    assert choice.scores == (1.0,) * 5
+    assert choice.best == {"p": 2.0}
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_each_scorer_is_what_scikit_learn_computes(traps, scorer):
+    X, y, *_ = traps
+    learner, environments = SCMClassifier(max_rules=1), np.arange(400) // 2 % 3
+    found = choose_p(learner, X, y, environments, [0.01], scorer=scorer, folds="environments")
+    expected, constant = [], []
+    for k in range(3):
+        inside, outside = np.flatnonzero(environments != k), np.flatnonzero(environments == k)
+        fitted = SCMClassifier(p=0.01, max_rules=1).fit(X.take(inside), y[inside])
+        chance, predicted = (
+            fitted.predict_proba(X.take(outside))[:, 1],
+            fitted.predict(X.take(outside)),
+        )
+        rate = y[inside].mean()
+        by_name = {
+            "balanced_accuracy": lambda p, c, t: balanced_accuracy_score(t, p),
+            "auc": lambda p, c, t: roc_auc_score(t, c),
+            "log_loss": lambda p, c, t: log_loss(t, c),
+            "accuracy": lambda p, c, t: (p == t).mean(),
+        }
+        measure, n = by_name[scorer], len(outside)
+        expected.append(measure(predicted, chance, y[outside]))
+        constant.append(measure(np.full(n, rate > 0.5), np.full(n, rate), y[outside]))
+    assert found.scores == pytest.approx([np.mean(expected)])
+    assert found.constant == pytest.approx(np.mean(constant))
+    assert (found.scorer, found.folds, found.n_folds) == (scorer, "environments", 3)
+
+
+def test_smaller_log_loss_is_better(traps):
+    X, y, *_ = traps
+    found = choose_p(SCMClassifier(max_rules=1), X, y, None, [0.01, 1.0], scorer="log_loss")
+    assert found.best == found.tried[int(np.argmin(found.scores))]
+    assert found.beats_constant
+    assert min(found.scores) < found.constant
+
+
+def test_every_combination_is_tried_and_callables_score():
+    X, y, environments, *_ = make_conjunction(500, 2, random_state=3)
+    grid = {"model_type": ["conjunction", "disjunction"], "alpha": [0.01, 0.05]}
+    options = {"scorer": make_scorer(balanced_accuracy_score), "n_folds": 2}
+    learner = ICSCMClassifier()
+    found = choose(learner, X, y, environments, grid, **options)
+    assert len(found.tried) == 4
+    frame = found.to_frame()
+    assert frame["score"].tolist() == pytest.approx([*found.scores, found.constant])
+    assert frame["chosen"].sum() == 1
+    own = choose(learner, X, y, environments, grid, n_folds=2)
+    assert own.scores == pytest.approx(found.scores)
+
+
+def test_tables_are_binned_as_each_combination_asks():
+    rng = np.random.default_rng(0)
+    x = rng.random(300)
+    y = (x > 0.9).astype(int)
+    found = choose(SCMClassifier(), x[:, np.newaxis], y, None, {"max_thresholds": [1, 50]})
+    assert found.scores[1] > found.scores[0]
+
+
+def test_a_class_absent_from_an_environment_does_not_count():
+    """Balanced accuracy has no value there; the other environments have one."""
+    y = np.array([0, 1] * 60 + [0] * 20)
+    environments = np.repeat([0, 1, 2, 3], [40, 40, 40, 20])
+    found = choose_p(SCMClassifier(), y[:, np.newaxis], y, environments, [1], folds="environments")
+    assert (found.scores, found.n_folds) == ((1.0,), 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"grid": {"q": [1]}}, "grid names 'q', which ICSCMClassifier does not have"),
+        ({"grid": {"model_type": "disjunction"}}, "must give a list of values for 'model_type'"),
+        ({"grid": {}}, "grid is empty"),
+        ({"grid": {"p": [-1]}}, "p must be a finite number greater than 0"),
+        ({"scorer": "f1"}, "scorer must be one of 'balanced_accuracy'"),
+        ({"folds": "columns"}, "folds must be one of 'rows', 'environments'"),
+        ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
+        ({"folds": "environments"}, "folds='environments' needs at least 3 environments"),
+        ({"folds": "environments", "environments": None}, "so that 2 remain to learn from; got 0"),
+    ],
+)
+def test_errors_say_what_to_do(arguments, message):
+    y = np.arange(40) % 2
+    usual = {"environments": np.arange(40) // 20, "grid": {"p": [1.0]}}
+    with pytest.raises(IcscmError, match=message):
+        choose(ICSCMClassifier(), y[:, np.newaxis], y, **(usual | arguments))
 
 
 def test_too_few_rows_for_folds():

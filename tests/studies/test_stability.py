@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from countables import countable, draw_cuts, make_literal
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.datasets import make_conjunction
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, UnstableModelWarning
 from icscm.sources.memory import make_memory_source
 from icscm.studies.stability import draw_half
 from icscm.testing import check_count_source
@@ -183,3 +183,37 @@ def test_only_usable_features_count_for_the_error_bound():
     ]
     assert found == [found[0]] * 4
     assert found[0] > 0
+
+
+def test_the_models_of_the_halves_are_counted():
+    """How often features came back was told, but not which models came instead."""
+    data = make_conjunction(4000, 5, random_state=0)
+    samples = data.X, data.y, data.environments
+    learner = ICSCMClassifier(search="exhaustive")
+    found = stability_selection(learner, *samples, n_resamples=20, random_state=0)
+    assert sum(each.frequency for each in found.models) == pytest.approx(1.0)
+    assert len({each.text for each in found.models}) == len(found.models)
+    assert found.model == learner.fit(*samples).model_
+    (own,) = [each for each in found.models if each.is_own]
+    assert (own.features, own.frequency) == ({"A1", "A2"}, found.model_frequency)
+    assert found.model_frequency >= 0.5
+    assert found.columns_frequency >= found.model_frequency
+    described = found.describe()
+    assert described["models"][0] == {"text": str(found.model), "frequency": own.frequency,
+                                      "is_own": True}  # fmt: skip
+    assert [each["is_own"] for each in described["rules"][:2]] == [True, True]
+
+
+def test_the_order_of_rules_makes_no_other_model():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (2000, 2))
+    y = X.all(axis=1).astype(int)
+    found = stability_selection(SCMClassifier(), X, y, None, n_resamples=20, random_state=0)
+    assert [(each.frequency, each.is_own) for each in found.models] == [(1.0, True)]
+
+
+def test_a_model_that_does_not_come_back_is_warned_of():
+    X, y, environments = make_table(np.random.default_rng(0))
+    with pytest.warns(UnstableModelWarning, match=r"came back on \d+ of 10 random halves"):
+        found = stability_selection(SCMClassifier(), X, y, environments, 10, random_state=0)
+    assert found.model_frequency < 0.5

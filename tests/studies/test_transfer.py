@@ -1,17 +1,27 @@
 """Learning without an environment and scoring on it."""
 
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn import config_context
+from sklearn.compose import make_column_transformer
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, make_scorer, roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out
 from icscm.datasets import make_conjunction
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -90,7 +100,9 @@ def test_two_environments(data):
         ({"environments": None}, "one label per row"),
         ({"y": np.zeros(9000)}, "one class only"),
         ({"y": np.zeros(3)}, "3 entries but X has 9000 rows"),
-        ({"estimator": LogisticRegression()}, "LogisticRegression"),
+        ({"estimator": LogisticRegression}, "an object with fit and predict"),
+        ({"estimator": StandardScaler()}, "an object with fit and predict"),
+        ({"scorers": ["eror"]}, "no scorer 'eror'; choose of error, balanced_accuracy"),
     ],
 )
 def test_errors(arguments, message, data):
@@ -125,3 +137,90 @@ def test_without_matplotlib(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IcscmError, match=r"icscm\[plot\]"):
         found.plot()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DecisionTreeClassifier(max_depth=3, random_state=0),
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=["tree", "pipeline"],
+)
+def test_any_classifier(make, data):
+    """Only our own learners could be judged where they were not learned."""
+    found = leave_one_environment_out(make(), data.X, data.y, NAMES[data.environments])
+    for k, each in enumerate(found.held_out):
+        out = data.environments == k
+        fitted = make().fit(data.X[~out], data.y[~out])
+        chance = fitted.predict_proba(data.X[out])[:, 1]
+        assert each.scores["error"] == pytest.approx(1 - fitted.score(data.X[out], data.y[out]))
+        assert each.scores["auc"] == pytest.approx(roc_auc_score(data.y[out], chance))
+        assert each.model is None
+    means = found.to_frame()[["error", "balanced_accuracy", "auc"]].mean()
+    assert found.mean_scores == pytest.approx(means.to_dict())
+
+
+def nest(learner, *, routed):
+    inner = learner.set_fit_request(environments=True) if routed else learner
+    return make_pipeline(SelectKBest(k=3), inner)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+@pytest.mark.parametrize("wrap", [lambda e: e, lambda e: GridSearchCV(e, {}, cv=2)])
+def test_environments_reach_a_learner_inside_of_others(wrap, routed, data):
+    with config_context(enable_metadata_routing=routed), warnings.catch_warnings():
+        warnings.simplefilter("error", NoEnvironmentsWarning)
+        pipe = wrap(nest(ICSCMClassifier(), routed=routed))
+        found = leave_one_environment_out(pipe, data.X.to_numpy(), data.y, data.environments)
+    assert len(found.held_out) == 3
+
+
+def test_the_rules_at_the_end_of_a_pipeline_are_told(data):
+    pipe = make_pipeline(SelectKBest(k=3), ICSCMClassifier())
+    found = leave_one_environment_out(pipe, data.X, data.y, data.environments)
+    assert all(" > 0" in each.model for each in found.held_out)
+
+
+def test_scorers(data):
+    def share(estimator, X, y):
+        return float(np.mean(estimator.predict(X)))
+
+    scorers = {
+        "mine": share,
+        "ours": "sensitivity",
+        "theirs": "recall",
+        "loss": make_scorer(log_loss, response_method="predict_proba"),
+        "log_loss": "log_loss",
+    }
+    names = np.array(["no", "yes"])[data.y]
+    for y in (data.y, names):
+        if y is names:
+            del scorers["theirs"]  # recall of scikit-learn's asks for 0 and 1
+            scorers["mine"] = lambda estimator, X, y: np.mean(estimator.predict(X) == "yes")
+        found = leave_one_environment_out(
+            LogisticRegression(), data.X, y, data.environments, scorers
+        )
+        assert list(found.mean_scores) == list(scorers)
+        assert found.mean_scores["loss"] == pytest.approx(found.mean_scores["log_loss"])
+        assert 0 < found.mean_scores["mine"] < 1
+        if y is data.y:
+            assert found.mean_scores["theirs"] == pytest.approx(found.mean_scores["ours"])
+    alone = leave_one_environment_out(LogisticRegression(), *data[:3], "accuracy")
+    assert alone.mean_scores == {"accuracy": pytest.approx(alone.mean_accuracy)}
+
+
+def test_a_classifier_without_probabilities_has_an_auc_and_no_loss(data):
+    found = leave_one_environment_out(LinearSVC(), *data[:3], scorers=["auc", "brier"])
+    assert found.mean_scores["auc"] > 0.9
+    assert found.mean_scores["brier"] is None
+
+
+def test_a_frame_of_text_goes_to_the_pipeline_as_it_is(data):
+    frame = pd.DataFrame({"a": np.where(data.X["A1"] > 0, "high", "low"), "b": data.X["A2"]})
+    pipe = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough"),
+        LogisticRegression(),
+    )
+    found = leave_one_environment_out(pipe, frame, data.y, data.environments)
+    assert found.mean_scores["auc"] > 0.8

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
-from icscm.exceptions import LeftOutWarning, NothingFoundWarning, TooLittleDataWarning
+from icscm.exceptions import (
+    ContraryLeafWarning,
+    LeftOutWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+    UnstableModelWarning,
+)
 from icscm.io.formats import MISSING_TEXTS
 from icscm.text import as_text, clip, clip_message, count, escape_controls, shorten_list
 
@@ -134,11 +140,20 @@ def _tell_misread(misread: Mapping[tuple[str, str], int]) -> str:
     return f"read as such: {shorten_list(parts)}{how}"
 
 
+_SAID_BELOW = (
+    ContraryLeafWarning,
+    LeftOutWarning,
+    NothingFoundWarning,
+    TooLittleDataWarning,
+    UnstableModelWarning,
+)
+
+
 @contextmanager
 def said_below() -> Iterator[None]:
     """Without the warnings that are said in other words when the rule is printed."""
     with warnings.catch_warnings():
-        for category in (LeftOutWarning, NothingFoundWarning, TooLittleDataWarning):
+        for category in _SAID_BELOW:
             warnings.simplefilter("ignore", category)
         yield
 

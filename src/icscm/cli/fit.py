@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from icscm._constants import DEFAULT_MARGIN
+from icscm.cli.choosing import check_choice, choose_parameters, choosing_options, print_choice
 from icscm.cli.console import (
     Progress,
     list_data_facts,
@@ -29,7 +30,9 @@ from icscm.cli.options import (
 )
 from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.cli.shorthand import (
+    COST,
     FILE,
+    LEVEL,
     OUTPUT,
     apply,
     choice,
@@ -37,14 +40,13 @@ from icscm.cli.shorthand import (
     number,
     number_or,
     read_positive,
-    read_positives,
     value,
 )
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
-from icscm.text import format_number, shorten_list
+from icscm.text import count, shorten_list
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ if TYPE_CHECKING:
     from icscm.estimators.base import CoverClassifier
     from icscm.sources.countable import Countable
     from icscm.sources.memory import MemorySource
-    from icscm.studies.choice import PChoice
+    from icscm.studies.choice import Choice
+    from icscm.studies.stability import StabilitySelection
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
@@ -70,10 +73,11 @@ _PRUNING: dict[str, bool | str] = {
     "always": "always",
 }
 
+# Levels of a category up to which the model file lists them; of more, new ones are no news.
+_MAX_LEVELS = 1_000
+
 _DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
 
-_LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
-_P = number_or("balanced", "balanced", float, "a number above 0", lambda x: 0 < x < inf)
 _UTILITY = number_or("none", None, float, "a finite number", isfinite)
 _MANY = number_or("none", None, int, "a whole number from 1", lambda x: x >= 1)
 
@@ -91,18 +95,14 @@ model_options = apply(
         "--p NUMBER|balanced",
         "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier. "
         "balanced: both classes weigh the same, for rare outcomes.",
-        _P,
+        COST,
         1.0,
     ),
-    value(
-        "--cv P1,P2,..",
-        "Choose p among these by 5-fold cross-validation, such as 0.1,0.5,1,2.",
-        read_positives,
-    ),
+    choosing_options,
     value(
         "--alpha NUMBER|auto",
         "Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
-        _LEVEL,
+        LEVEL,
         0.05,
     ),
     number("--max-rules", 10, "Largest number of rules."),
@@ -172,7 +172,13 @@ model_options = apply(
         "Repeatable.",
         multiple=True,
     ),
-    number("--seed", 0, "Of the folds of --cv; nothing else is random.", least=0),
+    number(
+        "--stability",
+        None,
+        "Learn again from so many random halves, such as 50, and tell which rules and models come "
+        "back.  [default: none]",
+    ),
+    number("--seed", 0, "Of --cv and --stability; nothing else is random.", least=0),
     number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
 )
 
@@ -236,16 +242,18 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 
 
 class Fitted(NamedTuple):
-    """A fitted learner, what is known of its data, the counts if they are here, and p's choice."""
+    """A fitted learner, what is known of its data, the counts if here, and what was asked of it."""
 
     learner: CoverClassifier
     samples: Labelling
     countable: Countable[MemorySource] | None = None
-    choice: PChoice | None = None
+    choice: Choice | None = None
+    stability: StabilitySelection | None = None
 
     def name_things(self, name: str) -> dict[str, Any]:
-        """What to call things in a report."""
+        """What to call things in a report, and what was found besides the rule."""
         return {
+            "stability": self.stability,
             "data_name": name,
             "target": self.samples.target,
             "environment": self.samples.environment,
@@ -258,19 +266,21 @@ def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progre
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_labelled(data, options)
     from icscm.sources.memory import open_memory
-    from icscm.studies.choice import N_FOLDS, choose_p
 
-    table, choice = (samples.X, samples.y, samples.environments), None
+    table = samples.X, samples.y, samples.environments
     learner = make_learner(samples, options)
-    if options["cv"]:
-        with progress.stage("Cross-validating p", N_FOLDS) as advance:
-            seed = options["seed"]
-            choice = choose_p(learner, *table, options["cv"], seed=seed, on_fold=advance)
-        learner.p = choice.best
+    choice = choose_parameters(learner, table, options, progress)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), said_below():
         countable = open_memory(*table, preparation=learner.prepare())
         learner.fit_counts(countable)
-    return Fitted(learner, samples, countable, choice)
+    stability = None
+    if options["stability"]:
+        from icscm.studies.stability import stability_selection
+
+        n_halves, seed = options["stability"], options["seed"]
+        with progress.stage(f"Learning from {count(n_halves, 'random half')}"), said_below():
+            stability = stability_selection(learner, *table, n_halves, random_state=seed)
+    return Fitted(learner, samples, countable, choice, stability)
 
 
 def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
@@ -293,13 +303,13 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
             "name the column of the environments with --environment, or learn without them "
             "with --model scm"
         )
-    if options["cv"] and ctx.get_parameter_source("p") is not ParameterSource.DEFAULT:
-        raise IcscmError("--p sets p and --cv chooses it; give one of the two")
     report = options["report"]
     if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
         raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
     check_outputs([options["out"], report], force=options["force"], inputs=[data])
-    make_learner(None, options).prepare()
+    learner = make_learner(None, options)
+    learner.prepare()
+    check_choice(ctx, learner, options)
 
 
 def make_learner(samples: Samples | None, options: dict[str, Any]) -> CoverClassifier:
@@ -371,13 +381,26 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
         "decimal": options["decimal"] or ".",
+        "levels": _list_levels(fitted.learner),
+    }
+
+
+def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
+    """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
+    from icscm.tables.columns import sort_key
+
+    known = getattr(learner, "levels_", {})  # a packed store has none
+    return {
+        str(name): sorted(known[name], key=sort_key)
+        for name in learner.features_used_
+        if len(known.get(name, ())) in range(1, _MAX_LEVELS + 1)
     }
 
 
 def print_fit(console: Console, fitted: Fitted, name: str) -> None:
-    """What was given, p's choice, and the rule with all that is known of it."""
+    """What was given, what was chosen, and the rule with all that is known of it."""
     from icscm.report.summary import make_summary
-    from icscm.report.terminal import make_fact_table, make_heading, make_table, render_summary
+    from icscm.report.terminal import make_fact_table, render_summary
 
     summary = make_summary(fitted.learner, **fitted.name_things(name))
     asked = summary["asked"]
@@ -393,11 +416,7 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
         facts.append(("Left out", f"{_join_reasons(asked['left_out'])} (--keep keeps them)"))
     console.print(make_fact_table(facts))
     if fitted.choice is not None:
-        tried = zip(fitted.choice.p_values, fitted.choice.errors, strict=True)
-        marks = {fitted.choice.best: "  <- chosen"}
-        rows = [(format_number(p), f"{error:.2%}{marks.get(p, '')}") for p, error in tried]
-        console.print(make_heading("p by cross-validation"))
-        console.print(make_table(("p", "error in cross-validation"), rows))
+        print_choice(console, fitted.choice)
     console.print()
     print_all(console, render_summary(summary))
     console.print()

@@ -125,8 +125,8 @@ _SAVING = {
 
 # Of the commands in the help: as one gets to know them.
 _ORDER = (
-    "demo", "check", "fit", "show", "predict", "export", "pack", "simulate", "reproduce",
-    "datasets",
+    "demo", "check", "fit", "compare", "show", "evaluate", "predict", "export", "pack", "simulate",
+    "reproduce", "datasets",
 )  # fmt: skip
 
 

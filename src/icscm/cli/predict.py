@@ -109,7 +109,7 @@ def _read_rows(
 
         delimiter = read_delimiter(options["delimiter"])
         return read_genomes(data, list_used(saved), delimiter), ["genome"]
-    table = read_data(data, _read_alike(saved, options), types=find_types(saved))
+    table = read_data(data, read_alike(saved, options), types=find_types(saved))
     check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
     clash = [name for name in kept if name in _ADDED]
@@ -120,7 +120,7 @@ def _read_rows(
     return table, kept
 
 
-def _read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
+def read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
     """The options, with what meant missing, or a fraction, at fitting, if the file says so."""
     from icscm.model.saved import get_table_settings, list_missing_texts
 

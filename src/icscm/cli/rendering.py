@@ -123,13 +123,13 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     """What is in a model file, up to so many environments of each leaf."""
     model = saved.model
     names = make_names(model, saved.environments or ("all",), saved.classes)
-    (_, rule), *errors = list_rule_facts(str(model), describe_errors(model, names))
+    leaves = describe_leaves(model, names)
+    errors = describe_errors(model, names, saved.settings.get("p", 1.0))
+    rule = f"positive where {model}" if model.rules else str(model)
     yield make_fact_table((word, as_text(text)) for word, text in _list_facts(saved))
     yield ""
-    yield make_fact_table([("Rule", rule if model.rules else str(model)), *errors])
-    for leaf, chance in zip(
-        describe_leaves(model, names), model.leaf_probabilities().tolist(), strict=True
-    ):
+    yield make_fact_table(list_rule_facts(rule, {"leaves": leaves, "errors": errors}))
+    for leaf, chance in zip(leaves, model.leaf_probabilities().tolist(), strict=True):
         yield make_heading(f"Leaf {leaf['number']}: {name_leaf(leaf)}")
         predicted = names.classes[leaf["is_positive"]]
         yield f"predicts {predicted}; the probability of {names.classes[1]} is {chance:.3f}"

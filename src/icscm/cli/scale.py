@@ -45,7 +45,12 @@ MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _ROOM = 4
 
 # What each route cannot do: some options need all rows at once, or columns before the rows.
-_NOT_DONE = {PASSES: ("cv",), DASK: ("cv", "member")}
+_NOT_DONE = {
+    PASSES: ("cv", "stability"),
+    DASK: ("cv", "stability", "member"),
+    PACKED: ("cv", "stability"),
+}
+_HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
 
 label_options = apply(
     value(
@@ -95,8 +100,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
         if options[name]:
             raise IcscmError(
                 f"--{name.replace('_', '-')} needs the table in memory, and {data} is learned from "
-                f"{'in passes' if route == PASSES else 'on Dask'}; prepare the files, or raise "
-                "--max-memory"
+                f"{_HOW[route]}; prepare the files, or raise --max-memory"
             )
     if route == PACKED and (options["only"] or options["drop"] or options["keep"]):
         raise IcscmError("--only, --drop and --keep are for tables; leave the genes out before")

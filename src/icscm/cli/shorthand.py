@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +114,10 @@ def read_positive(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number < float("inf"):
+    if not 0 < number < inf:
         raise click.BadParameter(f"{text} is not a number above 0")
     return number
 
 
-def read_positives(text: str) -> tuple[float, ...]:
-    """Numbers above 0 with commas between."""
-    try:
-        return tuple(dict.fromkeys(map(read_positive, text.split(","))))
-    except click.BadParameter:
-        message = f"{text!r} must be numbers above 0, such as 0.1,0.5,1,2"
-        raise click.BadParameter(message) from None
+LEVEL = number_or("auto", "auto", float, "a number between 0 and 1", lambda x: 0 < x < 1)
+COST = number_or("balanced", "balanced", float, "a number above 0", lambda x: 0 < x < inf)

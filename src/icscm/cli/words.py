@@ -7,12 +7,15 @@ from icscm.exceptions import Parameter
 # Where the option is not spelled as the parameter is; empty where there is none.
 _OPTIONS = {
     "X": "the table",
+    "y": "the target",
     "keep_columns": "--keep",
     "model_type": "--type",
     "n_jobs": "--jobs",
     "n_candidates": "",
     "SCMClassifier": "--model scm",
+    "folds": "--cv-folds",
     "icscm.studies.checkup.check_environments": "icscm check",
+    "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",
 }
 
 

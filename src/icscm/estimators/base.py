@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,8 +13,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
+from icscm.estimators.findings import warn_of_findings
+from icscm.estimators.reporting import ReportedMixin
 from icscm.estimators.scoring import KnownLabelsMixin
-from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning, warn
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
@@ -30,23 +30,19 @@ from icscm.parameters import (
     whole_number,
     whole_or_nothing,
 )
-from icscm.report.path import DEFAULT_ALPHAS, AlphaPath, compute_alpha_path
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
-from icscm.search.trace import STOP_REASONS, Trace
+from icscm.search.trace import Trace
 from icscm.sources.countable import Countable, Preparation
 from icscm.sources.memory import open_memory
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import Level, is_dask
 from icscm.tables.intake import read_rows, refuse_missing_values
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from icscm.io.formats import TextFormat
-    from icscm.report.render import Report
 
 
-class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
+class CoverClassifier(ReportedMixin, KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
 
     tests_invariance: ClassVar[bool] = False
@@ -67,6 +63,7 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     environments_: tuple[Any, ...] | None
     n_features_in_: int
     feature_types_: tuple[str, ...]
+    levels_: dict[str | int, tuple[Level, ...]]
     left_out_: dict[str | int, str]
 
     def __init__(
@@ -125,7 +122,7 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
             countable = open_dask(X, y, environments, sample_weight, preparation=preparation)
         else:
             countable = open_memory(X, y, environments, sample_weight, preparation=preparation)
-        return self.fit_counts(countable)
+        return self.fit_counts(countable)._keep_series_names(y, environments)
 
     def fit_dataset(
         self,
@@ -184,7 +181,7 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
             text=text,
             preparation=self.prepare(),
         )
-        return self.fit_counts(countable)
+        return self.fit_counts(countable)._keep_series_names(target, environments)
 
     @whole_or_nothing
     def fit_counts(self, countable: Countable[Any]) -> Self:
@@ -289,6 +286,7 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         if table is not None:
             names = table.names or range(table.n_columns)
             self.feature_types_ = table.list_types()
+            self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.left_out_ = {names[j]: why for j, why in table.left_out.items()}
 
     def _look_at_environments(self, countable: Countable[Any]) -> None:
@@ -296,16 +294,7 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_findings(self) -> None:
         """Say aloud what a user should not have to look for."""
-        if self.model_.rules:
-            return
-        aside, why = self.trace_.set_aside, STOP_REASONS[self.trace_.stop_reason]
-        told = f"No rule was found because {why}"
-        if aside is not None:
-            told = f"The rules found ({aside}) do worse than always saying the same"
-        warn(
-            f"{told}: the model is: {self.model_}. See trace_ for what was tried and refused.",
-            NothingFoundWarning,
-        )
+        warn_of_findings(self.model_, self.trace_)
 
     def predict(self, X: Any) -> Any:
         """The class of each row: the rule set's own verdict.
@@ -416,76 +405,6 @@ class CoverClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "model_")
         make_saved_model(self).save(path, force=force)
-
-    def report(
-        self,
-        X: Any = None,
-        y: Any = None,
-        environments: Any = None,
-        sample_weight: Any = None,
-        *,
-        data_name: str | None = None,
-        alphas: Iterable[float] | None = DEFAULT_ALPHAS,
-    ) -> Report:
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        X, y, environments, sample_weight : optional
-            What the learner was fitted on. With them, and environments, the report also shows
-            how the model depends on alpha.
-        data_name : str, optional
-            What to call the data.
-        alphas : iterable of float, optional
-            The levels to learn at again, one search each; None turns this off.
-
-        Returns
-        -------
-        Report
-            The page and its other renderings.
-
-        Raises
-        ------
-        IcscmError
-            If the data are not those that the learner was fitted on.
-        """
-        from icscm.report.render import make_report  # jinja2 is slow to import
-
-        check_is_fitted(self, "model_")
-        path = None
-        if X is not None and environments is not None:
-            path = self._follow_alpha(X, y, environments, sample_weight, alphas)
-        return make_report(self, data_name=data_name, left_out=self.left_out_, alpha_path=path)
-
-    def _follow_alpha(
-        self, X: Any, y: Any, environments: Any, weight: Any, alphas: Iterable[float] | None
-    ) -> AlphaPath | None:
-        levels = None if alphas is None else list(alphas)
-        if not levels or not self.tests_invariance:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeftOutWarning)  # `fit` has said it
-            countable = open_memory(X, y, environments, weight, preparation=self.prepare())
-        path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
-        if path.find_own_model() != self.model_:
-            raise IcscmError(
-                "report was given other data than fit: from these another model is learned; "
-                "give what the estimator was fitted on, or nothing"
-            )
-        return path
-
-    def plot(self) -> Figure:
-        """The tree of the rules and the label's rate in each leaf, by environment.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            To be shown or saved.
-        """
-        from icscm.report.figures import draw_model
-
-        check_is_fitted(self, "model_")
-        return draw_model(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

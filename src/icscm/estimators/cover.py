@@ -31,7 +31,7 @@ from icscm.search.settings import Settings
 from icscm.sources.countable import Countable
 from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
-from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdict
+from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.environments import check_several, warn_of_sparse
 from icscm.text import shorten_list
 
@@ -83,6 +83,8 @@ class SCMClassifier(CoverClassifier):
         Their names, where X had names.
     feature_types_ : tuple of str
         Of each column, `"number"`, `"category"` or `"left_out"`.
+    levels_ : dict of tuples
+        The levels of each category, by column; not for a packed store.
     left_out_ : dict
         Why columns were left out, by name.
 
@@ -193,6 +195,8 @@ class ICSCMClassifier(CoverClassifier):
         Their names, where X had names.
     feature_types_ : tuple of str
         Of each column, `"number"`, `"category"` or `"left_out"`.
+    levels_ : dict of tuples
+        The levels of each category, by column; not for a packed store.
     left_out_ : dict
         Why columns were left out, by name.
 
@@ -337,14 +341,14 @@ class ICSCMClassifier(CoverClassifier):
         self._warn_of_little_data()
 
     @property
-    def verdicts_(self) -> tuple[Verdict, ...]:
+    def verdicts_(self) -> Verdicts:
         """For each leaf of the model whether it is invariant, is not, or cannot be told.
 
         One for each rule, of the samples that it settles, and one for the samples that no rule
         settles. Empty without environments.
         """
         check_is_fitted(self, "model_")
-        return self.trace_.verdicts
+        return Verdicts(self.trace_.verdicts)
 
     @property
     def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:

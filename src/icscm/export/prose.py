@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from icscm.export.branches import make_leaves, say_origin, say_refused
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel
+from icscm.showing import align
 from icscm.text import as_text, format_level, format_name
 
 
@@ -28,7 +27,7 @@ def _say_rule(saved: SavedModel) -> str:
     if not model.rules:
         always = positive if model.leaf_verdicts[0] else negative
         return f"Predicts {always} for every sample: {model}."
-    rules = f"\n   {model.joiner}".join(map(str, model.rules))
+    rules = f"\n   {model.joiner}".join(map(str, model.simple_rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 
 
@@ -51,7 +50,7 @@ def make_leaf_table(saved: SavedModel) -> list[str]:
         counts = (f"{count:,}" for count in leaf.training_samples)
         predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
         rows.append([leaf.decided_by, predicts, probability, *counts])
-    return _align(rows, n_text=2)
+    return align(rows, n_text=2)
 
 
 def _make_environment_table(saved: SavedModel) -> str:
@@ -64,16 +63,4 @@ def _make_environment_table(saved: SavedModel) -> str:
         pairs = zip(negatives, positives, strict=True)
         columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
     title = f"Samples of {positive} / all samples, by environment and line of the table above:"
-    return "\n".join([title, "", *_align(list(zip(*columns, strict=True)), n_text=1)])
-
-
-def _align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:
-    """Columns under each other: the first few are text, to the left, the others numbers."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if number < n_text else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return "\n".join([title, "", *align(list(zip(*columns, strict=True)), n_text=1)])

@@ -13,7 +13,7 @@ from icscm.export.branches import (
 from icscm.export.prose import make_leaf_table
 from icscm.model.saved import SavedModel
 from icscm.tables.columns import Level
-from icscm.text import format_level, format_number
+from icscm.text import format_exactly, format_level
 
 
 def make_python(saved: SavedModel) -> str:
@@ -70,7 +70,7 @@ def _make_condition(number: int, branch: Branch) -> str:
     if branch.value is None:
         return "is_missing(value)" if branch.if_missing else "not is_missing(value)"
     if not isinstance(branch.value, tuple):
-        truth = f"value {branch.operator} {format_number(branch.value)}"
+        truth = f"value {branch.operator} {format_exactly(branch.value)}"
     elif _is_pool(branch.value):
         truth = f"value {branch.operator} LEVELS_{number}"
     else:

@@ -13,7 +13,7 @@ from icscm.export.branches import Absent, Branch, Leaf, fill_template, find_abse
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_level, format_name, format_number
+from icscm.text import escape_controls, format_exactly, format_level, format_name
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.
@@ -40,7 +40,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
         positive=format_level(saved.classes[1]),
         absent=absent,
         missing_texts=textwrap.wrap(", ".join(texts), 92),
-        missing_numbers=", ".join(map(format_number, absent.numbers if absent else ())),
+        missing_numbers=", ".join(map(format_exactly, absent.numbers if absent else ())),
         has_commas=get_table_settings(saved).get("decimal") == ",",
         is_unnamed=not saved.has_names,
         conditions=[_make_condition(branch, absent) for branch in branches],

@@ -375,7 +375,7 @@ def _check_few(environments: Array, name: str) -> None:
 
 def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
     """The levels that the user named, as text."""
-    by_text = {text: level for level in levels for text in tell_texts(level)}
+    by_text = index_texts(levels)
     chosen = []
     for text in dict.fromkeys(positive):
         if text not in by_text:
@@ -387,6 +387,15 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
     return list(dict.fromkeys(chosen))
+
+
+def index_texts(levels: Sequence[Any]) -> dict[str, Any]:
+    """Levels by the texts that a user may call them.
+
+    >>> sorted(index_texts([True, 2.0]))
+    ['2', '2.0', 'True', 'true']
+    """
+    return {text: level for level in levels for text in tell_texts(level)}
 
 
 def _check_two(levels: Sequence[Any], target: str) -> None:

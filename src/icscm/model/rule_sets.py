@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule, make_rule
+from icscm.model.simplifying import simplify
+from icscm.showing import Shown, Told
 from icscm.tables.columns import count_rows
 
 # Samples of one leaf, by label and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True)
-class RuleSet:
+@dataclass(frozen=True, repr=False)
+class RuleSet(Shown):
     """What conjunctions and disjunctions share: rules, and the training counts of their leaves."""
 
     rules: tuple[Rule, ...]
@@ -120,6 +122,20 @@ class RuleSet:
             wrong[1 - is_positive] += sum(leaf[1 - is_positive])
         return wrong[0], wrong[1]
 
+    def count_contrary(self) -> list[int]:
+        """Training samples in leaves that hold more of the class that they do not predict.
+
+        Returns
+        -------
+        list of int
+            One for each leaf: all its samples where `predict_proba` leans the other way, else 0.
+        """
+        found = []
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
+            found.append(n_wrong + n_right if n_wrong > n_right else 0)
+        return found
+
     def without_rules(self) -> Self:
         """What saying nothing comes to: a model without rules, on the same samples.
 
@@ -130,6 +146,14 @@ class RuleSet:
         """
         totals = np.array(self.leaves, dtype=object).sum(axis=0)
         return replace(self, rules=(), leaves=(freeze_counts(totals.tolist()),))
+
+    @property
+    def simple_rules(self) -> tuple[Rule, ...]:
+        """The rules in the fewest words: `age > 19 and age > 45` is `age > 45`.
+
+        They predict what all rules predict; leaves and probabilities are by all of them.
+        """
+        return simplify(self.rules, all_hold=not self.settles_when)
 
     @property
     def leaf_texts(self) -> tuple[str, ...]:
@@ -181,7 +205,18 @@ class RuleSet:
         return len(self.rules)
 
     def __str__(self) -> str:
-        return self.joiner.join(map(str, self.rules)) or self._describe_nothing()
+        return self.joiner.join(map(str, self.simple_rules)) or self._describe_nothing()
+
+    def _tell(self) -> Told:
+        """The model and its leaves."""
+        rows = []
+        verdicts = self.leaf_verdicts.tolist()
+        for text, leaf, is_positive in zip(self.leaf_texts, self.leaves, verdicts, strict=True):
+            n_positive, n = sum(leaf[1]), sum(map(sum, leaf))
+            counts = f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
+            rows.append((text, "positive" if is_positive else "negative", *counts))
+        columns = "leaf", "predicts", ">samples", ">positive", ">rate"
+        return Told(f"{type(self).__name__}: {self}", columns, rows)
 
     def _describe_nothing(self) -> str:
         """What a model without a rule says."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._types import Array, FloatArray
@@ -156,16 +157,31 @@ class SavedModel:
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        table = self._check_table(X)
-        if self.settings.get("missing") == "error":
-            refuse_missing_values(table, self.model.rules)
-        leaves = self.model.find_leaves(table)
+        leaves = self.find_leaves(X)
         is_positive = self.model.leaf_verdicts[leaves]
         return Decisions(
             _make_array(self.classes)[is_positive.astype(np.intp)],
             self.model.leaf_probabilities()[leaves],
             np.array(self.model.leaf_texts, dtype=object)[leaves],
         )
+
+    def find_leaves(self, X: Any) -> NDArray[np.intp]:
+        """Number of the leaf that each row falls in.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            As for `predict`.
+
+        Returns
+        -------
+        array of int, of shape (n_samples,)
+            From 0, as in `model.leaves`.
+        """
+        table = self._check_table(X)
+        if self.settings.get("missing") == "error":
+            refuse_missing_values(table, self.model.rules)
+        return self.model.find_leaves(table)
 
     def _check_table(self, X: Any) -> Any:
         """X as rules can read it; columns found by position must all be there."""

@@ -6,30 +6,34 @@ from collections.abc import Sequence
 
 from icscm.model.learner import Learner
 from icscm.model.rule_sets import RuleSet
-from icscm.report.errors import format_error
+from icscm.report.errors import format_error, say_fault, say_measures
 from icscm.report.leaves import CONCLUSIONS, count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.words import Names, Plain, format_share
-from icscm.search.trace import Trace
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.text import count
 
 
-def make_sentence(model: RuleSet, names: Names) -> str:
+def make_sentence(model: RuleSet, names: Names, set_aside: RuleSet | None = None) -> str:
     """The whole rule in words."""
     if not model.rules:
         always = names.predict(bool(model.leaf_verdicts[0]))
+        if set_aside is not None:
+            return f"Always predict {always}: rules were found, and set aside as no better."
         return f"Always predict {always}: no rule was found that does better."
     return f"Predict {names.positive} when {model}; otherwise {names.predict(False)}."
 
 
-def make_title(model: RuleSet, trace: Trace, names: Names) -> str:
-    """One line for the top of the page."""
+def make_title(learner: Learner, errors: Plain, names: Names, set_aside: Plain | None) -> str:
+    """One line for the top of the page: first of all whether the rule is worth anything."""
+    trace, always = learner.trace_, f"always saying {errors['majority_class']}"
+    if learner.model_.rules and not errors["beats_majority"]:
+        return f"A rule that is {say_fault(errors, always)}"
+    if set_aside is not None:
+        return f"Rules were found and set aside: {set_aside['worth']} {always}"
     if trace.alpha is None:
         return "A rule that was not asked to hold in every environment"
-    if trace.set_aside is not None:
-        return "The rules found do worse than always saying the same"
-    start = "A rule that was tested" if model.rules else "No rule holds"
+    start = "A rule that was tested" if learner.model_.rules else "No rule holds"
     return f"{start} in every {names.environment}"
 
 
@@ -40,12 +44,13 @@ def make_answers(
     errors: Plain,
     search: Plain,
     standard: Plain,
+    set_aside: Plain | None,
 ) -> Plain:
     """The four answers: the rule, its error, its invariance, and what was refused."""
     asked = f"Does it hold in every {names.environment}?"
     answers = {
-        "rule": ("What is the rule?", *_answer_rule(learner.model_, names)),
-        "error": ("How good is it?", *_answer_error(errors)),
+        "rule": ("What is the rule?", *_answer_rule(learner, names, set_aside)),
+        "error": ("How good is it?", *_answer_error(learner.model_, errors, names)),
         "invariance": (asked, *_answer_invariance(leaves, standard)),
         "refused": ("What was refused?", *_answer_refused(learner, search)),
     }
@@ -53,21 +58,36 @@ def make_answers(
     return {name: dict(zip(keys, answer, strict=False)) for name, answer in answers.items()}
 
 
-def _answer_rule(model: RuleSet, names: Names) -> tuple[str, str]:
-    few = "No rule passed. What was tried, and what to try next, is told below.", "A single rule."
+def _answer_rule(learner: Learner, names: Names, set_aside: Plain | None) -> tuple[str, str]:
+    model, aside = learner.model_, learner.trace_.set_aside
+    nothing = "No rule passed. What was tried, and what to try next, is told below."
+    told = nothing if set_aside is None else set_aside["explanation"]
     many = f"{len(model)} rules, asked in this order."
-    return make_sentence(model, names), (*few, many)[min(len(model), 2)]
+    return make_sentence(model, names, aside), (told, "A single rule.", many)[min(len(model), 2)]
 
 
-def _answer_error(errors: Plain) -> tuple[str, str]:
-    worst = errors["worst"]
-    at_worst = f" At worst, in {worst['text']}." if worst else ""
-    return (
-        f"Wrong for {format_error(errors)}",
-        f"Always saying {errors['majority_class']} would be wrong for "
-        f"{format_share(errors['majority_error'])}.{at_worst} These are the training data; "
-        "expect somewhat more errors on new ones.",
+def _answer_error(model: RuleSet, errors: Plain, names: Names) -> tuple[str, str]:
+    wrong, always = f"rong for {format_error(errors)}", f"always saying {errors['majority_class']}"
+    at_worst = f" At worst, in {errors['worst']['text']}." if errors["worst"] else ""
+    told = (
+        f"A{always[1:]} would be wrong for {format_share(errors['majority_error'])}.{at_worst} "
+        "These are the training data; expect somewhat more errors on new ones."
     )
+    if not model.rules:
+        return f"W{wrong}", told
+    found = f"For {names.positive}: {say_measures(errors)}. {told}"
+    if errors["beats_majority"]:
+        return f"W{wrong}", found
+    fault = say_fault(errors, always)
+    return f"{fault[0].upper()}{fault[1:]}: w{wrong}", f"{_weigh_alike(errors)}{found}"
+
+
+def _weigh_alike(errors: Plain) -> str:
+    """Of a rule that is wrong more often than a constant, what it may be good for all the same."""
+    if errors["sensitivity"] is None or errors["specificity"] is None:
+        return ""
+    balanced = (errors["sensitivity"] + errors["specificity"]) / 2
+    return f"Were both classes as frequent, it would be right for {format_share(balanced)}. "
 
 
 def _answer_invariance(leaves: Sequence[Plain], standard: Plain) -> tuple[str, str, str | None]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from icscm.report.words import Plain, format_share
+from icscm.text import natural_key
 
 
 class Limits(NamedTuple):
@@ -31,18 +32,26 @@ _LEAST = Limits(environments=4, leaves=4, equivalent=2, sets=4, characters=40)
 
 
 def make_plot(
-    rows: Sequence[Plain], pooled: Plain, key: str, limits: Limits, band: float | None = None
+    rows: Sequence[Plain],
+    pooled: Plain,
+    key: str,
+    limits: Limits,
+    band: float | None = None,
+    order: str = "given",
 ) -> Plain:
     """Dots and intervals on one axis: places in percent of its width, and the words beside them.
 
     `key` names the share, `<key>_interval` its interval. The band is as wide as the margin,
-    around the share of all together. Of very many rows those with the most samples are shown.
+    around the share of all together; `beside` in a row is a share to compare with. Of very many
+    rows those with the most samples are shown.
     """
-    shown = choose_largest(rows, limits.environments)
-    ticks, share = _find_ticks([*shown, pooled], key), pooled[key]
+    shown = choose_largest(rows, limits.environments, order)
+    ticks, share = find_ticks([*shown, pooled], key), pooled[key]
+    total = _place_row(pooled, key, ticks, "all together")
     return {
         "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
-        "pooled": _place_row(pooled, key, ticks, "all together"),
+        "pooled": total,
+        "line": total["x"],
         "ticks": [{"x": _place(each, ticks), "text": _format_percent(each, 4)} for each in ticks],
         "band": None if band is None or share is None else _place_band(share, band, ticks),
         "n_rows": len(rows),
@@ -56,15 +65,20 @@ _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
 _LEAST_WIDTH = 0.1
 
 
-def choose_largest(rows: Sequence[Plain], limit: int) -> list[Plain]:
-    """The rows with the most samples, in the order given."""
-    order = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])
-    return [rows[i] for i in sorted(order[:limit])]
+def choose_largest(rows: Sequence[Plain], limit: int, order: str = "given") -> list[Plain]:
+    """The rows with the most samples; by name, from the largest, or from the lowest rate."""
+    places = sorted(range(len(rows)), key=lambda i: -rows[i]["n"])[:limit]
+    largest = [rows[i] for i in (sorted(places) if order == "given" else places)]
+    if order in ("given", "size"):
+        return largest
+    by_name = sorted(largest, key=lambda row: natural_key(row["environment"]))
+    return by_name if order == "name" else sorted(by_name, key=lambda row: row["rate"] or 0.0)
 
 
-def _find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
+def find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
     """Where the axis is marked, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
+    ends += [row["beside"] for row in rows if row.get("beside") is not None]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
     first = math.floor(round(low / step, 6))
@@ -88,7 +102,9 @@ def _place_row(row: Plain, key: str, ticks: Sequence[float], name: str) -> Plain
     share, interval = row[key], row[f"{key}_interval"]
     x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
     told = {"name": name, "n": row["n"], "share": share, "interval": interval}
-    return {**told, "x": x[0], "x1": x[1], "x2": x[2]}
+    beside = row.get("beside")
+    mark = None if beside is None else _place(beside, ticks)
+    return {**told, "x": x[0], "x1": x[1], "x2": x[2], "beside": beside, "mark": mark}
 
 
 def _place_band(share: float, width: float, ticks: Sequence[float]) -> Plain:
@@ -128,7 +144,7 @@ def draw_tree(tree: Plain, limits: Limits) -> Plain:
         "rows": rows,
         "last": last,
         "n_left_out": len(nodes) - len(shown),
-        "description": _describe_tree(tree, shown),
+        "description": describe_tree(tree, len(shown)),
     }
 
 
@@ -162,16 +178,17 @@ def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
     return [{"text": line, "y": round(top + i * _LINE, 1)} for i, line in enumerate(lines)]
 
 
-def _describe_tree(tree: Plain, shown: Sequence[Plain]) -> str:
+def describe_tree(tree: Plain, most: int | None = None) -> str:
     """The drawing in words, for those who do not see it."""
     *leaves, last = (
         f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
-        f"rate {format_share(leaf['rate'])}"
+        f"rate {format_share(leaf['rate'])}{', ' * bool(leaf['conclusion'])}"
+        f"{leaf['conclusion'] or ''}"
         for leaf in tree["leaves"]
     )
     parts = [
         f"{node['rule']}? If {tree['exit']}, {leaf}. If {tree['onward']}, go on."
-        for node, leaf in zip(shown, leaves, strict=False)
+        for node, leaf in zip(tree["nodes"][:most], leaves, strict=False)
     ]
     return " ".join([*parts, f"At the end, {last}."])
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray
+from icscm._types import CountArray, FloatArray
 from icscm.model.rule_sets import RuleSet
 from icscm.report.words import Names, Plain, compute_intervals, format_share
-from icscm.text import count
+from icscm.text import as_text, count
+
+# Beside the error, as people call them.
+_SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 
 
-def describe_errors(model: RuleSet, names: Names) -> Plain:
-    """Errors from the leaves' counts: for the training data these are exact."""
+def describe_errors(model: RuleSet, names: Names, p: Any = 1.0) -> Plain:
+    """Errors from the leaves' counts: for the training data these are exact.
+
+    `p` is the weight of errors that the model was learned with.
+    """
     counts = np.array(model.leaves, dtype=np.int64)
     is_positive = model.leaf_verdicts
     # by (label, environment): samples in all, and those whose leaf predicts their label
@@ -28,15 +35,43 @@ def describe_errors(model: RuleSet, names: Names) -> Plain:
         totals.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True), majority
     )
     worst, best = find_worst_and_best(environments, "n_errors")
+    n_contrary = model.count_contrary()
     return {
         "on": "the training data",
+        "p": p,
         **overall,
+        "auc": _compute_auc(counts.sum(axis=2), model.leaf_probabilities()),
+        "beats_majority": overall["n_errors"] < int(totals[1 - majority].sum()),
+        "n_contrary": sum(n_contrary),
+        "contrary_leaves": [number for number, n in enumerate(n_contrary, start=1) if n],
         "majority_class": names.predict(bool(majority)),
         "majority_is_positive": bool(majority),
         "environments": environments,
         "worst": worst and {**worst, "text": f"{names.place(worst)}, {format_error(worst)}"},
         "best": best,
     }
+
+
+def _compute_auc(counts: CountArray, chances: FloatArray) -> float | None:
+    """Chance that a positive sample has the higher probability, from (leaf, label); ties half."""
+    negative, positive = counts.sum(axis=0).astype(float)
+    if not negative or not positive:
+        return None
+    above = (chances[:, np.newaxis] > chances) + (chances[:, np.newaxis] == chances) / 2
+    return float((counts[:, 1] / positive) @ above @ (counts[:, 0] / negative))
+
+
+def say_measures(errors: Plain) -> str:
+    """What stands beside the error; a share of nothing is none."""
+    shares = [f"{name} {format_share(errors[key])}" for key, name in _SHARES.items()]
+    return ", ".join([*shares, *([f"AUC {errors['auc']:.3f}"] if errors["auc"] else [])])
+
+
+def say_fault(errors: Plain, always: str) -> str:
+    """Of a rule that is wrong at least as often as a constant; with p as asked for it may be."""
+    if errors["p"] == 1:
+        return f"no better than {always}"
+    return f"wrong at least as often as {always}, as p = {as_text(errors['p'])} allows"
 
 
 def format_error(fields: Plain) -> str:
@@ -56,6 +91,7 @@ def _describe_errors(totals: CountArray, right: CountArray, majority: int) -> li
             "error_interval": interval,
             "sensitivity": found[1] / there[1] if there[1] else None,
             "specificity": found[0] / there[0] if there[0] else None,
+            "ppv": found[1] / said if (said := found[1] + there[0] - found[0]) else None,
             "majority_error": there[1 - majority] / n if n else None,
         }
         for n, n_wrong, interval, there, found in zip(

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
+import numpy as np
+
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
-from icscm.model.rule_sets import RuleSet
+from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
+from icscm.stats.breaking import find_breaking
+from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 from icscm.text import count
 
 # The level at which the leaves of a learner that tests nothing are judged afterwards.
 AFTERWARDS_ALPHA = 0.05
+# Environments that are named as those that break a leaf; where there are more, none is the odd one.
+_MAX_BREAKING = 8
 
 # What each conclusion means, the best first.
 CONCLUSIONS = {
@@ -46,7 +52,7 @@ def make_standard(
         "power": VERDICT_POWER,
         "conclusions": CONCLUSIONS,
         "null_hypothesis": (
-            f"within this leaf, {names.target} does not depend on {names.environment}. A small "
+            f"within this leaf, {names.target} does not depend on the {names.environment}. A small "
             "p-value speaks against that, and so against invariance; a large one does not prove it."
         ),
     }
@@ -71,10 +77,30 @@ def judge(model: RuleSet, trace: Trace, standard: Plain) -> Sequence[Verdict]:
     return trace.verdicts or make_verdicts(model.leaves, make_test("chi2"), *level)
 
 
+def find_criterion(trace: Trace, standard: Plain) -> Criterion | None:
+    """The search's own criterion, or Pearson's test where leaves are judged afterwards."""
+    if not standard["afterwards"]:
+        return trace.criterion
+    return PValueCriterion(make_test("chi2"), standard["alpha"])
+
+
+def describe_breaking(
+    counts: LeafCounts, names: Names, criterion: Criterion | None, n_seen: int
+) -> Plain:
+    """The few environments without which a leaf that is not invariant would pass, and in words."""
+    found = criterion and find_breaking(np.array(counts), criterion, _MAX_BREAKING)
+    places = [names.environments[k] for k in sorted(found)] if found else None
+    return {"breaking": places, "breaking_text": names.say_breaking(places, n_seen)}
+
+
 def describe_leaves(
-    model: RuleSet, names: Names, verdicts: Sequence[Verdict] = (), standard: Plain | None = None
+    model: RuleSet,
+    names: Names,
+    verdicts: Sequence[Verdict] = (),
+    standard: Plain | None = None,
+    criterion: Criterion | None = None,
 ) -> list[Plain]:
-    """Every leaf with its counts, rates and verdict."""
+    """Every leaf with its counts, rates and verdict, and which environments break it."""
     judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
     is_positive = model.leaf_verdicts.tolist()
     leaves = []
@@ -91,6 +117,8 @@ def describe_leaves(
             **find_extremes(environments),
             **describe_verdict(verdict),
         }
+        odd = criterion if leaf["conclusion"] == NOT_INVARIANT else None
+        leaf |= describe_breaking(counts, names, odd, leaf["n_seen"])
         told = _explain_leaf(leaf, names, standard or make_standard(names))
         leaves.append({**leaf, "explanation": told})
     return leaves
@@ -127,7 +155,7 @@ def _explain_leaf(leaf: Plain, names: Names, standard: Plain) -> str:
     if leaf["conclusion"] is None:
         return "Nothing to compare: the data name no environments."
     if leaf["difference"] is None:
-        seen = count(leaf["n_seen"], names.environment)
+        seen = count(leaf["n_seen"], "environment")
         return f"Only {seen} has samples here, so that there is nothing to compare."
     low, high = name_ends(leaf, names)
     spread = f"The rate of {names.positive} lies between {low} and {high}."
@@ -148,8 +176,9 @@ def _explain_conclusion(leaf: Plain, standard: Plain) -> str:
         bound = f"a difference of more than {format_points(most)}"
         return f"The data rule out {bound}, which is inside the margin of {margin}."
     if leaf["conclusion"] == NOT_INVARIANT:
+        told = f"It {leaf['breaking_text']}. " if leaf["breaking_text"] else ""
         return (
-            "If the label did not depend on the environment here, a shift this large would "
+            f"{told}If the label did not depend on the environment here, a shift this large would "
             f"come about by chance with probability {format_p(leaf['p_value'])}."
         )
     seen = "could not have seen any"

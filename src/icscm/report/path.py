@@ -85,9 +85,9 @@ def compute_alpha_path(
     >>> path = compute_alpha_path(samples.source, settings, alphas=[0.001, 0.01, 0.5])
     >>> for each in path.models:
     ...     print(each.alpha_from, each.alpha_to, each.model)
-    0.001 0.001 A1 > 0 and A2 <= 0
+    0.001 0.001 A1 > 0 and C1 > 0
     0.01 0.05 A1 > 0 and A2 > 0
-    0.5 0.5 always true (no rule)
+    0.5 0.5 no rule holds in every environment and does better than always negative
     """
     levels = set(alphas)
     for alpha in sorted(levels):

@@ -31,7 +31,7 @@ from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
 from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
-from icscm.report.words import Plain, format_p, format_points, format_share
+from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.text import clip, format_number
 from icscm.writing import check_free, write_text
 
@@ -137,7 +137,7 @@ class Report:
         A notebook that is not trusted shows the sentence behind the frame instead.
         """
         sentence, page = self.summary["model"]["sentence"], self.to_html()
-        return _FRAME.format(sentence=escape(sentence), page=escape(page))
+        return make_frame(sentence, page)
 
 
 _FRAME = (
@@ -147,6 +147,11 @@ _FRAME = (
     'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:Canvas">'
     "</iframe></div>"
 )
+
+
+def make_frame(sentence: str, page: str) -> str:
+    """A page within another, and a sentence for who may not see it."""
+    return _FRAME.format(sentence=escape(sentence), page=escape(page))
 
 
 def make_report(learner: Learner, **options: Any) -> Report:
@@ -181,7 +186,14 @@ def make_report(learner: Learner, **options: Any) -> Report:
 
 
 def _render_html(summary: Plain, limits: Limits) -> str:
-    """The page loads nothing; its one style sheet and its one script are named by their hashes."""
+    return render_page("report.html", _lay_out(summary, limits), limits)
+
+
+def render_page(name: str, content: Plain, limits: Limits) -> str:
+    """A page from its template.
+
+    The page loads nothing; its one style sheet and its one script are named by their hashes.
+    """
     folder = files("icscm.report") / "templates"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
@@ -190,8 +202,8 @@ def _render_html(summary: Plain, limits: Limits) -> str:
         f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    template = _make_environment(limits, is_html=True).get_template("report.html")
-    return template.render(_lay_out(summary, limits), style=style, script=script, policy=policy)
+    template = _make_environment(limits, is_html=True).get_template(name)
+    return template.render(content, style=style, script=script, policy=policy)
 
 
 @lru_cache(maxsize=8)
@@ -214,7 +226,7 @@ def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
         "count": lambda n: f"{n:,}",
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
-        "utility": lambda utility: f"{utility:,.10g}",
+        "utility": format_utility,
         "clip": lambda text: clip(text, limits.characters),
         "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
     }
@@ -231,13 +243,15 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         **summary,
         "limits": limits,
         "shown_leaves": [
-            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band)}
+            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
             for leaf in shown
         ],
         "tree_drawing": draw_tree(summary["tree"], limits),
-        "environment_plot": make_plot(asked["environments"], asked["overall"], "rate", limits),
-        "error_plot": make_plot(errors["environments"], errors, "error", limits),
-        "error_rows": choose_largest(errors["environments"], limits.environments),
+        "environment_plot": make_plot(
+            asked["environments"], asked["overall"], "rate", limits, None, "name"
+        ),
+        "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
+        "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
         "shown_sets": summary["search"]["sets"][: limits.sets],
         "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from icscm.model.learner import Learner
-from icscm.report.leaves import describe_verdict, find_extremes, name_ends
+from icscm.report.leaves import describe_breaking, describe_verdict, find_extremes, name_ends
 from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
 from icscm.search.trace import PRUNING_OUTCOMES, REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
@@ -25,6 +25,7 @@ def describe_search(learner: Learner, names: Names) -> Plain:
         "alpha": trace.alpha,
         "is_tested": trace.alpha is not None,
         "is_exhaustive": bool(trace.sets),
+        "decided_by": _find_decision(learner),
         "steps": [
             {
                 "number": number,
@@ -35,12 +36,12 @@ def describe_search(learner: Learner, names: Names) -> Plain:
                 "p_value_remaining": step.p_value_remaining,
                 "n_tied": step.n_tied,
                 "n_equivalent": len(step.equivalent),
-                "look": _describe_look(step.look, names),
+                "look": _describe_look(step.look, names, trace),
             }
             for number, step in enumerate(trace.steps, start=1)
         ],
-        "last_look": last and _describe_look(last, names),
-        "nearest": [_describe_refusal(each, names) for each in trace.nearest],
+        "last_look": last and _describe_look(last, names, trace),
+        "nearest": [_describe_refusal(each, names, trace) for each in trace.nearest],
         "screening": [
             {"rule": str(each.rule), "statistic": each.statistic, "p_value": each.p_value}
             for each in trace.screening
@@ -53,24 +54,39 @@ def describe_search(learner: Learner, names: Names) -> Plain:
     }
 
 
+def _find_decision(learner: Learner) -> str | None:
+    """What refused a rule: the p-values of sets, a margin, corrected or plain p-values."""
+    if learner.trace_.alpha is None:
+        return None
+    settings = learner.get_params(deep=False)
+    if settings["search"] == "exhaustive":
+        return "sets"
+    if settings["criterion"] == "equivalence":
+        return "margin"
+    return "p-values" if settings["correction"] is None else str(settings["correction"])
+
+
 def list_looks(search: Plain) -> list[Plain]:
     """Every look at the candidates, with the number of its step."""
     looks = [step["look"] for step in search["steps"]] + [search["last_look"]]
     return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
 
 
-def _describe_look(look: Look, names: Names) -> Plain:
+def _describe_look(look: Look, names: Names, trace: Trace) -> Plain:
     return {
         "n_candidates": look.n_candidates,
         "n_refused": dict(look.n_refused),
         "n_refused_all": sum(look.n_refused.values()),
         "cutoff": look.cutoff,
-        "refused": [_describe_refusal(each, names) for each in look.best_refused],
+        "refused": [_describe_refusal(each, names, trace) for each in look.best_refused],
     }
 
 
-def _describe_refusal(refusal: Refusal, names: Names) -> Plain:
+def _describe_refusal(refusal: Refusal, names: Names, trace: Trace) -> Plain:
+    """A refused candidate, why, and of a dependent one which environments break it."""
     fields, reason = _describe_candidate(refusal.candidate, names), refusal.reason
+    criterion = trace.criterion if reason == "dependent" else None
+    fields |= describe_breaking(refusal.candidate.leaf, names, criterion, fields["n_seen"])
     return {**fields, "reason": reason, "why": _explain_refusal(reason, fields, names)}
 
 
@@ -84,7 +100,7 @@ def _describe_candidate(candidate: Any, names: Names) -> Plain:
         "n_right": sum(candidate.leaf[names.settled]),
         "n_wrong": sum(candidate.leaf[1 - names.settled]),
         "counts": [list(row) for row in candidate.leaf],
-        "places": [(each["environment"], each["n"]) for each in environments if each["n"]],
+        "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
         **find_extremes(environments),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
@@ -103,7 +119,8 @@ def _explain_refusal(reason: str, fields: Plain, names: Names) -> str:
     if fields["n_seen"] < 2:
         return "the label's rate shifts between environments"
     low, high = name_ends(fields, names)
-    return f"the rate of {names.positive} shifts, from {low} to {high}"
+    told = f"the rate of {names.positive} shifts, from {low} to {high}"
+    return f"{told}; it {fields['breaking_text']}" if fields["breaking_text"] else told
 
 
 def _say_places(fields: Plain) -> str:

@@ -8,19 +8,26 @@
   environments with rows and label rates, columns left out and why.
 - `answers`: the four short answers: `rule`, `error`, `invariance`, `refused`. Each has the
   `question`, an `answer` and a `detail`.
-- `model`: the rule as text and as a sentence, what it makes of missing values (`missing`), and its
-  rules with what each settles, others that would have settled the same (`equivalent`), and
-  its share of what is settled correctly (`importance`).
+- `model`: the rule as text and as a sentence and the `simple_rules` that these are made of (rules
+  on one column joined), what it makes of missing values (`missing`), and all its rules with what
+  each settles, others that would have settled the same (`equivalent`), and its share of
+  what is settled correctly (`importance`).
 - `tree`: the tree of a single branch: `nodes` with the answer that ends the way there, `leaves`.
 - `leaves`: for each leaf counts, rate and interval overall and per environment, the p-value,
-  the verdict (`conclusion`), the difference between environments and the detectable one.
+  the verdict (`conclusion`), the difference between environments and the detectable one; of one
+  that is not invariant the few environments that break it (`breaking`), if it is these.
 - `invariance`: by what the leaves were judged: level, margin, null hypothesis in words.
 - `errors`: prediction error on the training data, overall, per environment, the `worst` and the
-  `best`, and that of always saying the more frequent class (`majority_is_positive` tells which).
+  `best`, and that of always saying the more frequent class (`majority_is_positive` tells which,
+  `beats_majority` whether the model is wrong less often); beside it sensitivity, specificity, PPV
+  and AUC, and how many samples have a probability that leans the other way (`n_contrary`).
 - `search`: the steps with the candidates refused at each and why, the reason to stop, what the last
-  look refused as a sentence (`refused_text`), the nearest misses and, where no rule was found, what
-  to try (`suggestions`); `sets` and `screening` of the exhaustive search.
+  look refused as a sentence (`refused_text`), the nearest misses and, where no rule was found or it
+  is no better than always saying the same, what to try (`suggestions`); `sets` and `screening` of
+  the exhaustive search.
 - `pruning`: the tests by which rules were removed or kept.
+- `set_aside`: rules that were found and are worth no more than none, with their `errors`; or None.
+- `stability`: how often features, rules and models came back on halves; None where not asked for.
 - `alpha_path`: the models at other levels; None where they were not computed.
 - `notes`: what the learner wants known of how the counts came about.
 - `meaning`: what the result `says` and what it `does_not_say`, and what to mind in this very one
@@ -33,19 +40,25 @@ here, with what does not print written as an escape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from icscm._version import __version__
-from icscm.exceptions import Words
+from icscm.exceptions import IcscmError, Words
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
-from icscm.report.advice import explain_meaning, suggest
+from icscm.report.advice import explain_alpha, explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
-from icscm.report.errors import describe_errors, format_error
-from icscm.report.leaves import count_conclusions, describe_leaves, find_standard, judge
+from icscm.report.errors import describe_errors, format_error, say_measures
+from icscm.report.leaves import (
+    count_conclusions,
+    describe_leaves,
+    find_criterion,
+    find_standard,
+    judge,
+)
 from icscm.report.path import AlphaModel, AlphaPath
 from icscm.report.steps import describe_pruning, describe_search
 from icscm.report.words import (
@@ -56,7 +69,7 @@ from icscm.report.words import (
     format_share,
     make_names,
 )
-from icscm.text import as_text, format_name
+from icscm.text import as_text, count, format_name
 
 # Raised when a key is renamed or changes its meaning.
 SCHEMA = 1
@@ -68,7 +81,7 @@ MEANINGS = {
     "max_thresholds": "thresholds tried for each numeric column",
     "feature_weights": "preference for some columns",
     "n_jobs": "threads; changes nothing in the result",
-    "alpha": "level of the tests: a rule is refused when its p-value is not above it",
+    "alpha": "level of the tests by which rules or sets of rules are refused",
     "test": "the test of the label against the environment",
     "stop": "what ends the search besides the number of rules",
     "pruning": "whether columns not needed for invariance are removed at the end",
@@ -103,6 +116,7 @@ def make_summary(
     environment: str | None = None,
     left_out: LeftOut | None = None,
     alpha_path: AlphaPath | None = None,
+    stability: Resampled | None = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
 ) -> Plain:
@@ -110,8 +124,9 @@ def make_summary(
 
     `data_name`, `target` and `environment` are what to call the data, the label's column and the
     environment's, `class_names` the negative and the positive class; `left_out` gives columns that
-    were not used, with the reason (as the learner tells where it is None). `words` names parameters
-    in advice: as Python does, or as the command line's options.
+    were not used, with the reason (as the learner tells where it is None). `alpha_path` and
+    `stability` are what learning again gave. `words` names parameters in advice: as Python does, or
+    as the command line's options.
     """
     check_fitted(learner)
     left_out = learner.left_out_ if left_out is None else left_out
@@ -119,15 +134,18 @@ def make_summary(
     classes = class_names or trace.classes
     names = make_names(model, trace.environments, classes, target, environment)
     standard = find_standard(learner, names)
-    leaves = describe_leaves(model, names, judge(model, trace, standard), standard)
-    errors = describe_errors(model, names)
+    verdicts, criterion = judge(model, trace, standard), find_criterion(trace, standard)
+    leaves = describe_leaves(model, names, verdicts, standard, criterion)
+    errors = describe_errors(model, names, make_plain(learner.get_params(deep=False)["p"]))
     search = describe_search(learner, names)
-    search["suggestions"] = [] if model.rules else suggest(learner, search, words)
+    search["suggestions"] = suggest(learner, search, errors, words)
+    aside = trace.set_aside and _describe_set_aside(trace.set_aside, errors, names)
+    returns = None if stability is None else _describe_stability(learner, stability)
     return {
         "about": {"package": "icscm", "version": __version__, "schema": SCHEMA},
-        "title": make_title(model, trace, names),
+        "title": make_title(learner, errors, names, aside),
         "asked": _describe_question(learner, names, data_name, left_out),
-        "answers": make_answers(learner, names, leaves, errors, search, standard),
+        "answers": make_answers(learner, names, leaves, errors, search, standard, aside),
         "model": _describe_model(learner, names),
         "tree": _describe_tree(model, leaves),
         "leaves": leaves,
@@ -135,22 +153,54 @@ def make_summary(
         "errors": errors,
         "search": search,
         "pruning": describe_pruning(trace),
-        "set_aside": trace.set_aside and _describe_set_aside(trace.set_aside, errors, names),
-        "alpha_path": alpha_path and _describe_path(alpha_path, names),
+        "set_aside": aside,
+        "stability": returns,
+        "alpha_path": alpha_path and {**_describe_path(alpha_path, names), **explain_alpha(search)},
         "notes": list(trace.notes),
-        "meaning": explain_meaning(learner, leaves, standard, names),
+        "meaning": explain_meaning(learner, leaves, errors, standard, names, returns),
     }
 
 
 def _describe_set_aside(model: RuleSet, errors: Plain, names: Names) -> Plain:
-    """The rules that do worse than the model without any."""
+    """The rules that are worth no more than the model without any."""
     own = describe_errors(model, names)
+    is_worse = own["n_errors"] >= errors["n_errors"]
     told = (
-        f"The rules that were found ({model}) are wrong for {format_error(own)}, "
-        f"always saying {errors['majority_class']} for {format_share(errors['error'])}: they were "
-        "set aside."
+        f"The rules that were found ({model}) are wrong for {format_error(own)} "
+        f"({say_measures(own)}), always saying {errors['majority_class']} for "
+        f"{format_share(errors['error'])}: they were set aside."
     )
-    return {"text": str(model), "errors": own, "explanation": told}
+    worth = "no better than" if is_worse else "too little better than"  # of a least utility
+    return {"text": str(model), "errors": own, "explanation": told, "worth": worth}
+
+
+class Resampled(Protocol):
+    """What learning from random halves gave; `icscm.stability_selection` returns one."""
+
+    @property
+    def model(self) -> RuleSet:
+        """What all samples together give."""
+        ...
+
+    def describe(self) -> Plain:
+        """How often features, rules and models came back, in plain values."""
+        ...
+
+
+def _describe_stability(learner: Learner, stability: Resampled) -> Plain:
+    if stability.model != learner.model_:
+        raise IcscmError(
+            "stability was computed with other settings or data than fit: from these another "
+            "model is learned; give stability_selection what the estimator was fitted on"
+        )
+    found = stability.describe()
+    n, own = found["n_resamples"], round(found["model_frequency"] * found["n_resamples"])
+    same = round(found["columns_frequency"] * n)
+    told = (
+        f"Learned again from {count(n, 'random half')} of the samples, this very model came back "
+        f"{count(own, 'time')}, one of the same columns {count(same, 'time')}."
+    )
+    return {**found, "text": told}
 
 
 def _describe_question(
@@ -164,7 +214,8 @@ def _describe_question(
         "n_rows": int(totals.sum()),
         "n_columns": int(learner.n_features_in_),
         "target": names.target,
-        "environment": names.environment,
+        "environment": names.place_column or "environment",
+        "every": f"every {names.environment}",
         "classes": {"negative": names.classes[0], "positive": names.classes[1]},
         "negative": names.predict(False),
         "positive": names.positive,
@@ -207,7 +258,8 @@ def _describe_model(learner: Learner, names: Names) -> Plain:
     return {
         "kind": model.kind,
         "text": str(model),
-        "sentence": make_sentence(model, names),
+        "simple_rules": [*map(str, model.simple_rules)],
+        "sentence": make_sentence(model, names, learner.trace_.set_aside),
         "missing": _MISSING if has_missing else None,
         "n_rules": len(model),
         "features": [format_name(each) for each in learner.features_used_],
@@ -243,7 +295,25 @@ def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
 def _describe_path(path: AlphaPath, names: Names) -> Plain:
     models = [_describe_path_model(each, path, names, i) for i, each in enumerate(path.models)]
     costs = {"n_searches": len(path.alphas), "seconds": path.seconds}
-    return {"own_alpha": path.own_alpha, **costs, "models": models}
+    told = {"text": _say_path(path, models), "models": models}
+    return {"own_alpha": path.own_alpha, **costs, **told}
+
+
+def _say_path(path: AlphaPath, models: Sequence[Plain]) -> str:
+    """How the model depends on alpha, in short."""
+    levels = f"{len(path.alphas)} levels alpha from {min(path.alphas):g} to {max(path.alphas):g}"
+    if len(models) == 1:
+        return f"At {levels} this same model is learned."
+    told = [f"{levels} give {len(models)} different models"]
+    for own in (each for each in models if each["is_own"]):
+        ends = dict.fromkeys(f"{own[end]:g}" for end in ("alpha_from", "alpha_to"))
+        told[0] += f", this one {'from' if len(ends) > 1 else 'only at'} {' to '.join(ends)}"
+    errors = [each["errors"]["error"] or 0.0 for each in models]
+    told.append(f"they are wrong for {format_share(min(errors))} to {format_share(max(errors))}")
+    features = [{rule.feature for rule in each.model.rules} for each in path.models]
+    shared = sorted(map(format_name, set.intersection(*features)))
+    told.append(f"in all of them: {', '.join(shared)}" if shared else "no column is in all of them")
+    return "; ".join(told) + "."
 
 
 def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number: int) -> Plain:

@@ -11,12 +11,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from icscm.report.errors import find_worst_and_best
+from icscm.report.advice import explain_tests
+from icscm.report.errors import find_worst_and_best, say_fault, say_measures
 from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
-from icscm.report.words import Plain, format_p
+from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import clip, format_number
+from icscm.text import clip
 
 # Up to this many environments stand side by side in 80 columns.
 N_BESIDE = 3
@@ -24,6 +25,8 @@ N_BESIDE = 3
 _MAX_CELL, MAX_TEXT = 200, 2_000
 # Refused candidates of a step, and tested sets, that are listed.
 _N_REFUSED, _N_SETS = 3, 5
+# What came back on halves: how many of each kind are listed, and characters of one.
+_N_RETURNS, _MAX_MODEL = 5, 150
 
 # Why a candidate was refused, in few words.
 _WHY = {
@@ -77,23 +80,31 @@ def make_list(points: Iterable[str]) -> Table:
 def render_summary(summary: Plain) -> Iterator[RenderableType]:
     """The rule, how it was found and how it fares in each environment, or why there is none."""
     model, leaves = summary["model"], summary["leaves"]
-    if not model["rules"]:
-        yield make_fact_table([("Rule", f"none: {model['text']}")])
-        yield from _render_nothing_found(summary)
-        return
     conclusions = say_conclusions(count_conclusions(leaf["conclusion"] for leaf in leaves))
-    facts = [("Leaves", conclusions)] if conclusions else []
-    yield make_fact_table([*list_rule_facts(model["text"], summary["errors"]), *facts])
-    yield make_heading("How it was found")
-    yield from render_search(summary)
-    if summary["meaning"]["here"]:
-        yield make_heading("Read with care")
-        yield make_list(summary["meaning"]["here"])
-    yield from render_leaves(summary)
+    facts = [("Leaves", conclusions)] if conclusions and model["rules"] else []
+    rule = f"positive where {model['text']}" if model["rules"] else f"none: {model['text']}"
+    yield make_fact_table([*list_rule_facts(rule, summary), *facts])
+    if model["rules"]:
+        yield make_heading("How it was found")
+        yield from render_search(summary)
+    else:
+        yield from _render_nothing_found(summary)
+    advice = summary["search"]["suggestions"]
+    for title, points in (
+        ("Read with care", summary["meaning"]["here"]),
+        ("What to try next", advice),
+    ):
+        if points:
+            yield make_heading(title)
+            yield make_list(points)
+    yield from _render_stability(summary["stability"])
+    if model["rules"]:
+        yield from render_leaves(summary)
 
 
-def list_rule_facts(rule: str, errors: Plain) -> list[tuple[str, str]]:
-    """The rule, its error, and what that is to be held against."""
+def list_rule_facts(rule: str, summary: Plain) -> list[tuple[str, str]]:
+    """First whether the rule is worth anything; it, its error, and what to hold that against."""
+    errors, aside = summary["errors"], summary.get("set_aside")
     text = f"{errors['error'] or 0:.1%} of {errors['n']:,} training samples"
     if errors["worst"] is not None:
         worst, best = (
@@ -102,10 +113,16 @@ def list_rule_facts(rule: str, errors: Plain) -> list[tuple[str, str]]:
         )
         text += f"; worst in environment {worst}, best in {best}"
     label = "positive" if errors["majority_is_positive"] else "negative"
+    has_rules, beware = len(summary["leaves"]) > 1, []
+    if has_rules and not errors["beats_majority"]:
+        beware = [("Beware", f"the rule is {say_fault(errors, f'always guessing {label}')}")]
+    elif aside is not None:
+        wrong = f"wrong for {format_share(aside['errors']['error'])}"
+        told = f"rules were found and set aside ({wrong}): {aside['worth']} always guessing {label}"
+        beware = [("Beware", told)]
     guess = f"always guessing {label} would be wrong for {errors['majority_error'] or 0:.1%}"
-    if (errors["majority_error"] or 0) < (errors["error"] or 0):
-        guess += ", less than the rule"
-    return [("Rule", f"positive where {rule}"), ("Error", text), ("", guess)]
+    more = [("", guess), ("Beside it", say_measures(errors))] if has_rules else []
+    return [*beware, ("Rule", rule), ("Error", text), *more]
 
 
 def render_search(summary: Plain) -> Iterator[RenderableType]:
@@ -116,7 +133,22 @@ def render_search(summary: Plain) -> Iterator[RenderableType]:
     pruning = [summary["pruning"]["text"]] if summary["pruning"]["text"] else []
     yield make_note("\n" + " ".join([search["stop_text"], *pruning, *summary["notes"]]))
     if search["is_tested"]:
-        yield make_note(_explain_p_values(search))
+        yield make_note(explain_tests(search, summary["invariance"]))
+    yield from _render_broken(search)
+
+
+def _render_broken(search: Plain) -> Iterator[RenderableType]:
+    """Rules that would have been taken but for a few environments, those of largest utility."""
+    steps = {step["number"]: step["utility"] for step in search["steps"]}
+    found: dict[str, Plain] = {}
+    for look in list_looks(search):
+        for each in look["refused"]:
+            if each["breaking_text"] and each["utility"] > steps.get(look["number"], 0):
+                found.setdefault(each["rule"], each)
+    ranked = sorted(found.values(), key=lambda each: -each["utility"])[:_N_REFUSED]
+    if ranked:
+        yield make_heading("Refused because of a few environments")
+        yield make_list(f"{each['rule']} {each['breaking_text']}." for each in ranked)
 
 
 def render_refused(summary: Plain) -> Iterator[RenderableType]:
@@ -124,7 +156,7 @@ def render_refused(summary: Plain) -> Iterator[RenderableType]:
     yield make_table(
         ("step", "refused rule", ">utility", ">p leaf", "why"),
         [
-            (str(look["number"]), each["rule"], format_number(each["utility"]), *_explain(each))
+            (str(look["number"]), each["rule"], format_utility(each["utility"]), *_explain(each))
             for look in list_looks(summary["search"])
             for each in look["refused"][:_N_REFUSED]
         ],
@@ -143,6 +175,9 @@ def render_leaves(summary: Plain) -> Iterator[RenderableType]:
             f"\nOf {len(environments):,} environments those of lowest and highest rate; the "
             "report and `icscm show model.json --all` have all."
         )
+    broken = [f"{name_leaf(leaf)}: {leaf['breaking_text']}." for leaf in leaves if leaf["breaking"]]
+    if broken:
+        yield make_note("\nNot invariant: " + " ".join(broken))
     if leaves[0]["conclusion"] is not None:
         yield make_note("\n" + describe_bounds(leaves, summary["invariance"]))
 
@@ -160,8 +195,25 @@ def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
         rows = [(each["rule"], f"{each['n']:,}", *_explain(each)) for each in search["nearest"]]
         yield make_table(("nearest candidate", ">settles", ">p leaf", "why"), rows)
     yield from _render_sets(search["sets"])
-    yield make_heading("What to try")
-    yield make_list(search["suggestions"])
+    yield from _render_broken(search)
+
+
+def _render_stability(found: Plain | None) -> Iterator[RenderableType]:
+    """What came back when learning from halves, the most frequent first."""
+    if found is None:
+        return
+    yield make_heading("How stable it is")
+    yield found["text"]
+    for part, title in (("features", "column"), ("rules", "rule"), ("models", "model")):
+        rows = [
+            (f"{each['frequency']:.0%}", clip(each["text"], _MAX_MODEL), "<- here" * each["is_own"])
+            for each in found[part][:_N_RETURNS]
+        ]
+        if rows:
+            yield ""
+            yield make_table((">of halves", title, ""), rows)
+        if len(found[part]) > len(rows):
+            yield make_note(f"and {len(found[part]) - len(rows):,} more")
 
 
 def _make_step_table(search: Plain) -> Table:
@@ -171,7 +223,7 @@ def _make_step_table(search: Plain) -> Table:
     for step in search["steps"]:
         p_values = format_p(step["p_value"]), format_p(step["p_value_remaining"])
         n_refused, n = step["look"]["n_refused_all"], step["look"]["n_candidates"]
-        start = str(step["number"]), step["rule"], format_number(step["utility"]), f"{step['n']:,}"
+        start = str(step["number"]), step["rule"], format_utility(step["utility"]), f"{step['n']:,}"
         rows.append((*start, *p_values[: len(tests)], f"{n_refused:,} of {n:,}"))
     return make_table(("step", "rule", ">utility", ">settles", *tests, ">refused"), rows)
 
@@ -185,17 +237,6 @@ def _render_sets(sets: Sequence[Plain]) -> Iterator[RenderableType]:
     if rows:
         yield ""
         yield make_table(("p", "set of features", "accepted"), rows)
-
-
-def _explain_p_values(search: Plain) -> str:
-    asked = "is the label independent of the environment among the rows that the rule settles?"
-    rest, above = "p rest: the same for the rows that remain.", f"above {search['alpha']:g}."
-    if not search["is_exhaustive"]:
-        return f"p leaf: {asked} Refused unless {above} {rest}"
-    return (
-        f"p leaf: {asked} {rest} p of a set: in all leaves of its rules together; accepted if "
-        f"{above} The model is what all accepted sets share."
-    )
 
 
 def _explain(refused: Plain) -> tuple[str, str]:
@@ -265,13 +306,18 @@ def make_environment_table(leaf: Plain, most: int | None = None) -> Table:
 
 def describe_bounds(leaves: Sequence[Plain], standard: Plain) -> str:
     """How far apart the rates may still be, and what would have been seen, as sentences."""
-    margin = standard["margin"]
-    most = f"{margin:.1%}" if standard["margin_on"] == "rate" else standard["margin_text"]
-    sentences = [f"Invariant: shown to differ by at most {most} between environments."]
+    sentences = [
+        f"Invariant: shown to differ by at most {standard['margin_text']} between environments."
+    ]
     bounds = [leaf["difference_interval"][1] for leaf in leaves if leaf["difference_interval"]]
-    if max(bounds, default=1) < 0.9995:  # 100.0% is no bound
-        sentences.append(f"In no leaf do the data allow more than {max(bounds):.1%}.")
+    worst = max(bounds, default=1)
+    if worst < 0.9995:  # 100 points are no bound
+        where = "In the least certain leaf" if len(leaves) > 1 else "Here"
+        sentences.append(f"{where} they may truly differ by up to {format_points(worst)}.")
     seen = [leaf["detectable"] for leaf in leaves]
-    none = "In some leaf no difference, however large, would have been seen."
-    some = none if None in seen else f"In each the test would likely have seen {max(seen):.1%}."
-    return " ".join([*sentences, some])
+    if None in seen:
+        sentences.append("In some leaf no difference, however large, would have been noticed.")
+    else:
+        told = f"A difference of less than {format_points(max(seen))} could go unnoticed"
+        sentences.append(f"{told}{' in some leaf' if len(leaves) > 1 else ''}.")
+    return " ".join(sentences)

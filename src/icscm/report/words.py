@@ -21,11 +21,12 @@ Plain = dict[str, Any]
 class Names:
     """What the report calls things: text that came from users, made harmless for a line.
 
-    `settled` is the label, 0 or 1, that a rule gives the samples it settles.
+    `settled` is the label, 0 or 1, that a rule gives the samples it settles. `place_column` is what
+    the column of environments is called, if it has a name.
     """
 
     target: str
-    environment: str
+    place_column: str | None
     classes: tuple[str, str]
     environments: tuple[str, ...]
     settled: int
@@ -37,12 +38,36 @@ class Names:
     def positive(self) -> str:
         return self.predict(True)
 
+    @property
+    def environment(self) -> str:
+        """One of them in a sentence, whatever the column is called: `environment (name)`."""
+        named = self.place_column not in (None, "environment")
+        return f"environment ({self.place_column})" if named else "environment"
+
     def place(self, environment: Plain) -> str:
         """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
         label: str = environment["environment"]
-        if label.lower().startswith(self.environment.lower()):
-            return label
-        return f"{self.environment} {label}"
+        column = self.place_column or "environment"
+        return label if label.lower().startswith(column.lower()) else f"{column} {label}"
+
+    def say_breaking(self, places: Sequence[str] | None, n_seen: int) -> str:
+        """Where a leaf holds and where it does not; empty where that is not known."""
+        if not places:
+            return ""
+        return (
+            f"holds in {n_seen - len(places):,} of {n_seen:,} environments; "
+            f"not in {join_words(places)}"
+        )
+
+
+def join_words(words: Sequence[str]) -> str:
+    """A list as it is read out.
+
+    >>> join_words(["b"]), join_words(["b", "f"]), join_words(["b", "f", "k"])
+    ('b', 'b and f', 'b, f and k')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def format_share(share: float | None) -> str:
@@ -75,6 +100,16 @@ def format_points(difference: float | None) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
+def format_utility(utility: float) -> str:
+    """A utility: whole numbers as such, others as precisely as anyone would compare them.
+
+    >>> format_utility(6449), format_utility(37.347740667976424), format_utility(-0.5)
+    ('6,449', '37.35', '-0.5')
+    """
+    text = f"{utility:,.2f}" if abs(utility) >= 0.01 else f"{utility:.2g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
 def format_p(p_value: float | None) -> str:
     """A p-value in as many digits as a reader can use.
 
@@ -102,7 +137,7 @@ def make_names(
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
-    label, place = as_text(target or "label"), as_text(environment or "environment")
+    label, place = as_text(target or "label"), None if not environment else as_text(environment)
     return Names(label, place, (negative, positive), texts, int(model.settles_when))
 
 

@@ -27,7 +27,9 @@ def find_model(
         model, trace = learn(source, settings, shared)
     if settings.min_utility is None or not model.rules or settings.test is None:
         return model, trace
-    if _measure_gain(model, settings.p) >= Fraction(str(settings.min_utility)):
+    # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
+    gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
+    if gain >= Fraction(str(settings.min_utility)):
         return model, trace
     nothing = model.without_rules()
     verdicts = settings.judge_leaves(nothing.leaves, settings.test)

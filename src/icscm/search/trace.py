@@ -15,9 +15,11 @@ import numpy as np
 
 from icscm.model.rule_sets import LeafCounts, RuleSet
 from icscm.model.rules import Rule
+from icscm.showing import Shown, Told
 from icscm.stats.breaking import find_breaking
 from icscm.stats.criteria import Criterion
 from icscm.stats.verdicts import Verdict
+from icscm.text import format_number
 
 if TYPE_CHECKING:
     import pandas
@@ -202,8 +204,8 @@ class SetTest:
     accepted: bool
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, repr=False)
+class Trace(Shown):
     """The whole search.
 
     Parameters
@@ -270,6 +272,20 @@ class Trace:
             return None
         found = find_breaking(np.array(leaf), self.criterion)
         return None if found is None else tuple(self.environments[k] for k in found)
+
+    def _tell(self) -> Told:
+        """The steps and why the search ended."""
+        rows = []
+        for step in self.steps:
+            chosen, look = step.chosen, step.look
+            tests = chosen.p_value, step.p_value_remaining
+            p_values = ["-" if p is None else f"{p:.2g}" for p in tests]
+            settled = f"{sum(map(sum, chosen.leaf)):,}"
+            refused = f"{sum(look.n_refused.values()):,} of {look.n_candidates:,}"
+            row = str(chosen.rule), format_number(chosen.utility), settled, *p_values, refused
+            rows.append(row)
+        columns = "rule", ">utility", ">settles", ">p leaf", ">p rest", ">refused"
+        return Told(self.stop_text, columns if rows else (), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values.

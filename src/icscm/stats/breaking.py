@@ -12,11 +12,14 @@ from icscm.stats.criteria import Criterion
 _N_TRIED = 16
 
 
-def find_breaking(table: CountArray, criterion: Criterion) -> list[int] | None:
+def find_breaking(
+    table: CountArray, criterion: Criterion, most: int | None = None
+) -> list[int] | None:
     """The environments to leave out of a leaf (label, environment) for it to pass, the first first.
 
     One is left out after the other, each time that without which label and environment depend least
     on each other. None where as many would have to go as stay: then no environment is the odd one.
+    Nor is it where more than `most` would have to go.
     """
     seen = np.flatnonzero(table.sum(axis=0))
     breaking: list[int] = []
@@ -26,7 +29,7 @@ def find_breaking(table: CountArray, criterion: Criterion) -> list[int] | None:
         odd = _find_odd(table[:, seen])
         breaking.append(int(seen[odd]))
         seen = np.delete(seen, odd)
-        if len(breaking) >= len(seen):
+        if len(breaking) >= len(seen) or (most is not None and len(breaking) > most):
             return None
     return None
 

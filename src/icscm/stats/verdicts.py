@@ -29,6 +29,7 @@ from scipy import special
 
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import BoolArray, CountArray, FloatArray
+from icscm.showing import Shown, Told
 from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
 from icscm.stats.pairs import Differences, bound_pairs
 
@@ -39,8 +40,8 @@ NOT_INVARIANT = "not invariant"
 TOO_LITTLE_DATA = "too little data to tell"
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Shown):
     """What is known about one leaf.
 
     Parameters
@@ -75,6 +76,13 @@ class Verdict:
     detectable: float | None
     alpha: float | None = None
 
+    def _tell(self) -> Told:
+        apart = "nothing to compare"
+        if self.difference is not None and self.difference_interval is not None:
+            low, high = self.difference_interval
+            apart = f"rates differ by {self.difference:.1%} ({low:.1%} to {high:.1%})"
+        return Told(f"<{self.conclusion}: p {self.p_value:.2g}, {apart}>")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON knows them.
 
@@ -88,6 +96,24 @@ class Verdict:
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
         plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
         return plain
+
+
+class Verdicts(tuple[Verdict, ...], Shown):
+    """The verdicts on a model's leaves, in their order; shown as a table."""
+
+    __slots__ = ()
+    __repr__ = Shown.__repr__
+
+    def _tell(self) -> Told:
+        rows = []
+        for number, each in enumerate(self, start=1):
+            low, high = each.difference_interval or (None, None)
+            shares = each.difference, low, high, each.detectable
+            cells = ("-" if share is None else f"{share:.1%}" for share in shares)
+            rows.append((str(number), each.conclusion, f"{each.p_value:.2g}", *cells))
+        columns = "leaf", "verdict", ">p", ">difference", ">at least", ">at most", ">detectable"
+        told = "Is the label's rate the same in every environment?"
+        return Told(told, columns, rows) if rows else Told("No verdicts: nothing was tested.")
 
 
 def make_verdicts(

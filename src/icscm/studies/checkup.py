@@ -16,12 +16,12 @@ from scipy.sparse import issparse
 
 from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
 from icscm._types import FloatArray
-from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
-from icscm.sources.countable import Countable, Preparation
+from icscm.showing import Shown, Told
+from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
@@ -39,8 +39,6 @@ N_BINS = 16
 # Cramer's V from which a column is said to give the environment away: a large effect by
 # Cohen's convention.
 STRONG = 0.5
-# Features of packed genomes, of which there are millions, that are told.
-N_TELLING = 100
 # Shares of the rows for which the detectable difference is computed: all, and leaves of a half
 # and a tenth.
 LEAF_SHARES = (1.0, 0.5, 0.1)
@@ -126,8 +124,8 @@ class Detectable:
     difference: float | None
 
 
-@dataclass(frozen=True)
-class CheckUp:
+@dataclass(frozen=True, repr=False)
+class CheckUp(Shown):
     """What `check_environments` found.
 
     Parameters
@@ -170,6 +168,15 @@ class CheckUp:
     def strong_giveaways(self) -> tuple[Giveaway, ...]:
         """Columns that give the environment away."""
         return tuple(each for each in self.giveaways if each.strength >= STRONG)
+
+    def _tell(self) -> Told:
+        """The environments; above them all advice."""
+        rows = [
+            (as_text(each.label), f"{each.n_rows:,}", f"{each.rate:.1%}", f"{each.missing:.1%}")
+            for each in self.environments
+        ]
+        told = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
+        return Told(told, ("environment", ">rows", ">positive", ">missing"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values.
@@ -243,8 +250,8 @@ def check_environments(
         n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
         if name not in left_out:
             giveaways.append(_measure(name, values, codes, len(names)))
-    found = _make_checkup(table, names, classes.tolist(), alpha, n_missing / coded.n_columns)
-    return _advise(
+    found = make_checkup(table, names, classes.tolist(), alpha, n_missing / coded.n_columns)
+    return add_advice(
         replace(
             found,
             n_columns=coded.n_columns,
@@ -255,36 +262,7 @@ def check_environments(
     )
 
 
-def check_presence(
-    countable: Countable[Any], *, alpha: float = 0.05, words: Words = str
-) -> CheckUp:
-    """Look at the environments of packed genomes before fitting.
-
-    Parameters
-    ----------
-    countable : Countable
-        What `icscm.sources.open_bits` gives: features that are present or absent.
-    alpha : float, default=0.05
-        Level of the tests whose power is computed.
-    words : callable, optional
-        What to call parameters in advice, if not as Python does.
-
-    Returns
-    -------
-    CheckUp
-        As of `check_environments`; of the features only the most telling, of those that are
-        present in the same genomes the first.
-    """
-    check_value("alpha", alpha, LEVEL)
-    source = countable.source
-    check_several(source.environments)
-    totals, names = source.count_totals(), source.environments
-    found = _make_checkup(totals, names, list(source.classes), alpha, np.zeros(len(names)))
-    giveaways = tuple(_rank_presence(source))
-    return _advise(replace(found, n_columns=countable.n_features, giveaways=giveaways), words)
-
-
-def _make_checkup(
+def make_checkup(
     table: Codes, names: Sequence[Any], classes: list[Any], alpha: float, missing: FloatArray
 ) -> CheckUp:
     """What counts by label and environment tell."""
@@ -305,7 +283,8 @@ def _make_checkup(
     )
 
 
-def _advise(found: CheckUp, words: Words) -> CheckUp:
+def add_advice(found: CheckUp, words: Words) -> CheckUp:
+    """What was found, and what to make of it."""
     sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
     return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
@@ -367,30 +346,15 @@ def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: 
     missingness = None
     if missing.any():
         missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
-    return _judge(name, table, missingness)
+    return judge_column(name, table, missingness)
 
 
-def _judge(name: str | int, table: Codes, missingness: float | None = None) -> Giveaway:
+def judge_column(name: str | int, table: Codes, missingness: float | None = None) -> Giveaway:
+    """How much a column tells, by counts of (value, environment)."""
     of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
     is_pure = (of_value <= 1).all() and (of_environment == 1).all()
     is_copy = bool(is_pure and of_value.sum() == table.shape[1])
     return Giveaway(name, compute_cramers_v(table), missingness, is_copy)
-
-
-def _rank_presence(source: CountSource) -> list[Giveaway]:
-    """The features that tell most of the environment, of millions."""
-    best: list[tuple[float, int, Codes]] = []
-    for cube in source.counts():
-        tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
-        of_value, of_environment = tables.sum(axis=2, keepdims=True), tables.sum(axis=1)[:, None]
-        expected = of_value * of_environment / max(1, int(tables[0].sum()))
-        phi = np.divide((tables - expected) ** 2, expected, where=expected > 0, out=0 * expected)
-        strength = phi.sum(axis=(1, 2))
-        top = np.argsort(-strength, kind="stable")[:N_TELLING]
-        found = zip(strength[top].tolist(), cube.features[top].tolist(), tables[top], strict=True)
-        best = sorted([*best, *found], key=lambda each: (-each[0], each[1]))[:N_TELLING]
-    rules = [source.candidates.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
-    return [_judge(rule.feature, each[2]) for rule, each in zip(rules, best, strict=True)]
 
 
 def _bin(values: FloatArray) -> Codes:

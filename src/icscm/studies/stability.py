@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 
 from icscm.engine.copies import expand
 from icscm.estimators.base import CoverClassifier
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.model.learner import check_learner
 from icscm.model.rule_sets import RuleSet
+from icscm.model.rules import Rule
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.showing import Shown, Told, tell_frame
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.environments import number_environments
+from icscm.text import clip, count, format_name
 
 if TYPE_CHECKING:
     import pandas
@@ -31,8 +34,26 @@ Feature = str | int
 
 
 @dataclass(frozen=True)
-class StabilitySelection:
-    """How often features and rules were chosen; see `stability_selection`.
+class ResampledModel:
+    """A model that halves of the samples gave; the order of its rules does not matter.
+
+    Attributes
+    ----------
+    text, features : str, frozenset
+        The model, and the features that it uses.
+    frequency, is_own : float, bool
+        Share of resamples that gave it, and whether all samples together give it.
+    """
+
+    text: str
+    features: frozenset[Feature]
+    frequency: float
+    is_own: bool
+
+
+@dataclass(frozen=True, repr=False)
+class StabilitySelection(Shown):
+    """How often features, rules and models were chosen; see `stability_selection`.
 
     Attributes
     ----------
@@ -41,6 +62,8 @@ class StabilitySelection:
         rule that was chosen at all, the most frequent first.
     stable_features : list
         Features chosen in at least `threshold` of the resamples, the most frequent first.
+    model, models : Conjunction or Disjunction, tuple of ResampledModel
+        What all samples together give, and what the resamples gave, the most frequent first.
     n_resamples, threshold : int, float
         As asked for.
     mean_features, error_bound : float
@@ -51,10 +74,48 @@ class StabilitySelection:
     feature_frequencies: dict[Feature, float]
     rule_frequencies: dict[str, float]
     stable_features: list[Feature]
+    model: RuleSet
+    models: tuple[ResampledModel, ...]
     n_resamples: int
     threshold: float
     mean_features: float
     error_bound: float
+
+    @property
+    def model_frequency(self) -> float:
+        """Share of resamples that gave the model that all samples give."""
+        return sum(each.frequency for each in self.models if each.is_own)
+
+    @property
+    def columns_frequency(self) -> float:
+        """Share of resamples that gave a model of the same features, whatever its rules."""
+        own = {rule.feature for rule in self.model.rules}
+        return sum(each.frequency for each in self.models if each.features == own)
+
+    def describe(self) -> dict[str, Any]:
+        """What a report says of it, in plain values; only what was chosen at all is listed."""
+        rules = set(map(str, self.model.rules))
+        features = {rule.feature for rule in self.model.rules}
+        chosen = {name: n for name, n in _rank(self.feature_frequencies).items() if n}
+        parts = {
+            "models": [(each.text, each.frequency, each.is_own) for each in self.models],
+            "rules": [(text, n, text in rules) for text, n in self.rule_frequencies.items()],
+            "features": [(format_name(name), n, name in features) for name, n in chosen.items()],
+        }
+        keys = "text", "frequency", "is_own"
+        return {
+            "n_resamples": self.n_resamples,
+            "model_frequency": self.model_frequency,
+            "columns_frequency": self.columns_frequency,
+            **{
+                name: [dict(zip(keys, each, strict=True)) for each in parts[name]] for name in parts
+            },
+        }
+
+    def _tell(self) -> Told:
+        stable = ", ".join(map(format_name, self.stable_features)) or "none"
+        told = f"Stable in {self.n_resamples:,} resamples: {stable}"
+        return tell_frame(told, self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each feature, the most frequent first."""
@@ -79,7 +140,7 @@ def stability_selection(
     threshold: float = 0.6,
     random_state: int | np.random.Generator | None = None,
 ) -> StabilitySelection:
-    """How often each feature and rule is chosen when learning from random halves of the samples.
+    """How often each feature, rule and model is chosen when learning from random halves.
 
     Each resample holds half of the samples of each environment (rounded down, at least one),
     drawn without replacement. One that lacks a class is counted as choosing nothing. Thresholds
@@ -89,6 +150,8 @@ def stability_selection(
     features. It assumes that all unrelated features are equally likely to be chosen, and that the
     learner does no worse than guessing; a child of the label is not unrelated, so for a learner
     that is drawn to children it says nothing about them.
+
+    Warns where the model that all samples give comes back in under half of the resamples.
 
     Parameters
     ----------
@@ -135,7 +198,20 @@ def stability_selection(
     usable = _find_usable(samples.source, settings)
     rng = np.random.default_rng(random_state)
     models = list(_learn_resamples(samples.source, settings, environments, n_resamples, rng))
-    return _summarize(models, list(names), threshold, len(usable))
+    own = find_model(samples.source.start_again(), settings)[0]
+    found = _summarize(own, models, list(names), threshold, len(usable))
+    _warn_of_others(found)
+    return found
+
+
+def _warn_of_others(found: StabilitySelection) -> None:
+    if found.model_frequency < 0.5:
+        n, halves = round(found.model_frequency * found.n_resamples), found.n_resamples
+        warn(
+            f"The model that all samples give ({clip(str(found.model), 200)}) came back on {n:,} "
+            f"of {count(halves, 'random half')}; see models for those that came instead.",
+            UnstableModelWarning,
+        )
 
 
 def _find_usable(source: MemorySource, settings: Settings) -> set[int]:
@@ -175,7 +251,11 @@ def draw_half(members: list[NDArray[np.intp]], rng: np.random.Generator) -> NDAr
 
 
 def _summarize(
-    models: list[RuleSet | None], names: list[Feature], threshold: float, n_usable: int
+    own: RuleSet,
+    models: list[RuleSet | None],
+    names: list[Feature],
+    threshold: float,
+    n_usable: int,
 ) -> StabilitySelection:
     rules = [model.rules if model is not None else () for model in models]
     features = [{rule.feature for rule in chosen} for chosen in rules]
@@ -187,10 +267,30 @@ def _summarize(
         feature_frequencies=frequencies,
         rule_frequencies=_rank({text: n / len(models) for text, n in sorted(by_rule.items())}),
         stable_features=[name for name, share in _rank(frequencies).items() if share >= threshold],
+        model=own,
+        models=_count_models(own, rules, models),
         n_resamples=len(models),
         threshold=threshold,
         mean_features=mean_features,
         error_bound=mean_features**2 / ((2 * threshold - 1) * max(n_usable, 1)),
+    )
+
+
+def _count_models(
+    own: RuleSet, rules: Sequence[tuple[Rule, ...]], models: Sequence[RuleSet | None]
+) -> tuple[ResampledModel, ...]:
+    """The distinct models, the most frequent first; the order of rules does not matter."""
+    sets = [frozenset(each) for each in rules]
+    texts = {chosen: str(model) for chosen, model in zip(sets, models, strict=True) if chosen}
+    texts[frozenset(own.rules)] = str(own)
+    return tuple(
+        ResampledModel(
+            texts[chosen] if chosen else "no rule",
+            frozenset(rule.feature for rule in chosen),
+            n / len(models),
+            chosen == frozenset(own.rules),
+        )
+        for chosen, n in Counter(sets).most_common()
     )
 
 

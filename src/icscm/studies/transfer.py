@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from icscm._types import Array
-from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError
-from icscm.model.learner import check_learner
 from icscm.parameters import check_matplotlib
-from icscm.tables.columns import count_rows, take_rows
-from icscm.tables.environments import encode_environments
-from icscm.tables.intake import read_table
-from icscm.tables.labels import check_labels
+from icscm.showing import Shown, Told, tell_frame
+from icscm.studies.classifiers import (
+    Cohort,
+    Scorer,
+    Scorers,
+    Scores,
+    check_classifier,
+    check_two_classes,
+    compute_scores_of,
+    find_rules,
+    fit_classifier,
+    make_cohort,
+    name_scorers,
+    predict_positive,
+)
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
+
+
+# What is asked unless others are named.
+DEFAULT_SCORERS = ("error", "balanced_accuracy", "auc")
 
 
 @dataclass(frozen=True)
@@ -33,24 +44,31 @@ class HeldOutEnvironment:
     ----------
     environment, n_samples : label, int
         The environment held out, and its rows.
-    accuracy, error, majority_accuracy : float
-        There: of the model, 1 less that, and of always saying the class that is more frequent in
-        the other environments, which a model has to beat.
-    training_accuracy, model : float, str
-        Accuracy where the model was learned, and the model.
+    scores : dict
+        There: what each scorer gave, None where it has no value, such as an AUC of one class.
+    accuracy, majority_accuracy : float
+        There: of the model, and of always saying the class that is more frequent in the other
+        environments, which a model has to beat.
+    training_accuracy, model : float, str or None
+        Accuracy where the model was learned, and its rules; None of other classifiers.
     """
 
     environment: Any
     n_samples: int
+    scores: Scores
     accuracy: float
-    error: float
     majority_accuracy: float
     training_accuracy: float
-    model: str
+    model: str | None
+
+    @property
+    def error(self) -> float:
+        """Share of wrong predictions in the environment held out."""
+        return 1.0 - self.accuracy
 
 
-@dataclass(frozen=True)
-class Transfer:
+@dataclass(frozen=True, repr=False)
+class Transfer(Shown):
     """What holds elsewhere; see `leave_one_environment_out`.
 
     Attributes
@@ -71,16 +89,31 @@ class Transfer:
         """Accuracy in the environment that came off worst."""
         return min(each.accuracy for each in self.held_out)
 
+    @property
+    def mean_scores(self) -> Scores:
+        """Of each scorer the average over the environments in which it has a value."""
+        return average([each.scores for each in self.held_out])
+
+    def _tell(self) -> Told:
+        accuracies = f"{self.mean_accuracy:.1%} on average, {self.worst_accuracy:.1%} at worst"
+        return tell_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
+
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each environment held out."""
+        """A row for each environment held out, a column for each scorer."""
         import pandas
 
-        return pandas.DataFrame([asdict(each) for each in self.held_out])
+        names = "accuracy", "majority_accuracy", "training_accuracy", "model"
+        return pandas.DataFrame(
+            {"environment": each.environment, "n_samples": each.n_samples}
+            | each.scores
+            | {name: getattr(each, name) for name in names}
+            for each in self.held_out
+        )
 
     def plot(self) -> Figure:
         """Accuracy in each environment held out, beside that where the model was learned."""
         check_matplotlib()
-        from matplotlib.figure import Figure as NewFigure
+        from icscm.report.notebooks import NotebookFigure as NewFigure
 
         places = np.arange(len(self.held_out))
         figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
@@ -101,26 +134,40 @@ class Transfer:
         return figure
 
 
+def average(scores: Sequence[Scores]) -> Scores:
+    """Of each scorer the mean of its values; None where it has none."""
+    values = {name: [each[name] for each in scores] for name in scores[0]}
+    known = {name: [v for v in each if v is not None] for name, each in values.items()}
+    return {name: float(np.mean(each)) if each else None for name, each in known.items()}
+
+
 def leave_one_environment_out(
-    estimator: CoverClassifier, X: Any, y: Any, environments: Any
+    estimator: Any, X: Any, y: Any, environments: Any, scorers: Scorers = DEFAULT_SCORERS
 ) -> Transfer:
     """Learn without each environment in turn and score what was learned on it.
 
-    `SCMClassifier` needs two environments, `ICSCMClassifier` three: of two, one would remain and
+    Any classifier needs two environments, `ICSCMClassifier` three: of two, one would remain and
     its invariance could not be tested. All that is learned, thresholds included, comes from
-    the other environments.
+    the other environments. Environments are passed to `fit` where it takes them: in a pipeline
+    to the steps that do, and with scikit-learn's metadata routing to those that request them.
 
     Parameters
     ----------
-    estimator : SCMClassifier or ICSCMClassifier
-        What to learn with; it is not changed.
-    X, y, environments : as for `fit`
-        The samples.
+    estimator : classifier
+        What to learn with: any of scikit-learn's form, pipelines too; it is not changed.
+    X : array or frame of shape (n_samples, n_features)
+        The features, handed to the estimator as they are.
+    y, environments : as for `ICSCMClassifier.fit`
+        Labels of two classes, and where each sample comes from.
+    scorers : sequence or dict, default=("error", "balanced_accuracy", "auc")
+        What to compute on the environment left out. By name: those, "sensitivity",
+        "specificity", "ppv", "npv", "brier", "log_loss", or scikit-learn's names; or functions of
+        (fitted estimator, X, y), such as its scorers. A dict gives them names.
 
     Returns
     -------
     Transfer
-        Accuracies and models; `to_frame()` and `plot()` show them.
+        Scores and models; `to_frame()` and `plot()` show them.
 
     Raises
     ------
@@ -136,19 +183,24 @@ def leave_one_environment_out(
     >>> found = leave_one_environment_out(learner, data.X, data.y, data.environments)
     >>> found.to_frame()["model"].tolist()
     ['A2 > 0 and A1 > 0', 'A1 > 0 and A2 > 0', 'A1 > 0 and A2 > 0']
+
+    Others are judged alike:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> found = leave_one_environment_out(LogisticRegression(), *data[:3], scorers=["auc"])
+    >>> print(f"{found.mean_scores['auc']:.2f}")
+    0.99
     """
-    check_learner(estimator)
-    rows = read_table(X).rows
-    n_rows = count_rows(rows)
-    codes, classes = check_labels(y, n_rows)
-    numbers, labels = encode_environments(environments, n_rows)
-    _check_enough(estimator, labels)
-    samples = (rows, classes[codes], numbers, labels)
-    return Transfer(tuple(_hold_out(clone(estimator), *samples, k) for k in range(len(labels))))
+    check_classifier(estimator)
+    named = name_scorers(scorers)
+    cohort = make_cohort(X, y, environments)
+    _check_enough(estimator, cohort.labels)
+    places = range(len(cohort.labels))
+    return Transfer(tuple(_hold_out(clone(estimator), cohort, named, k) for k in places))
 
 
-def _check_enough(estimator: CoverClassifier, labels: tuple[Any, ...]) -> None:
-    least = 3 if estimator.tests_invariance else 2
+def _check_enough(estimator: Any, labels: tuple[Any, ...]) -> None:
+    least = 3 if getattr(estimator, "tests_invariance", False) else 2
     if len(labels) >= least:
         return
     why = "without one of them" + (
@@ -163,29 +215,27 @@ def _check_enough(estimator: CoverClassifier, labels: tuple[Any, ...]) -> None:
 
 
 def _hold_out(
-    learner: CoverClassifier,
-    X: Any,
-    y: Array,
-    numbers: NDArray[np.int64],
-    labels: Sequence[Any],
-    out: int,
+    estimator: Any, cohort: Cohort, scorers: Mapping[str, Scorer], out: int
 ) -> HeldOutEnvironment:
     """Learn without environment number `out` and score on it."""
-    inside, outside = np.flatnonzero(numbers != out), np.flatnonzero(numbers == out)
-    X_inside, y_inside = take_rows(X, inside), y[inside]
+    name = cohort.labels[out]
+    inside, outside = cohort.part(out)
     try:
-        learner.fit(X_inside, y_inside, environments=[labels[k] for k in numbers[inside]])
+        check_two_classes(inside)
+        fit_classifier(estimator, inside)
     except IcscmError as error:
-        raise IcscmError(f"cannot learn without environment {labels[out]!r}: {error}") from None
-    accuracy = float(learner.score(take_rows(X, outside), y[outside]))
-    is_positive = y_inside == learner.classes_[1]
-    majority = learner.classes_[int(2 * is_positive.sum() > len(is_positive))]
+        raise IcscmError(f"cannot learn without environment {name!r}: {error}") from None
+    accuracy, training_accuracy = (
+        float((predict_positive(estimator, each) == each.is_positive).mean())
+        for each in (outside, inside)
+    )
+    majority = 2 * inside.is_positive.sum() > len(inside.y)
     return HeldOutEnvironment(
-        environment=labels[out],
-        n_samples=len(outside),
+        environment=name,
+        n_samples=len(outside.y),
+        scores=compute_scores_of(estimator, outside, scorers),
         accuracy=accuracy,
-        error=1.0 - accuracy,
-        majority_accuracy=float(np.mean(y[outside] == majority)),
-        training_accuracy=float(learner.score(X_inside, y_inside)),
-        model=str(learner.model_),
+        majority_accuracy=float(np.mean(outside.is_positive == majority)),
+        training_accuracy=training_accuracy,
+        model=find_rules(estimator),
     )

@@ -30,7 +30,10 @@ def check_table(
 
     With `allow_missing` values may be missing, and are NaN.
     """
-    _check_column_types(X)
+    types = None
+    if nw.dependencies.is_into_dataframe(X):  # once: of very many columns it takes long
+        types = nw.from_native(X).schema
+        _check_column_types(types)
     try:
         table: Array = validate_data(
             estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False
@@ -42,7 +45,8 @@ def check_table(
         why = f"X holds text in {columns}; encode it as numbers or leave it out"
         raise HoldsTextError(why) from None
     table = _to_supported_dtype(table)
-    _check_not_rounded(table, X)
+    if types is not None:
+        _check_not_rounded(table, types)
     names = getattr(estimator, "feature_names_in_", None)
     _check_finite(table, names, allow_missing=allow_missing)
     return table
@@ -75,12 +79,9 @@ def _count_free_bytes() -> float:
     return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
-def _check_column_types(X: Any) -> None:
+def _check_column_types(types: nw.Schema) -> None:
     """Name the columns of a frame that are not numbers or booleans."""
-    if not nw.dependencies.is_into_dataframe(X):
-        return
-    types = nw.from_native(X).schema.items()
-    others = [each for each in types if not (each[1].is_numeric() or each[1] == nw.Boolean)]
+    others = [each for each in types.items() if not (each[1].is_numeric() or each[1] == nw.Boolean)]
     if others:
         listed = shorten_list([f"{name!r} ({dtype})" for name, dtype in others])
         raise HoldsTextError(
@@ -117,15 +118,14 @@ def _to_supported_dtype(table: Array) -> Array:
     return as_plain_numbers(table)
 
 
-def _check_not_rounded(table: Array, X: Any) -> None:
+def _check_not_rounded(table: Array, types: nw.Schema) -> None:
     """Beside a column of floats, integers become floats: refuse those that would be rounded."""
-    if table.dtype.kind != "f" or not nw.dependencies.is_into_dataframe(X):
+    if table.dtype.kind != "f":
         return
-    frame = nw.from_native(X)
-    positions = [j for j, dtype in enumerate(frame.schema.values()) if dtype.is_integer()]
+    positions = [j for j, dtype in enumerate(types.values()) if dtype.is_integer()]
     large = [j for j in positions if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
     if large:
-        raise make_rounded_error(name_columns(large, frame.columns))
+        raise make_rounded_error(name_columns(large, list(types)))
 
 
 def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:

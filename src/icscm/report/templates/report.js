@@ -1,3 +1,10 @@
+// On paper what is folded is shown.
+addEventListener("beforeprint", () => {
+  document.querySelectorAll("details:not([open])").forEach((each) => {
+    each.open = true;
+    addEventListener("afterprint", () => { each.open = false; }, { once: true });
+  });
+});
 // Shows one of the models along alpha at a time; without this script all of them are shown.
 (() => {
   "use strict";

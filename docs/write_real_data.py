@@ -1,0 +1,213 @@
+"""Put what candidates do on four real tables into docs/real-data.md.
+
+    python docs/write_real_data.py [FOLDER]
+
+FOLDER holds the raw data files, by default that of ICSCM_DATA. Everything between the marks is
+replaced; no number there is typed by hand. On a busy machine OMP_NUM_THREADS=1 spares boosting
+from waiting for itself. About ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from icscm import ICSCMClassifier, __version__, compare
+from icscm.datasets import _census, load_diabetes_readmission, load_heart_disease, load_sachs
+from icscm.datasets._files import RawFiles, find_data_home
+from icscm.datasets._preparation import label_codes, relabel
+from icscm.datasets._sources import SOURCES
+from icscm.studies.candidates import NAMES, make_candidates
+from icscm.studies.comparison import MIN_ROWS, Comparison
+
+PAGE = Path(__file__).parent / "real-data.md"
+Table = tuple[Any, Any, Any]
+
+# As the search of the paper's code is; `Before` adds what an empty conjunction predicted.
+PAPER: dict[str, Any] = {"pruning": "always", "min_replication": 0, "min_utility": None}
+# Ours as the defaults are now; of the others in `make_all` those that are not pruned.
+OURS, PLAIN = [name for name in NAMES if "scm" in name], ", no pruning"
+N_DRAWS = 5
+NUMBERS = ["AGEP", "WKHP", "SCHL"]
+CODES = [
+    "COW", "MAR", "OCCP", "POBP", "RELP", "SEX", "RAC1P", "WKW", "HINS1", "HINS2", "HINS4", "CIT",
+    "DIS", "ENG", "JWTR",
+]  # fmt: skip
+
+
+class Before(ICSCMClassifier):
+    """ICSCM as it was: nothing found predicted the positive class."""
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row."""
+        found = super().predict(X)
+        if not self.model_.rules and self.model_type == "conjunction":
+            found[:] = self.classes_[1]
+        return found
+
+
+def make_all() -> dict[str, Any]:
+    """The candidates of `icscm compare`, and what shows that the defaults became better."""
+    found = make_candidates()
+    found["icscm, before"] = Before(**PAPER)
+    found["icscm-or, before"] = Before(**PAPER, model_type="disjunction")
+    found["icscm-exhaustive, before"] = Before(**PAPER, search="exhaustive")
+    found["icscm, no pruning"] = ICSCMClassifier(pruning=False)
+    found["icscm-or, no pruning"] = ICSCMClassifier(pruning=False, model_type="disjunction")
+    return found
+
+
+def load_income_by_state(folder: str | None) -> Table:
+    """ACS income, 18 columns, a missing code being a level; states are the environments."""
+    files = RawFiles(SOURCES["acs_income"], find_data_home(folder), False)
+    table = _census.read_persons(files, None, ["ST", "PINCP", *NUMBERS, *CODES])
+    kept = (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)
+    table = table[kept].reset_index(drop=True)
+    table["OCCP"] //= 100  # the first two digits of four
+    states = table["ST"].map({code: name for name, code in _census.STATES.items()}).to_numpy()
+    y = (table["PINCP"] > 56_000).to_numpy().astype(int)
+    codes = relabel(table, CODES, lambda each: label_codes(each, "{:02d}".format, "missing"))
+    return codes[[*NUMBERS, *CODES]], y, states
+
+
+def load_diabetes_by_source(folder: str | None) -> Table:
+    """Readmission, 46 columns; sources of admission are the environments, if large enough."""
+    data = load_diabetes_readmission(folder, prepared=False)
+    sources = data.X["admission_source_id"].to_numpy()
+    X = data.X.drop(columns="admission_source_id")
+    X = X.astype(dict.fromkeys(["admission_type_id", "discharge_disposition_id"], "category"))
+    names, n = np.unique(sources, return_counts=True)
+    kept = np.isin(sources, names[n >= MIN_ROWS])
+    return X[kept].reset_index(drop=True), data.y[kept], sources[kept]
+
+
+def load_heart_by_hospital(folder: str | None) -> Table:
+    """Heart disease, as measured; hospitals are the environments."""
+    data = load_heart_disease(folder, prepared=False)
+    return data.X.drop(columns="hospital"), data.y, data.environments
+
+
+TABLES = {
+    "ACS income by state": load_income_by_state,
+    "Diabetes by source of admission": load_diabetes_by_source,
+    "Heart disease by hospital": load_heart_by_hospital,
+    "Sachs by experiment": lambda folder: load_sachs(folder)[:3],
+}
+
+
+def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
+    """A table and what it says."""
+    left_out = ", ".join(map(str, found.environments))
+    text = (
+        f"{found.n_rows:,} rows, {X.shape[1]} columns, {found.n_positive / found.n_rows:.1%} "
+        f"positive. Left out in turn: {left_out}."
+    )
+    if found.kept_in:
+        small = ", ".join(f"{name} ({n} rows)" for name, (n, _) in found.kept_in.items())
+        text += f" Too small for that: {small}."
+    if found.left_out:
+        text += f" Columns left out for all: {', '.join(found.left_out)}."
+    yield f"### {title}\n\n{text}\n\n{make_table(found)}"
+    now = tuple(each for each in found.candidates if "," not in each.name)
+    yield "\n".join(f"- {sentence}" for sentence in replace(found, candidates=now).conclusions)
+    names: dict[str, list[str]] = {}
+    for each in now:
+        if each.model is not None:
+            names.setdefault(each.model, []).append(each.name)
+    models = [f"- {', '.join(names)}: {model}" for model, names in names.items()]
+    yield "Rules learned from all rows:\n\n" + "\n".join(models)
+
+
+def make_table(found: Comparison) -> str:
+    """Error, balanced accuracy and AUC, by rows and by environment, and the worst error."""
+    lines = [
+        "| candidate | error | balanced | AUC | left out: error | worst | balanced | AUC | fit s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for each in found.candidates:
+        cells = [
+            *each.rows.values(),
+            each.environments["error"],
+            each.worst["error"],
+            each.environments["balanced_accuracy"],
+            each.environments["auc"],
+        ]
+        shown = ["-" if cell is None else f"{cell:.3f}" for cell in cells]
+        lines.append(f"| {' | '.join([each.name, *shown, f'{each.seconds:.2f}'])} |")
+    return "\n".join(lines)
+
+
+def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[str]:
+    """Whether a default of ours is worse than the constant, and what pruning costs."""
+    ours = {name: each for name, each in make_all().items() if name in OURS or PLAIN in name}
+    without = {"min_rows": len(table[1]) + 1}  # environments are not left out again
+    draws = [compare(*table, ours, seed=seed, **without) for seed in range(N_DRAWS)]
+    worse = []
+    for i, name in enumerate(ours, start=1):
+        losses = [-100 * draw.candidates[i].gain[0] for draw in draws]  # type: ignore[index]
+        if name in OURS and max(losses) > 0.005:
+            worse.append(f"{name} ({np.mean(losses):+.2f} on average, {max(losses):+.2f} at most)")
+    yield f"- **{title}.** Worse than the constant by rows: {', '.join(worse) or 'none of ours'}."
+    constant, *others = found.candidates
+    errors = {e.name: e.environments["error"] - constant.environments["error"] for e in others}
+    worse = [f"{name} ({100 * errors[name]:+.1f})" for name in OURS if errors[name] > 5e-4]
+    yield f"  With environments left out: {', '.join(worse) or 'none of ours'}."
+    costs = [
+        max(compute_cost(draw, name, "rows") for draw in draws) for name in ("icscm", "icscm-or")
+    ]
+    costs += [compute_cost(found, name, "environments") for name in ("icscm", "icscm-or")]
+    yield f"  Most that pruning adds: {max(costs):+.1f}."
+    said = [each.name for each in found.candidates if (each.model or "").startswith("no rule")]
+    yield f"  Found nothing in all rows: {', '.join(n for n in said if n in OURS) or 'none'}."
+
+
+def compute_cost(found: Comparison, name: str, way: str) -> float:
+    """By how many points a pruned model errs more."""
+    by_name = {each.name: getattr(each, way)["error"] for each in found.candidates}
+    return 100 * float(by_name[name] - by_name[name + PLAIN])
+
+
+def list_changes(results: dict[str, Comparison]) -> Iterator[str]:
+    """What the defaults were and are, by rows."""
+    yield "| data | candidate | error | balanced | AUC |\n|---|---|---:|---:|---:|"
+    for title, found in results.items():
+        by_name = {each.name: each.rows.values() for each in found.candidates}
+        for name in ("icscm", "icscm-or", "icscm-exhaustive"):
+            pairs = zip(by_name[f"{name}, before"], by_name[name], strict=True)
+            cells = " | ".join(f"{before:.3f} → {now:.3f}" for before, now in pairs)
+            yield f"| {title} | {name} | {cells} |"
+
+
+def main(folder: str | None = None) -> None:
+    """Compare on every table, then replace what the page says."""
+    results, sections, goals = {}, [], []
+    for title, load in TABLES.items():
+        print(title, flush=True)
+        table = load(folder)
+        results[title] = found = compare(*table, make_all())
+        sections += describe(title, table[0], found)
+        goals += hold_against_goals(title, table, found)
+    parts = [
+        f"icscm {__version__}, {date.today():%d %B %Y}.",
+        "### Held against the goals",
+        f"In points of error; by rows in {N_DRAWS} draws of the folds.",
+        "\n".join(goals),
+        "### Before and after, by rows",
+        "\n".join(list_changes(results)),
+    ]
+    text = "\n\n".join([*parts, *sections])
+    marks = r"(<!-- results -->\n).*(\n<!-- end of results -->)"
+    page = PAGE.read_text(encoding="utf-8")
+    page = re.sub(marks, lambda found: f"{found[1]}\n{text}\n{found[2]}", page, flags=re.S)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

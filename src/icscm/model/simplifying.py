@@ -1,0 +1,99 @@
+"""Rules that say the same in fewer words: what several rules on one column come to.
+
+`age > 19 and age > 45` is `age > 45`. Only words are made of it: the model keeps its rules, since
+each has a leaf of its own. Joined rules are true of exactly the samples that those before were true
+of, missing values among them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+
+from icscm.model.rules import AnyRule, CategoryRule, MissingRule, PresenceRule, Rule, ThresholdRule
+from icscm.tables.columns import sort_key
+
+
+def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
+    """The fewest of these words: rules that must all hold, or (`all_hold` false) any one.
+
+    >>> rules = [ThresholdRule(0, "age", level, above=True) for level in (19, 45, 21)]
+    >>> [[str(rule) for rule in simplify(rules, all_hold=way)] for way in (True, False)]
+    [['age > 45'], ['age > 19']]
+    """
+    kept: list[Rule] = []
+    for rule in rules:
+        _add(rule, kept, len(kept), all_hold=all_hold)
+    return tuple(kept)
+
+
+def _add(rule: Rule, kept: list[Rule], place: int, *, all_hold: bool) -> None:
+    """Join a rule to one of those kept, or keep it; what was joined may join others in turn."""
+    for i, other in enumerate(kept):
+        joined = _join(other, rule, all_hold=all_hold)
+        if joined is not None:
+            del kept[i]
+            return _add(joined, kept, min(i, place), all_hold=all_hold)
+    kept.insert(place, rule)
+    return None
+
+
+def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
+    """One rule that is true where both are, or any of the two; None where there is none."""
+    if first.feature != second.feature:
+        return None
+    if not (isinstance(first, AnyRule) and isinstance(second, AnyRule)):
+        return None
+    if all_hold:
+        return _join_both(first, second)
+    neither = _join_both(first.negate(), second.negate())  # De Morgan
+    return None if neither is None else neither.negate()
+
+
+def _join_both(first: AnyRule, second: AnyRule) -> AnyRule | None:
+    if isinstance(first, PresenceRule) or isinstance(second, PresenceRule):
+        return first if first == second else None
+    if isinstance(first, MissingRule):
+        return _join_missing(first, second)
+    if isinstance(second, MissingRule):
+        return _join_missing(second, first)
+    if (first.missing is None) != (second.missing is None):
+        return None
+    stronger = _find_stronger(first, second)
+    if stronger is None or stronger.missing is None:
+        return stronger
+    return replace(stronger, missing=bool(first.missing and second.missing))
+
+
+def _join_missing(first: MissingRule, second: AnyRule) -> AnyRule | None:
+    """`x is present`, or `x is missing`, and another rule on x."""
+    if isinstance(second, MissingRule):
+        return first if first == second else None
+    if isinstance(second, PresenceRule) or second.missing is None:
+        return None
+    if not first.is_missing:
+        return replace(second, missing=False)
+    return first if second.missing else None  # never true: left as it is
+
+
+def _find_stronger(
+    first: ThresholdRule | CategoryRule, second: ThresholdRule | CategoryRule
+) -> ThresholdRule | CategoryRule | None:
+    """The one that implies the other, for values that are there."""
+    for one, other in ((first, second), (second, first)):
+        if _implies(one, other):
+            return one
+    return None
+
+
+def _implies(one: AnyRule, other: AnyRule) -> bool:
+    if isinstance(one, ThresholdRule) and isinstance(other, ThresholdRule):
+        further = operator.ge if one.above else operator.le
+        return one.above == other.above and further(one.threshold, other.threshold)
+    if not (isinstance(one, CategoryRule) and isinstance(other, CategoryRule)):
+        return False
+    levels, others = ({sort_key(level) for level in rule.levels} for rule in (one, other))
+    if one.equal:
+        return levels <= others if other.equal else levels.isdisjoint(others)
+    return not other.equal and others <= levels

@@ -1,0 +1,78 @@
+"""`icscm compare`, from a file to a table, a figure and sentences."""
+
+import json
+
+import pandas as pd
+import pytest
+from test_cli import make_clinics, run
+
+COLUMNS = ("--target", "ill", "--environment", "site", "--na", "?")
+
+
+@pytest.fixture(autouse=True)
+def clinics(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_clinics(1500).to_csv("clinics.csv", index=False, na_rep="?")
+
+
+def test_tables_rules_and_sentences():
+    done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "icscm,tree")
+    for text in (
+        "1,500 rows, 4 columns",
+        "id, for all candidates",
+        "By rows: 5 folds",
+        "3 environments left out in turn",
+        "Rules learned from all rows",
+        "What this says",
+        "errs least",
+    ):
+        assert text in done.stdout
+    assert "Reading clinics.csv" in done.stderr
+    assert "Comparing by rows" in done.stderr
+    assert "Leaving environments out" in done.stderr
+    lines = [line.split()[0] for line in done.stdout.splitlines() if line.endswith(("0", "1"))]
+    assert {"constant", "icscm", "tree"} >= {*lines}
+
+
+def test_files():
+    outputs = ("--out", "table.csv", "--plot", "figure.svg")
+    done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "scm", *outputs, "-q")
+    assert done.stderr == ""
+    assert "Written: table.csv" in done.stdout
+    table = pd.read_csv("table.csv")
+    assert table["candidate"].tolist() == ["constant", "scm"]
+    assert {"rows_error", "environments_auc", "worst_error", "fit_seconds"} <= {*table.columns}
+    with open("figure.svg") as figure:
+        assert "<svg" in figure.read()
+    done = run("compare", "clinics.csv", *COLUMNS, *outputs, status=2)
+    assert "table.csv exists" in done.stderr
+    arguments = ("--candidates", "scm", "--out", "table.md", "--min-rows", 100_000)
+    done = run("compare", "clinics.csv", *COLUMNS, *arguments)
+    assert "to be left out: north" in done.stdout
+    with open("table.md") as page:
+        assert page.read().startswith("| candidate | rows error |")
+
+
+def test_json():
+    done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "scm", "--json", "--folds", 2)
+    found = json.loads(done.stdout)
+    assert [each["name"] for each in found["candidates"]] == ["constant", "scm"]
+    assert set(found["candidates"][1]["by_environment"]) == {"north", "south", "west"}
+    assert found["n_folds"] == 2
+    assert found["conclusions"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--candidates", "forest"), "there is no candidate 'forest'"),
+        (("--out", "table.txt"), "table.txt must end in .csv, .tsv, .parquet, .md"),
+        (("--plot", "figure.gif"), "figure.gif must end in .svg, .png, .pdf"),
+        (("--plot", "clinics.csv"), "must end in"),
+        (("--folds", "1"), "--folds"),
+    ],
+)
+def test_errors(arguments, message):
+    done = run("compare", "clinics.csv", *COLUMNS, *arguments, status=2)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,200 @@
+"""`icscm evaluate`: from a model file and a table to the truth about it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from icscm import load
+from icscm.cli import main
+from icscm.datasets import make_conjunction
+from icscm.studies.evaluation import evaluate
+
+
+def run(*arguments, status=0):
+    done = CliRunner().invoke(main, [*map(str, arguments), "-q"], env={"COLUMNS": "80"})
+    assert done.exit_code == status, done.output
+    assert "Traceback" not in done.output
+    if "--json" not in arguments:
+        lines = [line for line in done.stdout.splitlines() if not line.startswith("Written: ")]
+        assert max(map(len, lines), default=0) <= 80
+    return done
+
+
+def make_frame(seed):
+    data = make_conjunction(400, 2, n_environments=3, random_state=seed)
+    rng = np.random.default_rng(seed)
+    return data.X.assign(
+        job=np.where(data.y ^ (rng.random(len(data.y)) < 0.02), "nurse", "cook"),
+        ill=np.where(data.y, "yes", "no"),
+        place=np.array(["01", "02", "03"])[data.environments],
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model whose rule asks for a category, and new rows."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    make_frame(1).to_csv(folder / "old.csv", index=False)
+    make_frame(2).to_csv(folder / "new.csv", index=False)
+    words = "--target", "ill", "--environment", "place", "--model", "scm", "--max-rules", 2
+    run("fit", folder / "old.csv", *words, "--out", folder / "model.json")
+    return folder
+
+
+def save(folder, tmp_path, change):
+    path = tmp_path / "changed.csv"
+    change(pd.read_csv(folder / "new.csv", dtype=str)).to_csv(path, index=False)
+    return path
+
+
+def test_target_and_environment_are_those_of_the_model(folder):
+    done = run("evaluate", folder / "model.json", folder / "new.csv")
+    assert done.stdout.startswith("Better than always saying ill = ")
+    assert "By place, the worst first" in done.stdout
+    assert "Calibration by leaf" in done.stdout
+    assert "never seen" not in done.stdout.lower()
+
+
+def test_the_json_is_what_python_says(folder):
+    done = run("evaluate", folder / "model.json", folder / "new.csv", "--json")
+    told, new = json.loads(done.stdout), make_frame(2)
+    found = evaluate(load(folder / "model.json"), new, new["ill"], new["place"])
+    assert told == {**found.to_dict(), "data": "new.csv"}
+
+
+def test_the_page_is_written_whole_and_not_twice(folder, tmp_path):
+    page = tmp_path / "page.html"
+    words = "evaluate", folder / "model.json", folder / "new.csv", "--report", page
+    assert str(page) in "".join(run(*words).stdout.split("\n"))
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert "--force" in run(*words, status=2).stderr
+    run(*words, "--force")
+    done = run(*words[:-1], tmp_path / "page.pdf", status=2)
+    assert "must end in .html" in done.stderr
+
+
+def test_other_names_of_columns_can_be_given(folder, tmp_path):
+    names = {"ill": "sick", "place": "site"}
+    path = save(folder, tmp_path, lambda frame: frame.rename(columns=names))
+    assert "has no column 'ill'" in run("evaluate", folder / "model.json", path, status=2).stderr
+    done = run("evaluate", folder / "model.json", path, "--target", "sick", "--environment", "site")
+    assert "always saying sick = " in done.stdout
+    assert "By site, the worst first" in done.stdout
+
+
+def test_a_table_without_environments_is_judged_as_a_whole(folder, tmp_path):
+    path = save(folder, tmp_path, lambda frame: frame.drop(columns="place"))
+    done = run("evaluate", folder / "model.json", path)
+    assert "There is no column 'place'" in done.stdout
+    done = run("evaluate", folder / "model.json", path, "--environment", "place", status=2)
+    assert "has no column 'place'" in done.stderr
+
+
+def test_environments_keep_their_leading_zeros(folder, tmp_path):
+    """Rows of 02 alone: read as the number 2 it would be taken for a new environment."""
+    path = save(folder, tmp_path, lambda frame: frame[frame["place"] == "02"])
+    assert "Never seen" not in run("evaluate", folder / "model.json", path).stdout
+
+
+def test_new_environments_and_levels_are_noted_with_their_rows(folder, tmp_path):
+    def change(frame):
+        frame.loc[:29, "job"] = "poet"
+        frame.loc[:9, "place"] = "abroad"
+        return frame
+
+    done = run("evaluate", folder / "model.json", save(folder, tmp_path, change))
+    text = " ".join(done.stdout.split())
+    assert "Column 'job' holds levels never seen in training, in 30 rows: poet." in text
+    assert "Never seen in training, 10 samples: abroad." in text
+
+
+def test_unknown_labels_are_named(folder, tmp_path):
+    path = save(folder, tmp_path, lambda frame: frame.replace({"ill": {"yes": "maybe"}}))
+    done = run("evaluate", folder / "model.json", path, status=2)
+    assert "the target holds labels that are not among the model's classes" in done.stderr
+    assert "'maybe'" in done.stderr
+
+
+def test_one_class_is_no_error(folder, tmp_path):
+    path = save(folder, tmp_path, lambda frame: frame[frame["ill"] == "no"])
+    done = run("evaluate", folder / "model.json", path)
+    assert "All samples are no" in done.stdout
+
+
+def test_missing_labels_stop_or_are_left_out(folder, tmp_path):
+    def change(frame):
+        frame.loc[:4, "ill"] = None
+        return frame
+
+    path = save(folder, tmp_path, change)
+    done = run("evaluate", folder / "model.json", path, status=2)
+    assert "is missing in 5 of 1,200 rows" in done.stderr
+    done = run("evaluate", folder / "model.json", path, "--drop-missing")
+    assert "Left out: 5 rows without target or environment." in done.stdout
+
+
+def test_positive_values_are_those_of_the_model_even_if_some_are_absent(tmp_path):
+    """A year without `<30`, one of positives only, and one of none: all can be judged."""
+    frame = make_frame(1)
+    rng = np.random.default_rng(0)
+    early = rng.random(len(frame)) < 0.5
+    frame["ill"] = np.where(frame["ill"] == "no", "NO", np.where(early, "<30", ">30"))
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    words = "--target", "ill", "--positive", "<30", "--positive", ">30", "--environment", "place"
+    run("fit", tmp_path / "old.csv", *words, "--out", tmp_path / "model.json")
+    for kept, positive in ((["NO", ">30"], None), ([">30"], 1.0), (["NO"], 0.0)):
+        part = frame[frame["ill"].isin(kept)]
+        part.to_csv(tmp_path / "new.csv", index=False)
+        done = run("evaluate", tmp_path / "model.json", tmp_path / "new.csv", "--json")
+        told = json.loads(done.stdout)
+        share = (part["ill"] != "NO").mean() if positive is None else positive
+        assert told["overall"]["n_positive"] == round(share * len(part))
+        assert told["positive"] == 'ill = "<30" or ">30"'
+
+
+def test_many_environments_are_cut_to_the_worst_and_best_unless_all_are_asked_for(folder, tmp_path):
+    def change(frame):
+        return frame.assign(place=[f"p{i % 25}" for i in range(len(frame))])
+
+    path = save(folder, tmp_path, change)
+    short = run("evaluate", folder / "model.json", path).stdout
+    assert "\n..." in short
+    lines = run("evaluate", folder / "model.json", path, "--all").stdout.splitlines()
+    assert sum(line.startswith("p") for line in lines) == 25
+
+
+def test_genomes_need_their_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    genes = rng.random((3, 60)) < 0.5
+    names = [f"g{i}" for i in range(60)]
+    table = pd.DataFrame(genes.astype(int), columns=names, index=["tetA", "blaTEM", "x"])
+    table.rename_axis("Gene").to_csv(tmp_path / "genes.Rtab", sep="\t")
+    labels = pd.DataFrame({"genome": names, "resistant": genes[0], "place": np.arange(60) % 2})
+    labels.loc[:2, "resistant"] ^= True
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    run("pack", tmp_path / "genes.Rtab", "--out", tmp_path / "genes.bits")
+    words = "--labels", tmp_path / "labels.csv"
+    roles = "--target", "resistant", "--environment", "place"
+    run("fit", tmp_path / "genes.bits", *words, *roles, "--out", tmp_path / "model.json")
+    for name in ("genes.bits", "genes.Rtab"):
+        done = run("evaluate", tmp_path / "model.json", tmp_path / name, *words)
+        assert "wrong for 5.0% of 60 samples" in " ".join(done.stdout.split())
+        done = run("evaluate", tmp_path / "model.json", tmp_path / name, status=2)
+        assert "needs --labels" in done.stderr
+    labels.assign(genome="other").to_csv(tmp_path / "labels.csv", index=False)
+    done = run("evaluate", tmp_path / "model.json", tmp_path / "genes.bits", *words, status=2)
+    assert "names genomes that" in done.stderr
+
+
+def test_a_model_saved_from_python_asks_for_the_target(folder, tmp_path):
+    from icscm import SCMClassifier
+
+    frame = make_frame(1)
+    SCMClassifier().fit(frame[["A1", "A2"]], frame["ill"]).save(tmp_path / "bare.json")
+    done = run("evaluate", tmp_path / "bare.json", folder / "new.csv", status=2)
+    assert "name --target" in done.stderr
+    done = run("evaluate", tmp_path / "bare.json", folder / "new.csv", "--target", "ill")
+    assert "always saying ill = no" in done.stdout

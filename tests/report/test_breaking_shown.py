@@ -1,0 +1,72 @@
+"""Which environments break a rule, and the words around environments."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_samples import fit
+from rich.console import Console, Group
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.report.render import make_report
+from icscm.report.steps import list_looks
+from icscm.report.summary import make_summary
+from icscm.report.terminal import render_summary
+
+
+@pytest.fixture(scope="module")
+def studies():
+    """`cause` acts alike in all but three of fifteen studies, `weak` in all."""
+    rng = np.random.default_rng(0)
+    n = 6_000
+    X = pd.DataFrame({"cause": rng.integers(0, 2, n), "weak": rng.integers(0, 2, n)})
+    e = np.array(list("abcdefghijklmno"))[rng.integers(0, 15, n)]
+    holds = X["cause"].to_numpy() == 1
+    rate = np.where(holds, np.where(X["weak"] == 1, 0.9, 0.55), 0.1)
+    rate = np.where(np.isin(e, ["b", "f", "k"]) & ~holds, 0.5, rate)
+    return X, (rng.random(n) < rate).astype(int), e
+
+
+def print_summary(summary):
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(Group(*render_summary(summary)))
+    return " ".join(console.export_text().split())
+
+
+SENTENCE = "holds in 12 of 15 environments; not in b, f and k"
+
+
+def test_a_refused_rule_tells_where_it_breaks(studies):
+    """A useful rule was refused as "label shifts between environments", in which was not said."""
+    learner = fit(ICSCMClassifier(), *studies)
+    summary = make_summary(learner, environment="study")
+    refused = list_looks(summary["search"])[0]["refused"][0]
+    assert refused["breaking"] == ["b", "f", "k"]
+    assert refused["why"].endswith(SENTENCE)
+    assert f"cause > 0 {SENTENCE}" in print_summary(summary)
+    report = make_report(learner)
+    assert SENTENCE in report.to_html()
+    assert SENTENCE in report.to_markdown()
+
+
+@pytest.mark.parametrize("learner", [SCMClassifier(max_rules=1), ICSCMClassifier()])
+def test_a_leaf_that_is_not_invariant_tells_where_it_breaks(learner, studies):
+    """The page said "not invariant" and left the reader to find the environments among fifteen."""
+    summary = make_summary(fit(learner, *studies))
+    first = summary["leaves"][0]
+    assert first["conclusion"] == "not invariant"
+    assert first["breaking"] == ["b", "f", "k"]
+    assert f"It {SENTENCE}." in first["explanation"]
+    if first["condition"] == "cause <= 0":
+        assert f"Not invariant: cause <= 0: {SENTENCE}." in print_summary(summary)
+
+
+def test_a_column_of_any_name_makes_a_sentence(studies):
+    """A column of environments called `name` made "holds in every name"."""
+    summary = make_summary(fit(ICSCMClassifier(), *studies), environment="name")
+    text = make_report(fit(ICSCMClassifier(), *studies), environment="name").to_html()
+    assert "every name" not in text
+    assert "in every environment (name)" in text
+    assert summary["asked"]["environment"] == "name"
+    assert summary["answers"]["invariance"]["question"].endswith("in every environment (name)?")

@@ -1,0 +1,81 @@
+"""What folds on the page and what stays together on paper."""
+
+import re
+
+import pytest
+from report_samples import find_path, fit, make_noise
+from test_browser import open_page
+
+from icscm import ICSCMClassifier, SCMClassifier
+from icscm.report.render import make_report
+
+
+@pytest.fixture(scope="module")
+def long_report():
+    """Ten rules, at three levels."""
+    data = make_noise(4_000, 4)
+    learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10, pruning=False), *data)
+    return make_report(learner, alpha_path=find_path(learner, *data, alphas=[1e-6, 0.2, 0.5]))
+
+
+def test_long_rules_fold(browser, long_report, tmp_path):
+    """A rule of ten unitigs filled the whole first screen."""
+    rules = long_report.to_dict()["model"]["simple_rules"]
+    assert len(rules) > 6
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        hero = page.locator(".rule")
+        height = hero.bounding_box()["height"]
+        assert height < 200
+        assert f"and {len(rules) - 2} more" in hero.inner_text()
+        assert rules[-1] not in hero.inner_text()
+        page.locator(".rule summary").click()
+        assert rules[-1] in hero.inner_text()
+        assert hero.bounding_box()["height"] > height
+
+
+def test_what_is_folded_is_printed(browser, long_report, tmp_path):
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details[open]").count() == 0
+
+
+def test_labels_and_values_are_not_parted_on_paper(browser, long_report, tmp_path):
+    """A page ended after "p-value", and the next began with the number."""
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        page.emulate_media(media="print")
+        for selector in ("article.leaf", ".numbers", "tr", "dd"):
+            style = "e => getComputedStyle(e).breakInside"
+            assert page.locator(selector).first.evaluate(style) == "avoid"
+        assert page.locator("dt").first.evaluate("e => getComputedStyle(e).breakAfter") == "avoid"
+        tree = page.locator(".tree").first.bounding_box()
+        assert tree["height"] < 760  # 200 mm
+
+
+def test_models_along_alpha_are_summed_up_at_the_top(long_report):
+    """That the model is another at every level stood far down the page."""
+    page, path = long_report.to_html(), long_report.to_dict()["alpha_path"]
+    assert len(path["models"]) > 1
+    assert f"give {len(path['models'])} different models" in path["text"]
+    assert page.index(path["text"]) < page.index('id="tree"')
+    assert path["text"] in long_report.to_markdown().replace("\\", "")
+
+
+def test_settings_that_were_chosen_come_first(simulation):
+    """Among twenty defaults the two settings that a user had chosen were hard to find."""
+    data = simulation.X, simulation.y, simulation.environments
+    page = make_report(fit(SCMClassifier(max_rules=2), *data)).to_html()
+    chosen, folded = page[page.index('id="asked"') :].split("<details>", 1)
+    assert re.findall(r"<code>(\w+)</code>", chosen) == ["max_rules"]
+    assert "<code>model_type</code>" in folded
+    plain = make_report(fit(SCMClassifier(), *data)).to_html()
+    assert "The settings of SCMClassifier, all as by default" in plain
+
+
+def test_the_tree_is_told_in_words(long_report):
+    """Who does not see the drawing heard that there is a tree, not what is in it."""
+    (told,) = re.findall(r'<desc id="main-tree-desc">(.*?)</desc>', long_report.to_html())
+    first = long_report.to_dict()["model"]["rules"][0]["text"].replace(">", "&gt;")
+    assert told.startswith(f"{first}? If no, leaf 1 predicts label = 0 for ")
+    assert ", too little data to tell. If yes, go on." in told

@@ -1,0 +1,246 @@
+"""Candidates side by side: each number is a fit without and a score on what was left out."""
+
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+
+from icscm import ICSCMClassifier, SCMClassifier, compare, leave_one_environment_out
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.studies.candidates import NAMES, TableReader, make_candidates
+
+# that data are few, or that nothing was found, is not the matter here
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+
+MEASURES = ["error", "balanced_accuracy", "auc"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_conjunction(1000, 2, n_environments=3, random_state=2)
+
+
+def make_mixed(n=900, seed=0):
+    """Numbers, text, booleans, missing values, an identifier and a rare environment."""
+    rng = np.random.default_rng(seed)
+    age, kind = rng.normal(50, 10, n).round(), rng.choice(["a", "b", "c"], n)
+    y = ((age > 50) & (kind != "a")) ^ (rng.random(n) < 0.1)
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n)],
+            "age": np.where(rng.random(n) < 0.1, np.nan, age),
+            "kind": np.where(rng.random(n) < 0.1, None, kind),
+            "flag": rng.random(n) < 0.5,
+        }
+    )
+    places = np.array(["north", "south", "west", "tiny"])
+    return frame, y.astype(int), places[rng.choice(4, n, p=[0.33, 0.33, 0.33, 0.01])]
+
+
+def test_every_number_is_a_fit_and_a_score(data):
+    own = {"rule": ICSCMClassifier(), "plain": SCMClassifier(), "bayes": GaussianNB()}
+    found = compare(data.X, data.y, data.environments, own)
+    cells = data.environments * 2 + data.y
+    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(cells, cells)
+    out = [np.isin(np.arange(len(cells)), rows) for _, rows in folds]
+    assert [each.name for each in found.candidates] == ["constant", *own]
+    assert [each.kind for each in found.candidates] == ["constant", "invariant", "rules", "other"]
+    for each in found.candidates:
+        estimator = own.get(each.name, DummyClassifier(strategy="prior"))
+        wanted = [score_without(estimator, data, rows) for rows in out]
+        assert each.rows == pytest.approx(dict(zip(MEASURES, np.mean(wanted, axis=0), strict=True)))
+        elsewhere = leave_one_environment_out(estimator, *data[:3])
+        assert each.by_environment == tuple(
+            pytest.approx(place.scores) for place in elsewhere.held_out
+        )
+        assert each.environments == pytest.approx(elsewhere.mean_scores)
+        errors = [place.error for place in elsewhere.held_out]
+        assert each.worst["error"] == pytest.approx(max(errors))
+        assert each.seconds > 0
+    assert found.candidates[1].model == str(
+        ICSCMClassifier().fit(data.X, data.y, environments=data.environments).model_
+    )
+    assert found.candidates[3].model is None
+    constant, rule = found.candidates[:2]
+    gain, low, high = rule.gain
+    assert gain == pytest.approx(constant.rows["error"] - rule.rows["error"], abs=1e-3)
+    assert low < gain < high
+    assert constant.gain == (0, 0, 0)
+
+
+def score_without(estimator, data, out):
+    known = {"environments": data.environments[~out]} if hasattr(estimator, "fit_counts") else {}
+    fitted = estimator.fit(data.X[~out], data.y[~out], **known)
+    predicted, chance = fitted.predict(data.X[out]), fitted.predict_proba(data.X[out])[:, 1]
+    y = data.y[out]
+    return np.mean(predicted != y), balanced_accuracy_score(y, predicted), roc_auc_score(y, chance)
+
+
+def test_mixed_tables_of_any_kind():
+    X, y, environments = make_mixed()
+    names = ["icscm", "tree", "logistic"]
+    settings = {"n_folds": 2, "min_rows": 250}
+    # boosting takes its time on few rows
+    found = compare(X, y, environments, [*names, "boosting"], **settings)
+    assert list(found.left_out) == ["id"]
+    assert not any(each.failure for each in found.candidates)
+    assert found.environments
+    assert "tiny" in found.kept_in
+    frame = found.to_frame().set_index("candidate").drop(columns="fit_seconds")
+    assert (frame.loc[["tree", "logistic", "boosting"], "rows_error"] < 0.3).all()
+    assert frame.loc["constant", "rows_error"] > 0.3
+    for other in (pl.from_pandas(X), pa.Table.from_pandas(X)):
+        again = compare(other, y, environments, names, **settings).to_frame()
+        again = again.set_index("candidate").drop(columns="fit_seconds")
+        pd.testing.assert_frame_equal(again, frame.drop(index="boosting"))
+
+
+def test_every_candidate_has_a_name_and_can_be_fitted(data):
+    assert tuple(make_candidates()) == NAMES
+    found = compare(*data[:3], [name for name in NAMES if name != "boosting"], n_folds=2)
+    assert [each.name for each in found.candidates] == [n for n in NAMES if n != "boosting"]
+    assert found.to_frame()["rows_error"].notna().all()
+
+
+def test_arrays_and_lists(data):
+    wanted = compare(data.X, data.y, data.environments, ["icscm", "tree"], n_folds=2)
+    for X in (data.X.to_numpy(), data.X.to_numpy().tolist()):
+        found = compare(X, data.y.tolist(), data.environments, ["icscm", "tree"], n_folds=2)
+        assert [e.rows for e in found.candidates] == [e.rows for e in wanted.candidates]
+
+
+def test_what_cannot_be_fitted_says_why_and_stops_nobody(data):
+    class Moody(LogisticRegression):
+        def fit(self, X, y):
+            raise RuntimeError("not today")
+
+    two = data.environments < 2
+    X, y, environments = data.X[two], data.y[two], data.environments[two]
+    own = {"moody": Moody(), "icscm": ICSCMClassifier(), "bayes": GaussianNB()}
+    found = compare(X, y, environments, own)
+    _, moody, icscm, bayes = found.candidates
+    assert moody.failure == "RuntimeError: not today"
+    assert moody.rows == dict.fromkeys(MEASURES)
+    assert moody.gain is None
+    assert np.isnan(moody.seconds)
+    assert "single environment" in icscm.failure
+    assert icscm.rows["error"] < 0.2
+    assert icscm.environments == icscm.worst == dict.fromkeys(MEASURES)
+    assert bayes.failure is None
+    assert not any("moody" in sentence for sentence in found.conclusions)
+    assert "| moody | - | - |" in found.to_markdown()
+    found.plot()
+
+
+def test_conclusions_tell_the_truth(data):
+    sentences = compare(*data[:3], ["icscm", "tree"], n_folds=2).conclusions
+    assert any("points less than the constant" in each for each in sentences)
+    noise = np.random.default_rng(0).random((len(data.y), 2))
+    found = compare(noise, data.y, data.environments, ["icscm", "logistic"], n_folds=2)
+    assert found.conclusions[0] == (
+        f"By rows no candidate errs less than the constant, {data.y.mean():.1%}."
+    )
+
+
+def test_a_rule_that_is_worse_than_the_constant_is_called_that():
+    """Trees and regressions stood beside no constant: a rule wrong for 71 % looked like one."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 1))
+    y = (rng.random(2000) < 0.1).astype(int)
+    environments = rng.integers(0, 3, 2000)
+    contrary = LogisticRegression(class_weight={0: 1, 1: 100})
+    found = compare(x, y, environments, {"contrary": contrary, "scm": SCMClassifier()})
+    worse = found.candidates[1]
+    assert worse.gain[2] < 0
+    alone = compare(x, y, environments, {"rule": SCMClassifier(p=0.05, model_type="disjunction")})
+    assert any("saying nothing is better" in each for each in alone.conclusions)
+
+
+def test_no_environment_is_large_enough():
+    X, y, environments = make_mixed()
+    found = compare(X, y, environments, ["tree"], n_folds=2, min_rows=1000)
+    assert found.environments == ()
+    assert found.candidates[1].environments == dict.fromkeys(MEASURES)
+    assert len(found.kept_in) == 4
+    assert all("left out" not in each for each in found.conclusions)
+
+
+def test_progress_is_shown_for_each_fit(data):
+    shown = []
+
+    @contextmanager
+    def stage(words, n_parts):
+        done = []
+        yield lambda: done.append(1)
+        shown.append((words, n_parts, len(done)))
+
+    compare(*data[:3], ["scm"], n_folds=2, stage=stage)
+    assert shown == [("Comparing by rows", 4, 4), ("Leaving environments out", 6, 6)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"candidates": ["forest"]}, "no candidate 'forest'"),
+        ({"candidates": ["tre"]}, "did you mean 'tree'"),
+        ({"candidates": {"mine": LogisticRegression}}, "candidate 'mine' must be a classifier"),
+        ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
+        ({"min_rows": 0.5}, "min_rows must be"),
+        ({"min_positives": -1}, "min_positives must be"),
+        ({"y": np.zeros(3000)}, "one class only"),
+        ({"y": np.arange(3000) == 7}, "a class has 1 row and there are 5 folds.*use fewer folds"),
+        ({"environments": None}, "one label per row"),
+        ({"environments": np.zeros(3000)}, "single environment"),
+    ],
+)
+def test_errors(arguments, message, data):
+    usual = {"X": data.X, "y": data.y, "environments": data.environments}
+    with pytest.raises(IcscmError, match=message):
+        compare(**(usual | arguments))
+
+
+def test_the_plot_names_each_candidate(data):
+    found = compare(*data[:3], {"a$b$": GaussianNB()}, n_folds=2)
+    axes = found.plot().axes
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["constant", "a$b$"]
+    assert [each.get_xlabel().split(" (")[0] for each in axes] == [
+        "Error", "Balanced accuracy", "AUC",
+    ]  # fmt: skip
+
+
+def test_without_matplotlib(data, monkeypatch):
+    found = compare(*data[:3], ["scm"], n_folds=2)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(IcscmError, match=r"icscm\[plot\]"):
+        found.plot()
+
+
+def test_levels_are_pooled_and_missing_ones_kept_apart():
+    train = pd.DataFrame({"kind": ["a"] * 50 + ["b"] * 49 + ["c"], "n": np.arange(100.0)})
+    reader = TableReader(rare=0.1).fit(train)
+    later = pd.DataFrame({"kind": ["b", "c", "new", None], "n": [1, None, 3, 4]})
+    read = reader.transform(later)
+    assert read["x0"].cat.codes.tolist() == [1, 2, 2, 3]
+    assert read["x1"].isna().tolist() == [False, True, False, False]
+    nothing = pd.DataFrame({"kind": np.array([np.nan, np.nan], dtype=object), "n": [None, None]})
+    read = reader.transform(nothing)
+    assert read["x0"].cat.codes.isin([2, 3]).all()
+    assert read["x1"].isna().all()
+
+
+def test_dates_are_nobodys_business():
+    X, y, environments = make_mixed()
+    X["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(X)) % 9, unit="D")
+    found = compare(X, y, environments, ["icscm", "logistic"], n_folds=2, min_rows=100)
+    assert "when" in found.left_out
+    assert not any(each.failure for each in found.candidates)

@@ -1,0 +1,299 @@
+"""External validation: what is said of a model on new rows."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest, fisher_exact
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.svm import LinearSVC
+
+import icscm
+from icscm import ICSCMClassifier, SCMClassifier, evaluate
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.model.plain import dump_json
+from icscm.model.saved import make_saved_model
+from icscm.stats.corrections import find_cutoff
+from icscm.studies.calibration import adjust_holm, calibrate
+from icscm.studies.scores import TITLES, compute_scores
+
+
+@pytest.fixture(scope="module")
+def new():
+    return make_conjunction(1_000, 2, n_environments=3, random_state=8)
+
+
+@pytest.fixture(scope="module")
+def learner():
+    old = make_conjunction(1_000, 2, n_environments=3, random_state=7)
+    return ICSCMClassifier(alpha=0.01).fit(old.X, old.y, environments=old.environments)
+
+
+@pytest.fixture(scope="module")
+def found(learner, new):
+    return evaluate(learner, new.X, new.y, new.environments)
+
+
+def test_scores_are_those_of_the_rows(learner, new, found):
+    predicted, p = learner.predict(new.X), learner.predict_proba(new.X)[:, 1]
+    assert found.overall.scores == compute_scores(new.y, predicted, p)
+    assert found.overall.scores["auc"].value == pytest.approx(roc_auc_score(new.y, p))
+    assert list(found.overall.scores) == list(TITLES)
+    for each in found.environments:
+        rows = np.asarray(new.environments) == each.environment
+        assert each.n_samples == rows.sum()
+        assert each.scores == compute_scores(new.y[rows], predicted[rows], p[rows])
+
+
+def test_a_saved_model_is_judged_as_its_learner(tmp_path, learner, new, found):
+    learner.save(tmp_path / "model.json")
+    assert evaluate(icscm.load(tmp_path / "model.json"), new.X, new.y, new.environments) == found
+
+
+def test_the_constant_is_the_class_that_was_more_frequent_in_training():
+    """Not the one in the new data, which nobody knew when the model was made."""
+    X = pd.DataFrame({"x": [0, 0, 0, 1, 1]})
+    learner = SCMClassifier().fit(X, [0, 0, 0, 1, 1])
+    found = evaluate(learner, pd.DataFrame({"x": [1, 1, 0]}), [1, 1, 1])
+    assert (found.constant, found.constant_from) == (0, "training")
+    assert found.overall.constant["error"].value == 1.0
+
+
+def test_of_other_classifiers_the_constant_comes_from_the_new_data(new):
+    model = LogisticRegression().fit(new.X, new.y)
+    found = evaluate(model, new.X, new.y)
+    assert found.constant_from == "these data"
+    assert found.constant == int(2 * new.y.sum() > len(new.y))
+    assert "these data (those of training are not known)" in " ".join(repr(found).split())
+    assert found.leaves == ()
+    assert found.model == "LogisticRegression"
+
+
+def test_without_predict_proba_what_needs_probabilities_is_none(new):
+    found = evaluate(LinearSVC().fit(new.X, new.y), new.X, new.y, new.environments)
+    assert found.overall.scores["error"] is not None
+    assert found.overall.scores["auc"] is None
+    assert "AUC" in repr(found)
+    assert found.to_html()
+
+
+@pytest.mark.parametrize("strategy", ["most_frequent", "uniform"])
+def test_a_model_no_better_than_the_constant_is_called_that_first(new, strategy):
+    model = DummyClassifier(strategy=strategy, random_state=0).fit(new.X, new.y)
+    found = evaluate(model, new.X, new.y)
+    assert found.verdict == "no better"
+    assert repr(found).startswith("No better than always saying ")
+    assert found.to_dict()["headline"].startswith("No better")
+
+
+def test_a_model_that_errs_more_but_ranks_is_told_so(new):
+    """A rare outcome found at the price of false alarms: more errors, and of use all the same."""
+    rng = np.random.default_rng(0)
+    x = rng.random(4_000)
+    y = (rng.random(4_000) < 0.1 * x).astype(int)
+    learner = SCMClassifier(p="balanced").fit(x[:, None], y)
+    found = evaluate(learner, x[:, None], y)
+    assert found.verdict == "no better"
+    assert "It does rank samples better than chance, with an AUC of" in found.headline
+
+
+def test_little_data_do_not_show_that_a_model_is_better(learner, new):
+    is_right = learner.predict(new.X) == new.y
+    few = np.flatnonzero(is_right & (new.y == 1))[:2].tolist()
+    few += np.flatnonzero(is_right & (new.y == 0))[:2].tolist()
+    found = evaluate(learner, new.X.iloc[few], new.y[few])
+    assert found.verdict == "not shown to be better"
+    assert found.headline.startswith("Not shown to be better than always saying ")
+
+
+def test_better_is_by_rows_in_which_only_one_is_wrong(learner, new, found):
+    wrong, alike = learner.predict(new.X) != new.y, found.constant != new.y
+    b, c = (wrong & ~alike).sum(), (alike & ~wrong).sum()
+    assert found.p_value == pytest.approx(binomtest(int(b), int(b + c)).pvalue)
+    assert found.verdict == "better"
+
+
+def test_leaves_are_compared_with_training(learner, new, found):
+    leaves = learner.model_.find_leaves(new.X)
+    p_values = []
+    for i, each in enumerate(found.leaves):
+        old = np.array([sum(row) for row in learner.model_.leaves[i]])
+        now = np.bincount(new.y[leaves == i], minlength=2)
+        assert each.expected == pytest.approx(old[1] / old.sum())
+        assert each.observed == pytest.approx(now[1] / now.sum())
+        assert (each.n_training, each.n_samples) == (old.sum(), now.sum())
+        p_values.append(fisher_exact([old, now]).pvalue)
+    assert len(p_values) > 1
+    assert [each.p_value for each in found.leaves] == pytest.approx(p_values, rel=0.2)
+
+
+def test_a_rate_that_moved_is_seen_and_one_that_did_not_is_not():
+    """At level 0.05 over all leaves together: held in simulation."""
+    rng = np.random.default_rng(0)
+    x = np.repeat([0, 1], 500)
+    learner = SCMClassifier().fit(x[:, None], rng.random(1000) < np.where(x, 0.7, 0.2))
+    new = np.repeat([0, 1], 300)[:, None]
+    leaves = learner.model_.find_leaves(new)
+    # the training rates themselves: no more than chance is between the two
+    rates = learner.model_.leaf_probabilities()[leaves]
+    runs = [calibrate(learner.model_, leaves, rng.random(600) < rates) for _ in range(500)]
+    n_false = sum(any(leaf.has_moved for leaf in run) for run in runs)
+    assert n_false / 500 < 0.05
+    moved = evaluate(learner, new, rng.random(600) < 0.2)
+    assert sorted(leaf.has_moved for leaf in moved.leaves) == [False, True]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_holms_corrected_p_values_reject_as_his_procedure_does(seed):
+    p_values = np.random.default_rng(seed).random(6) ** 3
+    rejected = p_values <= find_cutoff(p_values, 0.05, "holm")
+    assert ((adjust_holm(p_values) <= 0.05) == rejected).all()
+
+
+def test_a_leaf_without_rows_is_not_compared(learner, new):
+    leaves = learner.model_.find_leaves(new.X)
+    found = evaluate(learner, new.X[leaves == 0], new.y[leaves == 0])
+    assert found.leaves[1].has_moved is None
+    assert found.leaves[1].observed is None
+    assert found.to_html()
+    assert "no rows" in repr(found)
+
+
+def test_new_environments_are_noted(learner, new):
+    found = evaluate(learner, new.X, new.y, np.where(new.environments == 0, "abroad", "x"))
+    assert [each.is_new for each in found.environments] == [True, True]
+    assert f"Never seen in training, {len(new.y):,} samples: abroad, x." in found.notes
+    assert "abroad *" in repr(found)
+
+
+def test_one_class_is_a_note(learner, new):
+    rows = new.y == 1
+    found = evaluate(learner, new.X[rows], new.y[rows], new.environments[rows])
+    assert found.overall.scores["auc"] is None
+    assert found.overall.scores["sensitivity"] is not None
+    assert any(note.startswith("All samples are 1:") for note in found.notes)
+    assert found.to_html()
+    assert dump_json(found.to_dict())
+
+
+def test_an_environment_of_one_class_is_a_note(learner, new):
+    names = np.where((new.environments == 0) & (new.y == 1), "lone", "rest")
+    found = evaluate(learner, new.X, new.y, names)
+    assert "One class only, so no AUC or balanced accuracy: lone." in found.notes
+
+
+def test_where_the_constant_errs_no_more_is_noted(learner, new):
+    is_wrong = learner.predict(new.X) != new.y
+    found = evaluate(learner, new.X, new.y, np.where(is_wrong, "bad", "good"))
+    assert "In 1 of 2 environments the constant errs no more: bad." in found.notes
+
+
+def test_labels_that_the_model_does_not_know_are_named(learner, new):
+    with pytest.raises(IcscmError, match=r"y holds labels .* \(0 and 1\): 2; leave these rows"):
+        evaluate(learner, new.X, np.where(new.y == 1, 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LinearRegression().fit([[0], [1]], [0, 1]), "LinearRegression has no classes"),
+        (LogisticRegression().fit([[0], [1], [2]], [0, 1, 2]), "model knows 3 classes; only"),
+        ("model.json", "what icscm.load gives; str has no classes"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_sentence(model, message):
+    with pytest.raises(IcscmError, match=message):
+        evaluate(model, [[0]], [0])
+
+
+def test_rows_and_labels_must_fit(learner, new):
+    with pytest.raises(IcscmError, match="y has 3 entries but X has"):
+        evaluate(learner, new.X, [0, 1, 0])
+    with pytest.raises(IcscmError, match="X has no rows"):
+        evaluate(learner, new.X[:0], [])
+
+
+def make_smokers(levels):
+    return pd.DataFrame({"smoker": np.repeat(levels, 20)})
+
+
+def test_levels_that_rules_ask_for_in_vain_are_noted():
+    """A site that writes Yes for yes: the model silently said the same of everybody."""
+    y = np.repeat([True, False], 20)
+    learner = SCMClassifier(keep_columns="all").fit(make_smokers(["yes", "no"]), y)
+    found = evaluate(learner, make_smokers(["Yes", "No"]), y)
+    (note,) = [each for each in found.notes if "never holds" in each]
+    assert (
+        note == f"Column 'smoker' never holds {learner.rules_[0].levels[0]}, which rules ask "
+        "for; it holds No, Yes."
+    )
+
+
+def test_values_missing_as_never_before_are_a_note_and_no_warning():
+    y = np.repeat([True, False], 20)
+    learner = SCMClassifier(keep_columns="all").fit(make_smokers(["yes", "no"]), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = evaluate(learner, make_smokers(["yes", None]), y)
+    assert any("is missing in 20 rows and never was at fitting" in each for each in found.notes)
+
+
+def test_names_of_series_are_used(learner, new):
+    y, places = pd.Series(new.y, name="ill"), pd.Series(new.environments, name="hospital")
+    found = evaluate(learner, new.X, y, places)
+    assert "always saying ill = " in found.headline
+    assert "By hospital, the worst first" in repr(found)
+
+
+def test_a_frame_has_a_row_for_each_environment(found):
+    frame = found.to_frame()
+    assert len(frame) == 4
+    assert frame["environment"].tolist() == [None, 0, 1, 2]
+    assert frame.loc[0, "error"] == found.overall.scores["error"].value
+    assert frame.loc[0, "npv_constant"] == pytest.approx(found.overall.constant["npv"].value)
+
+
+def test_the_text_fits_80_columns_and_names_the_worst_and_the_best(learner, new):
+    names = np.array([f"a place of a very long name number {i}" for i in range(30)])
+    found = evaluate(learner, new.X, new.y, names[np.arange(len(new.y)) % 30])
+    lines = repr(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("..." in line for line in lines) == 1
+    errors = [each.scores["error"].value for each in found.environments]
+    first = next(i for i, line in enumerate(lines) if line.startswith("environment")) + 1
+    assert f"{max(errors):.1%}" in " ".join(lines[first : first + 2])
+
+
+def test_a_model_without_rules_is_judged_too(new):
+    model = make_saved_model(SCMClassifier().fit([[0], [1]], [0, 1])).model.without_rules()
+    saved = make_saved_model(SCMClassifier().fit(new.X, new.y))
+    empty = type(saved)(**{**vars(saved), "model": model})
+    found = evaluate(empty, new.X, new.y, new.environments)
+    assert found.verdict == "no better"
+    assert len(found.leaves) == 1
+
+
+def test_it_plots_and_shows_itself(found):
+    pytest.importorskip("matplotlib")
+    figure = found.plot()
+    assert [len(axes.get_yticks()) for axes in figure.axes] == [4, len(found.leaves)]
+    assert "<iframe" in found._repr_html_()
+
+
+def test_names_on_the_page_are_text_whatever_they_hold(learner, new):
+    names = np.where(new.environments == 0, "<script>alert(1)</script>", "$x_{$")
+    found = evaluate(learner, new.X, pd.Series(new.y, name="<b>ill"), names)
+    page = found.to_html()
+    assert "<script>alert" not in page
+    assert "<b>ill" not in page
+    found.plot().canvas.draw()
+
+
+def test_very_many_environments_keep_the_page_small(learner, new):
+    names = np.arange(len(new.y)) % 700
+    page = evaluate(learner, new.X, new.y, names).to_html()
+    assert len(page.encode()) < 2_000_000

@@ -1,0 +1,200 @@
+"""Measures of predictions: against literal twins, and their intervals as statistics."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from icscm.studies.scores import (
+    OF_PREDICTIONS,
+    OF_PROBABILITIES,
+    TITLES,
+    compute_auc,
+    compute_brier,
+    compute_scores,
+)
+
+Z = 1.959963984540054
+# Few distinct values: ties are what rules make.
+SAMPLES = st.lists(
+    st.tuples(st.booleans(), st.booleans(), st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.77, 1.0])),
+    min_size=1,
+    max_size=30,
+)
+
+
+def unzip(samples):
+    return [np.array(each) for each in zip(*samples, strict=True)]
+
+
+@given(SAMPLES)
+@settings(max_examples=60, deadline=None)
+def test_values_are_those_of_scikit_learn(samples):
+    y, predicted, p = unzip(samples)
+    found = compute_scores(y, predicted, p)
+    assert list(found) == list(TITLES)
+    twins = {
+        "error": lambda: 1 - metrics.accuracy_score(y, predicted),
+        "brier": lambda: metrics.brier_score_loss(y, p, pos_label=True),
+        "log_loss": lambda: metrics.log_loss(y, p, labels=[False, True]),
+    }
+    if y.any():
+        twins["sensitivity"] = lambda: metrics.recall_score(y, predicted)
+    if not y.all():
+        twins["specificity"] = lambda: metrics.recall_score(y, predicted, pos_label=False)
+    if y.any() and not y.all():
+        twins["balanced_accuracy"] = lambda: metrics.balanced_accuracy_score(y, predicted)
+        twins["auc"] = lambda: metrics.roc_auc_score(y, p)
+    if predicted.any():
+        twins["ppv"] = lambda: metrics.precision_score(y, predicted)
+    if not predicted.all():
+        twins["npv"] = lambda: metrics.precision_score(y, predicted, pos_label=False)
+    for name, score in found.items():
+        assert (score is not None) == (name in twins), name
+        if score is not None:
+            assert score.value == pytest.approx(twins[name](), abs=1e-12), name
+            assert 0 <= score.low <= score.value <= score.high, name
+            assert score.high <= 1 or name == "log_loss"
+
+
+def slow_wilson(share, n):
+    """Where the share lies exactly Z standard errors away, by its own definition."""
+    a, b, c = 1 + Z**2 / n, -(2 * share + Z**2 / n), share**2
+    root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+@given(SAMPLES)
+@settings(max_examples=200, deadline=None)
+def test_intervals_are_those_of_the_direct_formulas(samples):
+    y, predicted, p = unzip(samples)
+    found = compute_scores(y, predicted, p)
+    chosen = {
+        "error": (y != predicted),
+        "sensitivity": predicted[y],
+        "specificity": ~predicted[~y],
+        "ppv": y[predicted],
+        "npv": ~y[~predicted],
+    }
+    for name, hits in chosen.items():
+        if found[name] is not None:
+            assert found[name][1:] == pytest.approx(slow_wilson(hits.mean(), len(hits)), abs=1e-9)
+    if y.any() and not y.all():
+        (s, s_low, s_high), (t, t_low, t_high) = found["sensitivity"], found["specificity"]
+        below = 0.5 * np.sqrt((s - s_low) ** 2 + (t - t_low) ** 2)
+        above = 0.5 * np.sqrt((s_high - s) ** 2 + (t_high - t) ** 2)
+        middle = (s + t) / 2
+        assert found["balanced_accuracy"] == pytest.approx(
+            (middle, middle - below, middle + above), abs=1e-9
+        )
+        assert found["auc"] == pytest.approx(slow_auc(y, p), abs=1e-9)
+
+
+def slow_auc(y, p):
+    """DeLong's interval from all pairs, one by one."""
+    positives, negatives = p[y], p[~y]
+    wins = np.array([[(a > b) + 0.5 * (a == b) for b in negatives] for a in positives])
+    auc, (m, n) = wins.mean(), wins.shape
+    variance = 0.0
+    if min(m, n) > 1:
+        variance = wins.mean(1).var(ddof=1) / m + wins.mean(0).var(ddof=1) / n
+    if variance < 1e-15 or auc in (0, 1):
+        return auc, *slow_wilson(auc, min(m, n))
+    reach = Z * np.sqrt(variance) / (auc * (1 - auc))
+    odds = auc / (1 - auc) * np.exp([-reach, reach])
+    return auc, *(odds / (1 + odds))
+
+
+def test_means_of_losses_have_normal_intervals():
+    y, p = np.array([0, 0, 0, 1, 1]), np.array([0.2, 0.1, 0.9, 0.6, 0.1])
+    losses = (y - p) ** 2
+    reach = Z * losses.std(ddof=1) / np.sqrt(5)
+    low, high = max(losses.mean() - reach, 0), losses.mean() + reach
+    assert compute_brier(y, p)[1:] == pytest.approx((low, high))
+
+
+def test_perfect_predictions_of_a_few_samples_are_no_certainty():
+    """A handful of right answers say little: no interval has no width."""
+    found = compute_scores([0, 0, 1, 1], [0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
+    assert found["auc"].value == 1
+    assert found["auc"].low < 0.5
+    assert found["brier"].value == 0
+    assert found["brier"].high > 0.1
+    assert found["log_loss"].high > 1
+
+
+def test_without_probabilities_their_measures_are_none():
+    found = compute_scores([0, 1], [0, 1])
+    assert all(found[name] is None for name in OF_PROBABILITIES)
+    assert all(found[name] is not None for name in OF_PREDICTIONS)
+
+
+def test_no_samples_have_no_scores():
+    assert set(compute_scores([], [], []).values()) == {None}
+
+
+def cover(make, truth, n_runs=800):
+    """How often each measure's interval holds the truth."""
+    rng = np.random.default_rng(0)
+    hits, tries = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
+    for _ in range(n_runs):
+        for name, score in compute_scores(*make(rng)).items():
+            if name in truth and score is not None:
+                hits[name] += score.low <= truth[name] <= score.high
+                tries[name] += 1
+    assert min(tries.values()) > n_runs / 2
+    return {name: hits[name] / tries[name] for name in truth}
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_intervals_hold_the_truth_as_often_as_they_say(n):
+    """Three leaves whose probabilities are true: what scores come to is known in closed form."""
+    share, rate = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.4, 0.8])
+
+    def make(rng):
+        leaf = rng.choice(3, n, p=share)
+        return rng.random(n) < rate[leaf], leaf == 2, rate[leaf]
+
+    positive, negative = share * rate, share * (1 - rate)
+    total, rest = positive.sum(), negative.sum()
+    sensitivity, specificity = positive[2] / total, negative[:2].sum() / rest
+    pairs = sum(
+        positive[i] * negative[j] * ((i > j) + 0.5 * (i == j))
+        for i, j in itertools.product(range(3), repeat=2)
+    )
+    truth = {
+        "error": positive[:2].sum() + negative[2],
+        "balanced_accuracy": (sensitivity + specificity) / 2,
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "ppv": rate[2],
+        "npv": negative[:2].sum() / share[:2].sum(),
+        "auc": pairs / (total * rest),
+        "brier": (share * rate * (1 - rate)).sum(),
+        "log_loss": -(positive @ np.log(rate) + negative @ np.log(1 - rate)),
+    }
+    for name, held in cover(make, truth).items():
+        assert 0.925 < held < 0.985, (name, held)
+
+
+def test_intervals_of_losses_hold_for_rare_outcomes_in_small_samples():
+    """With 2 % positive, 30 samples often hold none: the observed variance alone is nothing."""
+    held = cover(
+        lambda rng: (rng.random(30) < 0.02, np.zeros(30), np.full(30, 0.02)),
+        {"brier": 0.02 * 0.98, "log_loss": -0.02 * np.log(0.02) - 0.98 * np.log(0.98)},
+        n_runs=500,
+    )
+    assert min(held.values()) > 0.9
+
+
+def test_auc_of_nearly_perfect_ranks_is_covered():
+    """Few samples, most runs perfect: the interval falls back on the largest variance there is."""
+    truth, rng, held = 0.9772498680518208, np.random.default_rng(1), 0  # normal, 2 sqrt 2 apart
+    for _ in range(1000):
+        y = np.arange(16) < 8
+        score = compute_auc(y, rng.normal(size=16) + 2 * np.sqrt(2) * y)
+        held += score.low <= truth <= score.high
+    assert held / 1000 > 0.93
