@@ -91,3 +91,13 @@ def test_an_unknown_environment_is_named_with_near_ones(visits, words):
     done = run("fit", visits / words[0], *ASKED[:-2], "--exclude-environment", "sout / 2019", "-q")
     assert done.exit_code == 2
     assert "is never 'sout / 2019'; did you mean 'south / 2019'" in done.stderr
+
+
+def test_evaluate_joins_the_columns_of_fit(visits, tmp_path):
+    model = tmp_path / "model.json"
+    words = (*ASKED[:-4], "--drop", "C1", "--out", model, "-q")
+    assert run("fit", visits / "all.csv", *words).exit_code == 0
+    for more in ((), ("--environment", "region,year")):
+        done = run("evaluate", model, visits / "all.csv", "--drop-missing", *more, "--json", "-q")
+        assert done.exit_code == 0, done.stderr
+        assert "west / 2020" in done.stdout
