@@ -12,7 +12,14 @@ import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from icscm import ICSCMClassifier, InvariantCausalPrediction, SCMClassifier
+from icscm import (
+    ICSCMClassifier,
+    InvariantCausalPrediction,
+    SCMClassifier,
+    evaluate,
+    leave_one_environment_out,
+    stability_selection,
+)
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.studies.checkup import check_environments
@@ -116,3 +123,20 @@ def test_a_warning_is_said_once_a_line():
     )
     assert done.stderr.count("said") == 2
     assert done.stderr.count("again") == 2
+
+
+def test_studies_know_the_names_of_columns():
+    """A name meant a column to fit, and the letters of the word to the studies of it."""
+    X, y, frame = make_frame()
+    frame, asked = frame.drop(columns="year"), {"n_resamples": 3, "random_state": 0}
+    model = SCMClassifier(max_rules=1).fit(X, y)
+    named, plain = (frame, y, "region"), (X, y, frame.region)
+    assert [*map(str, [
+        leave_one_environment_out(SCMClassifier(max_rules=1), *named),
+        stability_selection(SCMClassifier(max_rules=1), *named, **asked),
+        evaluate(model, *named),
+    ])] == [*map(str, [
+        leave_one_environment_out(SCMClassifier(max_rules=1), *plain),
+        stability_selection(SCMClassifier(max_rules=1), *plain, **asked),
+        evaluate(model, *plain),
+    ])]  # fmt: skip

@@ -21,7 +21,7 @@ from icscm.parameters import check_value, one_of, whole_number
 from icscm.sources.memory import open_memory
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES
 from icscm.tables.columns import count_rows, take_rows
-from icscm.tables.environments import encode_environments
+from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
 
@@ -148,6 +148,7 @@ def choose(
     candidates = [clone(learner).set_params(**each) for each in list_combinations(learner, grid)]
     for each in candidates:
         each.prepare()
+    X, environments = take_environments(X, environments)
     rows = read_table(X).rows
     n_rows = count_rows(rows)
     codes, classes = check_labels(y, n_rows)

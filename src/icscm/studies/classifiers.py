@@ -18,7 +18,7 @@ from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES, TITLES
 from icscm.tables.columns import count_rows, is_frame, take_rows
-from icscm.tables.environments import encode_environments
+from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
 
@@ -68,6 +68,7 @@ class Cohort(NamedTuple):
 
 def make_cohort(X: Any, y: Any, environments: Any) -> Cohort:
     """Check labels and environments; a table or an array stays as it is."""
+    X, environments = take_environments(X, environments)
     rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(rows)
     codes, classes = check_labels(y, n_rows)

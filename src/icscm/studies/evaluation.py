@@ -22,7 +22,7 @@ from icscm.report.words import Plain, format_p, format_share
 from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
 from icscm.studies.scores import TITLES, Score, compute_scores
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
-from icscm.tables.environments import encode_environments
+from icscm.tables.environments import encode_environments, take_environments
 from icscm.text import as_text, count, format_level, shorten_list
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     ('better', [False, False, False])
     """
     judged, classes = _open_model(model)
+    X, environments = take_environments(X, environments)
     n_rows = _count_samples(X)
     is_positive, numbers, labels = _read_labels(y, environments, n_rows, classes)
     said, notes = _ask(judged, X, classes)

@@ -24,7 +24,7 @@ from icscm.search.finding import find_model
 from icscm.search.settings import Settings
 from icscm.showing import Shown, Told, tell_frame
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.tables.environments import number_environments
+from icscm.tables.environments import number_environments, take_environments
 from icscm.text import clip, count, format_name
 
 if TYPE_CHECKING:
@@ -192,6 +192,7 @@ def stability_selection(
     check_value("threshold", threshold, MAJORITY)
     if environments is None and estimator.tests_invariance:
         raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
+    X, environments = take_environments(X, environments)
     samples = open_memory(X, y, environments, preparation=estimator.prepare())
     settings = estimator.make_settings(samples)
     names: Sequence[Feature] = samples.names or range(samples.n_features)
