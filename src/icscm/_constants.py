@@ -110,3 +110,6 @@ SUSPICION_ROWS: Final = 256
 VALUE_SAMPLE: Final = 2**12
 # Levels of one category that are counted in a file; a few megabytes a column.
 MAX_SURVEYED_LEVELS: Final = 2**16
+
+# Between the values of columns that are joined to environments, and between the columns' names.
+JOINT: Final = " / "

@@ -85,13 +85,34 @@ class LeftOutWarning(IcscmWarning):
     """Columns that no rule should be made of were left out."""
 
 
+# Where which warning was shown: Python forgets that whenever anybody's filters change.
+_shown: set[tuple[str, type[Warning], str, int]] = set()
+
+
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
-    """Warn, and point to the line outside this package that led here, however deep it is."""
+    """Warn, and point to the line outside this package that led here, however deep it is.
+
+    The same from the same line is said once, unless a filter asks for more.
+    """
     level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
         level, frame = level + 1, frame.f_back
-    parts = (message,) if isinstance(message, str) else message
-    warnings.warn(category(*parts), stacklevel=level)
+    warning = category(*((message,) if isinstance(message, str) else message))
+    if frame is not None and not _is_filtered(warning):
+        place = str(warning), category, frame.f_code.co_filename, frame.f_lineno
+        if place in _shown:
+            return
+        _shown.add(place)
+    warnings.warn(warning, stacklevel=level)
+
+
+def _is_filtered(warning: IcscmWarning) -> bool:
+    """Whether a filter says what to do with it, other than Python's `default`."""
+    for action, message, category, _, _ in warnings.filters:
+        pattern: Any = message  # compiled, whatever its type says
+        if isinstance(warning, category) and (pattern is None or pattern.match(str(warning))):
+            return action != "default"
+    return False
 
 
 _SHORT_OF_MEMORY = re.compile(

@@ -417,7 +417,13 @@ def test_demo_writes_a_report_and_keeps_it(here):
 
 
 def test_datasets():
-    assert "diabetes_readmission" in CliRunner().invoke(main, ["datasets"]).stdout
+    """The list told which sets there are, and not how to come by one."""
+    told = CliRunner().invoke(main, ["datasets", "--data", "raw"]).stdout
+    wanted = "icscm.datasets.fetch('diabetes_readmission', 'FOLDER') saves it as FOLDER/diabetes/"
+    assert wanted in told
+    page = "https://collegescorecard.ed.gov/data/"
+    assert f"download it from {page} and save it as FOLDER/college_scorecard/MERGED" in told
+    assert "FOLDER holds the raw files; here raw." in told
 
 
 # --- in processes of their own ----------------------------------------------

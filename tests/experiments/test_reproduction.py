@@ -11,7 +11,7 @@ from scipy import stats
 from icscm.cli import main
 from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Table
-from icscm.experiments.output import to_latex, to_markdown
+from icscm.experiments.output import QUICK, add_caveat, to_latex, to_markdown
 from icscm.experiments.real import compute_expected
 from icscm.experiments.runner import read_rows
 from icscm.experiments.shares import compare_with_published
@@ -33,12 +33,14 @@ def test_quick(name, tmp_path):
     assert done.exit_code == 0, done.output
     rows = read_rows(tmp_path / f"{name}.csv")
     assert rows
-    summary = find_experiment(name).summarise(rows)
+    summary = add_caveat(find_experiment(name).summarise(rows))
+    assert QUICK in " ".join(done.stdout.split())
     assert summary.tables
     assert summary.findings
     page = (tmp_path / "index.html").read_text()
     for table in summary.tables:
         assert (tmp_path / f"{table.name}.md").read_text() == to_markdown(table)
+        assert QUICK in to_markdown(table)
         assert r"\toprule" in (tmp_path / f"{table.name}.tex").read_text()
         assert all(len(row) == len(table.header) for row in table.rows)
     for figure in summary.figures:

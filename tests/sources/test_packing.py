@@ -345,3 +345,27 @@ def test_names_are_found_whatever_surrounds_them(tmp_path, monkeypatch, n_search
 def test_what_is_not_there_cannot_be_opened(tmp_path):
     with pytest.raises(IcscmError, match="cannot read"):
         open_store(tmp_path / "none.bits")
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("gene g1  g2 g3\nblaTEM 0 1\t1 \n mecA 1 0 0\r\n", None),
+        ('"gene","g1","g2","g3"\n"blaTEM",0,1,1\n"mecA",1,0,0\n', None),
+        ("gene;g1;g2;g3\nblaTEM;0;1;1\nmecA;1;0;0", None),
+        ("gene|g1|g2|g3\nblaTEM|0|1|1\nmecA|1|0|0\n", "|"),
+    ],
+)
+def test_other_delimiters_than_tabs(tmp_path, text, delimiter):
+    """A table of blanks or commas was refused, and no option could say what it holds."""
+    (tmp_path / "genes.rtab").write_text(text)
+    pack_table(tmp_path / "genes.rtab", tmp_path / "genes.bits", delimiter=delimiter)
+    for name, words in (("genes.bits", ()), ("genes.rtab", (delimiter,))):
+        table = read_genomes(tmp_path / name, ["blaTEM", "mecA"], *words)
+        assert table.to_pydict() == {
+            "genome": ["g1", "g2", "g3"],
+            "blaTEM": [False, True, True],
+            "mecA": [True, False, False],
+        }
+    with pytest.raises(IcscmError, match="must be one character"):
+        pack_table(tmp_path / "genes.rtab", tmp_path / "x.bits", delimiter="ab")

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
@@ -18,7 +18,8 @@ from icscm.exceptions import (
     TooLittleDataWarning,
     UnstableModelWarning,
 )
-from icscm.text import as_text, clip, clip_message, count, escape_controls
+from icscm.io.formats import MISSING_TEXTS
+from icscm.text import as_text, clip, clip_message, count, escape_controls, shorten_list
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +106,38 @@ def list_data_facts(
     if samples.n_dropped:
         dropped = count(samples.n_dropped, "row")
         facts.append(("Dropped", f"{dropped} without target or environment"))
+    facts += _list_renamed(samples)
+    if samples.misread:
+        facts.append(("Missing", f"{_tell_misread(samples.misread)}"))
     return [(word, as_text(text)) for word, text in facts]
+
+
+def _list_renamed(samples: Labelling) -> list[tuple[str, str]]:
+    """Environments that were left out or merged."""
+    by_name: dict[str | None, list[str]] = {}
+    for old, new in samples.renamed.items():
+        if old != new:
+            by_name.setdefault(new, []).append(str(old))
+    facts = []
+    if None in by_name:
+        rows = count(samples.n_excluded, "row")
+        facts.append(("Excluded", f"{rows} of {shorten_list(by_name.pop(None))}"))
+    merged = [f"{shorten_list(sorted(each))} as {name}" for name, each in by_name.items()]
+    return [*facts, *([("Merged", "; ".join(merged))] if merged else [])]
+
+
+def _tell_misread(misread: Mapping[tuple[str, str], int]) -> str:
+    """Which texts were read as missing, and where."""
+    by_text: dict[str, dict[str, int]] = {}
+    for (column, text), n in misread.items():
+        by_text.setdefault(text, {})[column] = n
+    parts = []
+    for text, cells in sorted(by_text.items(), key=lambda each: -sum(each[1].values())):
+        where = next(iter(cells)) if len(cells) == 1 else f"{len(cells):,} columns"
+        parts.append(f"{text!r} in {where} ({count(sum(cells.values()), 'cell')})")
+    is_default = any(text in by_text for text in MISSING_TEXTS)
+    how = "; --no-default-na keeps such texts" if is_default else ""
+    return f"read as such: {shorten_list(parts)}{how}"
 
 
 _SAID_BELOW = (

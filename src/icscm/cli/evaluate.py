@@ -21,7 +21,7 @@ from icscm.exceptions import IcscmError
 from icscm.io.formats import CATEGORY
 from icscm.io.locating import describe_path, name_data
 from icscm.io.naming import check_columns
-from icscm.io.roles import Labelling, index_texts
+from icscm.io.roles import Labelling, Roles, index_texts, split_names
 from icscm.text import count, shorten_list
 from icscm.writing import write_text
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 @value("--target COLUMN", "The true outcome.  [default: as for fit]")
 @value(
     "--environment COLUMN",
-    "Where each row comes from; they may be new ones.  [default: as for fit, where DATA has it]",
+    "Where each row comes from; they may be new ones; A,B joins columns.  [default: as for fit, "
+    "where DATA has it]",
 )
 @value(
     "--positive VALUE",
@@ -131,19 +132,20 @@ def _read_rows(saved: SavedModel, data: Path, options: dict[str, Any]) -> _Rows:
     if not isinstance(target, str):
         raise IcscmError("the model file does not say what the target is called; name --target")
     positive = options["positive"] or _list_texts(told.get("positive"))
-    environment = options["environment"] or told.get("environment")
-    environment, notes = environment if isinstance(environment, str) else None, []
-    types = _find_label_types(saved, target, environment, has_positive=bool(positive))
-    table = _read_table(saved, data, options, types)
-    if options["environment"] is None and environment not in (None, *table.column_names):
-        notes.append(f"There is no column {environment!r}, so that no environments are told apart.")
-        environment = None
-    roles = [name for name in (target, environment) if name is not None]
-    check_columns([*list_used(saved), *roles], table.column_names, describe_path(data))
-    n_dropped = _count_missing(table, roles, may_drop=options["drop_missing"])
+    places, notes = _find_places(options["environment"], told), []
+    types = _find_label_types(saved, target, places, has_positive=bool(positive))
+    table, where = _read_table(saved, data, options, types), describe_path(data)
+    if options["environment"] is not None:
+        places = split_names(places, table.column_names, where)
+    elif absent := [name for name in places if name not in table.column_names]:
+        notes.append(f"There is no column {absent[0]!r}, so that no environments are told apart.")
+        places = []
+    roles = Roles(target=target, places=tuple(places))
+    check_columns([*list_used(saved), *roles.columns], table.column_names, where)
+    n_dropped = _count_missing(table, roles.columns, may_drop=options["drop_missing"])
     if n_dropped:
         notes.append(f"Left out: {count(n_dropped, 'row')} without target or environment.")
-    labelling = Labelling(target=target, environment=environment, n_dropped=n_dropped)
+    labelling = Labelling(roles=roles, n_dropped=n_dropped)
     table = labelling.apply(table)
     y = _list_values(table, target)
     if positive:
@@ -152,8 +154,16 @@ def _read_rows(saved: SavedModel, data: Path, options: dict[str, Any]) -> _Rows:
         negative = tuple(level for level in dict.fromkeys(y.tolist()) if level not in chosen)
         labelling = replace(labelling, positive=positive, negative=negative)
         y = np.array([saved.classes[label in chosen] for label in y.tolist()], dtype=object)
-    places = None if environment is None else _list_values(table, environment)
-    return _Rows(table, y, places, labelling, notes)
+    environments = _list_values(table, roles.environment) if roles.environment else None
+    return _Rows(table, y, environments, labelling, notes)
+
+
+def _find_places(named: str | None, told: dict[str, Any]) -> list[str]:
+    """What the user named, or else the columns that made the environments at fitting."""
+    if named is not None:
+        return [named]
+    made = told.get("environment_columns") or [told.get("environment")]
+    return [each for each in made if isinstance(each, str)] if isinstance(made, list) else []
 
 
 def _list_texts(told: Any) -> tuple[str, ...]:
@@ -161,15 +171,15 @@ def _list_texts(told: Any) -> tuple[str, ...]:
 
 
 def _find_label_types(
-    saved: SavedModel, target: str, environment: str | None, *, has_positive: bool
+    saved: SavedModel, target: str, places: Sequence[str], *, has_positive: bool
 ) -> dict[str, str]:
     """Labels that were text are read as text: 07 is no 7, even where all look like numbers."""
     types = {}
     if not has_positive and all(isinstance(label, str) for label in saved.classes):
         types[target] = CATEGORY
     labels = saved.environments or ()
-    if environment is not None and labels and all(isinstance(each, str) for each in labels):
-        types[environment] = CATEGORY
+    if len(places) == 1 and labels and all(isinstance(each, str) for each in labels):
+        types[places[0]] = CATEGORY
     return types
 
 

@@ -367,10 +367,16 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
 def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
     samples, is_packed = fitted.samples, data.suffix.lower() == BITS
+    alike = fitted.learner.equivalent_rules_ if is_packed else []
+    equivalents = [[str(rule) for rule in rules] for rules in alike]
     return {
+        **({"equivalents": equivalents} if equivalents else {}),
         "target": samples.target,
         "positive": [str(value) for value in samples.positive],
         "environment": samples.environment,
+        "environment_columns": list(samples.roles.places),
+        "exclude_environment": list(samples.roles.excluded),
+        "merge_environments": list(samples.roles.merged),
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),

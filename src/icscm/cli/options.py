@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +13,17 @@ import click
 from icscm.cli.shorthand import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path
-from icscm.io.roles import Samples, read_samples
+from icscm.io.roles import Samples, keep_used, read_samples
 from icscm.writing import check_free, is_stream
 
 if TYPE_CHECKING:
     import pyarrow
+
+# The options of `column_options` that say what target and environment are.
+_ROLES = (
+    *("target", "environment", "positive", "drop_missing"),
+    *("exclude_environment", "merge_environments"),
+)
 
 force_option = flag("--force", "Overwrite files that exist.")
 quiet_option = flag("--quiet -q", "Do not tell what is being done.")
@@ -57,9 +65,20 @@ def column_options(*, needs_environment: bool) -> Decorator:
         ),
         value(
             "--environment COLUMN",
-            "Where each row comes from: hospital, country, year. At least two of them"
-            + ("." if needs_environment else "; --model scm does without."),
+            "Where each row comes from: hospital, country, year; A,B joins columns. At least two "
+            "environments" + ("." if needs_environment else "; --model scm does without."),
             required=needs_environment,
+        ),
+        value(
+            "--exclude-environment NAME",
+            "Leave out the rows of an environment, such as 'north / 2019' of joined columns. "
+            "Repeatable.",
+            multiple=True,
+        ),
+        value(
+            "--merge-environments A+B=C",
+            "Take environments A and B for one, called C. Repeatable.",
+            multiple=True,
         ),
         value(
             "--positive VALUE",
@@ -88,22 +107,33 @@ def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table
 
 
 def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
-    r"""Parameters of `TextFormat`. A tab is hard to type: `\t` and the word do as well."""
-    delimiter = options["delimiter"]
+    """Parameters of `TextFormat`."""
     return {
         "na": options["na"],
         "default_na": not options["no_default_na"],
-        "delimiter": {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter),
+        "delimiter": read_delimiter(options["delimiter"]),
         "encoding": options["encoding"],
         "decimal": options["decimal"] or ".",
     }
 
 
+def read_delimiter(text: str | None) -> str | None:
+    r"""A delimiter as typed. A tab is hard to type: `\t` and the word do as well."""
+    return {"\\t": "\t", "tab": "\t"}.get(text or "", text)
+
+
 def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
-    names = "target", "environment", "positive", "drop", "only", "drop_missing"
-    chosen = {name: options[name] for name in names}
-    return read_samples(read_data(path, options), **chosen, where=describe_path(path))
+    misread: Counter[tuple[str, str]] = Counter()
+    table, where = read_data(path, options, told=misread), describe_path(path)
+    chosen = {name: options[name] for name in ("drop", "only")}
+    samples = read_samples(table, **get_role_options(options), **chosen, where=where)
+    return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))
+
+
+def get_role_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options say of target and environment: parameters of `make_roles`."""
+    return {name: options[name] for name in _ROLES}
 
 
 def check_outputs(

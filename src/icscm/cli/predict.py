@@ -9,7 +9,13 @@ import click
 
 from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
-from icscm.cli.options import check_outputs, force_option, read_data, reading_options
+from icscm.cli.options import (
+    check_outputs,
+    force_option,
+    read_data,
+    read_delimiter,
+    reading_options,
+)
 from icscm.cli.shorthand import FILE, OUTPUT, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
@@ -101,7 +107,8 @@ def _read_rows(
     if data.name.lower().endswith(GENOME_ENDINGS):
         from icscm.sources.bits.opening import read_genomes
 
-        return read_genomes(data, list_used(saved)), ["genome"]
+        delimiter = read_delimiter(options["delimiter"])
+        return read_genomes(data, list_used(saved), delimiter), ["genome"]
     table = read_data(data, read_alike(saved, options), types=find_types(saved))
     check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,35 +44,44 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: A
     Example:
       icscm reproduce identification --quick
     """
+    from icscm.experiments.output import QUICK
     from icscm.experiments.reproduction import reproduce_experiments
 
     if str(out) == "-":
         raise IcscmError("reproduce writes many files, to no standard output; name a folder: --out")
     page = reproduce_experiments(names, out, data_home=data, **options)
-    print_written(make_console(), page)
+    console = make_console()
+    if options["quick"]:
+        console.print(QUICK)
+    print_written(console, page)
 
 
 @main.command(short_help="List the real data sets, and whether their files are there.")
 @value("--data FOLDER", "Folder of the raw data files.  [default: $ICSCM_DATA]", _FOLDER)
 def datasets(data: Path | None) -> None:
-    """List the real data sets: size, source, licence, and whether the files are there.
+    """List the real data sets: size, source, licence, whether the files are there, how to get them.
+
+    Some can be fetched by a line of Python (with the extra `data`); others are to be downloaded
+    from their publisher's page and saved in the folder under the name that is told.
 
     \b
     Example:
       icscm datasets --data ~/data
     """
     from icscm.datasets import list_datasets
-    from icscm.report.terminal import make_table
+    from icscm.datasets._files import DATA_VARIABLE
 
-    rows = [
-        (
-            info.name,
-            f"{info.title}\n{info.source}\nlicence: {info.licence}",
-            f"{info.n_samples:,}",
-            "yes" if info.present else "no",
+    console = make_console()
+    for info in list_datasets(data):
+        is_here = "here" if info.present else "not here"
+        lines = (
+            f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}",
+            f"  {info.source}",
+            f"  licence: {info.licence}",
+            f"  to get it: {info.advice}\n",
         )
-        for info in list_datasets(data)
-    ]
-    table = make_table(("name", "what, source and licence", ">samples", ">here"), rows)
-    table.leading = 1
-    make_console().print(table)
+        for line in lines:  # whole, so that addresses can be copied
+            console.print(line, soft_wrap=True)
+    folder = data or os.environ.get(DATA_VARIABLE)
+    where = f"here {folder}" if folder else f"none is named here: --data, or ${DATA_VARIABLE}"
+    console.print(f"FOLDER holds the raw files; {where}.", soft_wrap=True)

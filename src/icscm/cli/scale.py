@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,28 @@ from icscm.cli.group import main
 from icscm.cli.options import (
     check_outputs,
     force_option,
+    get_role_options,
     get_text_settings,
     quiet_option,
     read_data,
+    read_delimiter,
 )
 from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
-from icscm.io.roles import Labelling, choose_features, find_labelling
+from icscm.io.locating import describe_path, translate_errors
+from icscm.io.roles import (
+    Labelling,
+    choose_features,
+    find_labelling,
+    keep_used,
+    make_roles,
+    tally_roles,
+)
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from icscm.estimators.base import CoverClassifier
 
 BITS = ".bits"
@@ -34,10 +47,22 @@ _ROOM = 4
 # What each route cannot do: some options need all rows at once, or columns before the rows.
 _NOT_DONE = {
     PASSES: ("cv", "stability"),
-    DASK: ("cv", "stability", "drop_missing", "positive", "member"),
+    DASK: ("cv", "stability", "member"),
     PACKED: ("cv", "stability"),
 }
 _HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
+
+label_options = apply(
+    value(
+        "--labels FILE",
+        "For genomes, made by icscm pack: the table of target and environment, a row a genome.  "
+        "[default: DATA has them]",
+        FILE,
+    ),
+    value(
+        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
+    ),
+)
 
 scale_options = apply(
     value(
@@ -58,15 +83,7 @@ scale_options = apply(
         None,
         "Learn on a Dask cluster of so many processes here.  [default: in this process]",
     ),
-    value(
-        "--labels FILE",
-        "For DATA made by icscm pack: the table of target and environment, a row a genome.  "
-        "[default: DATA has them]",
-        FILE,
-    ),
-    value(
-        "--sample-column COLUMN", "Of --labels: the genomes' names.  [default: its first column]"
-    ),
+    label_options,
 )
 
 
@@ -85,8 +102,8 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
                 f"--{name.replace('_', '-')} needs the table in memory, and {data} is learned from "
                 f"{_HOW[route]}; prepare the files, or raise --max-memory"
             )
-    if route in (DASK, PACKED) and (options["only"] or options["drop"] or options["keep"]):
-        raise IcscmError("--only, --drop and --keep are for tables; leave the columns out before")
+    if route == PACKED and (options["only"] or options["drop"] or options["keep"]):
+        raise IcscmError("--only, --drop and --keep are for tables; leave the genes out before")
     return route
 
 
@@ -109,76 +126,84 @@ def learn_elsewhere(
     learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
-    found = Labelling(target=options["target"], environment=options["environment"])
     with progress.stage(f"Learning from {data}"):
-        if route == PASSES:
-            found = _learn_in_passes(learner, data, found, options)
-        elif route == DASK:
-            _learn_on_dask(learner, data, options)
-        else:
-            _learn_packed(learner, data, options)
+        found = _LEARN[route](learner, data, options)
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(
-    learner: CoverClassifier, data: Path, labelling: Labelling, options: dict[str, Any]
-) -> Labelling:
-    from icscm.io.streams import ChangedReader, open_table
+def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+    from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
-    roles = labelling.target, labelling.environment
-    columns = choose_features(reader.names, *roles, options["drop"], options["only"], str(data))
-    if options["positive"] or options["drop_missing"]:
-        chosen = {name: options[name] for name in ("positive", "drop_missing")}
-        labelling = find_labelling(reader.read(labelling.roles, 2**16), *roles, **chosen)
+    roles = make_roles(reader.names, **get_role_options(options), where=str(data))
+    columns = choose_features(reader.names, roles, options["drop"], options["only"], str(data))
+    labelling = Labelling(roles=roles)
+    if not roles.is_plain:
+        batches = reader.read(roles.columns, 2**16)
+        labelling = find_labelling((tally_roles(each, roles) for each in batches), roles)
     learner.fit_dataset(
-        ChangedReader(reader, labelling.apply, labelling.roles if labelling.n_dropped else ()),
-        *roles,
+        ChangedReader(reader, labelling.apply, labelling.needs),
+        roles.target,
+        roles.environment,
         columns=columns,
         max_memory=options["max_memory"],
         temp_dir=options["temp_dir"],
     )
+    return replace(labelling, misread=keep_used(get_misread(reader), columns, roles))
+
+
+def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+    from icscm.sources.dask.client import open_client
+    from icscm.sources.dask.folders import read_folder
+    from icscm.sources.dask.opening import open_dask
+    from icscm.sources.dask.relabelling import take_apart
+
+    with open_client(options["dask"], options["workers"]), translate_errors(data):
+        frame = read_folder(data, TextFormat(**get_text_settings(options)))
+        names, where = list(frame.columns), str(data)
+        roles = make_roles(names, **get_role_options(options), where=where)
+        columns = choose_features(names, roles, options["drop"], options["only"], where)
+        table, labelling = take_apart(frame, roles, columns)
+        learner.fit_counts(open_dask(*table, preparation=learner.prepare()))
     return labelling
 
 
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
-    from icscm.sources.dask.client import open_client
-    from icscm.sources.dask.opening import open_dask_files
-
-    with open_client(options["dask"], options["workers"]):
-        countable = open_dask_files(
-            data,
-            options["target"],
-            options["environment"],
-            text=TextFormat(**get_text_settings(options)),
-            preparation=learner.prepare(),
-        )
-        learner.fit_counts(countable)
-
-
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> None:
+def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
-    countable = open_bits(
-        data,
-        read_data(options["labels"], options),
-        options["target"],
-        options["environment"],
-        sample_column=options["sample_column"],
-        preparation=learner.prepare(),
-    )
-    learner.fit_counts(countable)
+    table, labelling = read_labels(options)
+    roles = labelling.target, labelling.environment
+    column, asked = options["sample_column"], learner.prepare()
+    learner.fit_counts(open_bits(data, table, *roles, sample_column=column, preparation=asked))
+    return labelling
+
+
+_LEARN = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
+
+
+def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
+    """The table of `--labels`, its rows as the options for columns say, and what they mean."""
+    misread: Counter[tuple[str, str]] = Counter()
+    table = read_data(options["labels"], options, told=misread)
+    where = describe_path(options["labels"])
+    roles = make_roles(table.column_names, **get_role_options(options), where=where)
+    labelling = find_labelling([tally_roles(table, roles)], roles)
+    return labelling.apply(table), replace(labelling, misread=keep_used(misread, (), roles))
 
 
 @main.command()
 @click.argument("table", type=FILE)
 @value("--out FILE", "Write the store here; it ends in .bits.", FILE, required=True)
+@value(
+    "--delimiter CHAR",
+    "Between cells; ' ' for blanks.  [default: a tab, else what the first line shows]",
+)
 @force_option
 @quiet_option
-def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
+def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool) -> None:
     """Pack a presence/absence table into bits.
 
-    TABLE is tab-separated (.Rtab, .tsv, also .gz): genomes in columns, named in the first line;
+    TABLE is text (.Rtab, .tsv, .csv, also .gz): genomes in columns, named in the first line;
     genes, k-mers or unitigs in rows, each a name and then 0 or 1 for every genome. It is read
     once, in pieces, whatever its size; the store takes a bit a cell, and rows that are the same
     in all genomes share one.
@@ -197,5 +222,5 @@ def pack(table: Path, out: Path, force: bool, quiet: bool) -> None:
         raise IcscmError(f"{out} must end in {BITS}, by which icscm fit knows it")
     check_outputs([out], force=force, inputs=[table])
     with Progress(quiet=quiet).stage(f"Packing {table}"):
-        pack_table(table, out, force=force)
+        pack_table(table, out, delimiter=read_delimiter(delimiter), force=force)
     print_written(make_console(), out)

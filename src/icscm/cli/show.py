@@ -21,7 +21,11 @@ _N_SHOWN = 10
 @click.argument("model", type=FILE)
 @flag("--all show_all", "Every environment of every leaf.")
 @flag("--json as_json", "As JSON, for other programs.")
-def show(model: Path, show_all: bool, as_json: bool) -> None:
+@flag(
+    "--fasta",
+    "As FASTA: the k-mers or unitigs in the rules, and those that settle the same genomes.",
+)
+def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     """Show what is in a model file.
 
     The rule, its leaves with counts for each environment, the settings it was learned with, and
@@ -35,8 +39,14 @@ def show(model: Path, show_all: bool, as_json: bool) -> None:
     from icscm.model.plain import dump_json
     from icscm.model.saved import load
 
+    if fasta and (as_json or show_all):
+        raise IcscmError("--fasta shows sequences only; leave out --json and --all")
     saved = load(model)
-    if as_json:
+    if fasta:
+        from icscm.export.fasta import export_fasta
+
+        open_output().write(export_fasta(saved))
+    elif as_json:
         click.echo(dump_json(saved.to_dict(), indent=2))
     else:
         print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))

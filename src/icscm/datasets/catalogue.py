@@ -30,6 +30,8 @@ class DatasetInfo:
         Whether `loader` finds there what it needs, be it for some states only.
     loader : callable
         The function that loads it.
+    advice : str
+        How to get it, and under what name to save it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class DatasetInfo:
     files: tuple[str, ...]
     present: bool
     loader: Callable[..., loaders.RealData]
+    advice: str
 
 
 def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
@@ -111,7 +114,16 @@ def _describe(source: Source, home: Path | None) -> DatasetInfo:
         files=tuple(dict.fromkeys(_show(file) for file in source.files)),
         present=home is not None and _is_present(source, home),
         loader=getattr(loaders, f"load_{source.name}"),
+        advice=_advise(source),
     )
+
+
+def _advise(source: Source) -> str:
+    shown = " and ".join(dict.fromkeys(f"FOLDER/{_show(file)}" for file in source.files))
+    if any(file.url is None for file in source.files):
+        return f"download it from {source.page} and save it as {shown}"
+    states = ", states=['AL', 'CA']" if source.files[0].state else ""
+    return f"icscm.datasets.fetch('{source.name}', 'FOLDER'{states}) saves it as {shown}"
 
 
 def _show(file: RawFile) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
 from icscm.estimators.findings import warn_of_findings
 from icscm.estimators.reporting import ReportedMixin
+from icscm.estimators.scoring import KnownLabelsMixin
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
 
 
-class CoverClassifier(ReportedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CoverClassifier(ReportedMixin, KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
 
     tests_invariance: ClassVar[bool] = False
@@ -94,10 +95,11 @@ class CoverClassifier(ReportedMixin, ClassifierMixin, BaseEstimator):  # type: i
             The features: numbers, text, categories and booleans, missing values among them.
         y : array-like of shape (n_samples,)
             Labels of two classes; the second in order is the positive one.
-        environments : array-like of shape (n_samples,), optional
-            One hashable label per row, of at least two distinct ones. `SCMClassifier` does not
-            test them and only breaks down its counts by them; `ICSCMClassifier` warns without
-            them, since nothing can be tested.
+        environments : array-like of shape (n_samples,), str or list of str, optional
+            One hashable label per row, of at least two distinct ones; or the name of the column of
+            a frame that holds them, which is then no feature; several columns are joined.
+            `SCMClassifier` does not test them and only breaks down its counts by them;
+            `ICSCMClassifier` warns without them, since nothing can be tested.
         sample_weight : array-like of shape (n_samples,), optional
             How many samples each row stands for: whole numbers, which act exactly as repeated
             rows (and take their memory).

@@ -24,7 +24,7 @@ from icscm.parameters import (
 )
 from icscm.search.sets import SET_TESTS, check_affordable, find_invariant_sets
 from icscm.tables.arrays import check_table
-from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.labels import check_labels
 
 
@@ -148,7 +148,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             tested; the message says what to do.
         """
         check_parameters(self, self._allowed)
-        counts = self._count(X, y, environments)
+        counts = self._count(*take_environments(X, environments), y)
         size = min(self.max_set_size or counts.n_features, counts.n_features)
         check_affordable(counts, size, self.max_set_size)
         found = find_invariant_sets(
@@ -167,7 +167,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             self._warn_of_nothing()
         return self
 
-    def _count(self, X: Any, y: Any, environments: Any) -> LevelCounts:
+    def _count(self, X: Any, environments: Any, y: Any) -> LevelCounts:
         """Check the data and make it countable."""
         table = check_table(self, X, reset=True)
         labels, _ = check_labels(y, len(table))

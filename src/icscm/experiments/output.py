@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,12 @@ _LATEX_SPECIAL = str.maketrans(
     | {"±": r"$\pm$"}
 )
 
+
+# What is said wherever the numbers of a quick run are shown.
+QUICK = (
+    "A quick run: few repetitions of small samples, to see that everything works. Its numbers "
+    "cannot be compared with the paper's."
+)
 
 # An experiment, what it showed, and in how many rows.
 Section = tuple[Experiment, Summary, int]
@@ -41,8 +48,17 @@ def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_qu
     page = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = page.get_template("index.html")
     path = folder / "index.html"
-    write_text(path, template.render(sections=sections, command=command, is_quick=is_quick))
+    write_text(
+        path, template.render(sections=sections, command=command, caveat=QUICK if is_quick else "")
+    )
     return path
+
+
+def add_caveat(summary: Summary) -> Summary:
+    """The same, its captions saying that the run was a quick one."""
+    tables = [replace(each, caption=f"{each.caption} {QUICK}") for each in summary.tables]
+    figures = [replace(each, caption=f"{each.caption} {QUICK}") for each in summary.figures]
+    return replace(summary, tables=tables, figures=figures)
 
 
 def to_markdown(table: Table) -> str:

@@ -13,7 +13,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.experiments import NAMES, find_experiment
 from icscm.experiments.base import Experiment, Options
-from icscm.experiments.output import write_page, write_summary
+from icscm.experiments.output import add_caveat, write_page, write_summary
 from icscm.experiments.runner import Plan, Row, run_plan
 from icscm.parameters import check_matplotlib
 
@@ -38,6 +38,7 @@ def reproduce_experiments(
     for experiment, plan in plans:
         rows = _run_with_progress(experiment, plan, out, count_threads(jobs))
         summary = experiment.summarise(rows)
+        summary = add_caveat(summary) if quick else summary
         write_summary(summary, out)
         sections.append((experiment, summary, len(rows)))
     command = " ".join(["icscm reproduce", *names, *_describe_options(options)])

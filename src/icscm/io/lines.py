@@ -7,8 +7,9 @@ Lines.read         cells as what the columns of all files are
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow
@@ -29,17 +30,18 @@ _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)
 
 @dataclass
 class Lines:
-    """The lines of a text file below its header."""
+    """The lines of a text file below its header; `misread` are the texts that meant missing."""
 
     source: Source
     form: TextFormat
     header: Header
+    misread: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def find_kinds(self, names: Sequence[str]) -> Kinds:
         """What these columns can be, by all rows."""
         kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
         for table in self.stream(names):
-            kinds &= find_kinds(clean(table, self.form), self.form)
+            kinds &= find_kinds(clean(table, self.form, self.misread), self.form)
         return kinds
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
@@ -87,7 +89,7 @@ class Lines:
         convert = pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pyarrow.string()),
             include_columns=list(dict.fromkeys(columns)),
-            null_values=self.form.missing_texts,
+            null_values=[""],  # other texts that mean missing are counted as they are taken out
             strings_can_be_null=True,
         )
         with (

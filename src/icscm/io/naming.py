@@ -30,6 +30,23 @@ def suggest(name: str, names: Iterable[str]) -> str:
     return f"; there are {shorten_list([repr(each) for each in known])}" if known else ""
 
 
+def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
+    """Names with separators between; a known name that holds the separator is found whole.
+
+    >>> split_known("a,b, c,d", ",", ["a,b", "c", "d"])
+    ['a,b', 'c', 'd']
+    """
+    known = set(known)
+    longest = 1 + max((name.count(separator) for name in known), default=0)
+    parts, names = text.split(separator), []
+    while parts:
+        starts = (separator.join(parts[:n]) for n in range(min(longest, len(parts)), 0, -1))
+        whole = next((each for each in starts if {each, each.strip()} & known), parts[0])
+        names.append(whole if whole in known else whole.strip())
+        parts = parts[1 + whole.count(separator) :]
+    return [name for name in names if name]
+
+
 def check_columns(wanted: Iterable[str], there: Sequence[str], where: str) -> None:
     """Raise unless all columns are there; names the near ones."""
     known = set(there)

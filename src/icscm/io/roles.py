@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._constants import JOINT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.naming import check_columns, is_index, suggest
-from icscm.tables.columns import read_arrow_groups
+from icscm.io.naming import check_columns, is_index, split_known, suggest
+from icscm.io.places import as_level_text, find_renamed, read_places, rename, simplify, tell_texts
 from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
@@ -23,25 +26,115 @@ N_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
+class Roles:
+    """Which column is what, as the user said it; `make_roles` checks it.
+
+    Parameters
+    ----------
+    target : the column of labels.
+    places : columns that make the environment: several are joined, none means that there is none.
+    positive : values of the target that count as positive, as text.
+    excluded : environments to leave out.
+    merged : environments to be one: `A+B=C`.
+    drop_missing : whether rows without target or environment may go.
+    """
+
+    target: str
+    places: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
+    drop_missing: bool = False
+
+    @property
+    def environment(self) -> str | None:
+        """What the environment is called: its column, or `region / year`."""
+        return JOINT.join(self.places) or None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are no features."""
+        return [self.target, *self.places]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether target and environment are columns, taken as they are."""
+        asked = (self.positive, self.excluded, self.merged, self.drop_missing)
+        return len(self.places) < 2 and not any(asked)
+
+
+def make_roles(
+    names: Sequence[str],
+    target: str,
+    environment: str | None = None,
+    *,
+    positive: Sequence[str] = (),
+    exclude_environment: Sequence[str] = (),
+    merge_environments: Sequence[str] = (),
+    drop_missing: bool = False,
+    where: str = "the table",
+) -> Roles:
+    """What the options mean for a table of these columns."""
+    check_columns([target], names, where)
+    places = () if environment is None else tuple(split_names([environment], names, where))
+    if environment is not None and not places:
+        raise IcscmError(f"{environment!r} names no column of environments")
+    if target in places:
+        raise IcscmError(f"target and environment are both {target!r}; name two columns")
+    if not places and (exclude_environment or merge_environments):
+        raise IcscmError(
+            "--exclude-environment and --merge-environments need a column of environments; name "
+            "it with --environment"
+        )
+    roles = Roles(
+        target=target,
+        places=places,
+        positive=tuple(positive),
+        excluded=tuple(dict.fromkeys(exclude_environment)),
+        merged=tuple(merge_environments),
+        drop_missing=drop_missing,
+    )
+    if len(places) > 1 and roles.environment in names:
+        raise IcscmError(f"{where} has a column {roles.environment!r} already; name it alone")
+    return roles
+
+
+@dataclass(frozen=True, kw_only=True)
 class Labelling:
     """What the labels of a table mean.
 
     Parameters
     ----------
-    target, environment : names of the columns of labels and environments.
+    roles : which column is what.
     label : that of the positive class.
     positive : values of the target that count as positive; empty where the target has two values
         and stayed as it is.
     negative : the other values of the target, where positive ones were chosen.
+    renamed : what each environment is called now, None if it is left out; empty where they stayed
+        as they are.
     n_dropped : rows left out because target or environment was missing.
+    n_excluded : rows left out with their environments.
+    misread : texts that were read as missing: column, text, number of cells.
     """
 
-    target: str
-    environment: str | None
+    roles: Roles
     label: Any = None
     positive: tuple[Any, ...] = ()
     negative: tuple[Any, ...] = ()
+    renamed: Mapping[Any, Any] = field(default_factory=dict)
     n_dropped: int = 0
+    n_excluded: int = 0
+    misread: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """The name of the labels."""
+        return self.roles.target
+
+    @property
+    def environment(self) -> str | None:
+        """The name of the environments."""
+        return self.roles.environment
 
     @property
     def positive_text(self) -> str:
@@ -59,26 +152,33 @@ class Labelling:
         return negative, " or ".join(map(format_level, self.positive))
 
     @property
-    def roles(self) -> list[str]:
-        """The columns that are no features."""
-        return [name for name in (self.target, self.environment) if name is not None]
+    def needs(self) -> list[str]:
+        """Columns without which `apply` cannot tell the rows that stay, or their environment."""
+        is_changed = self.n_dropped or self.renamed or len(self.roles.places) > 1
+        return self.roles.columns if is_changed else []
 
     def apply(self, rows: pyarrow.Table) -> pyarrow.Table:
-        """The rows that are kept; with positive values, whether the target is one of them."""
+        """The rows that are kept, with their environment; whether the target is positive."""
         import pyarrow
         from pyarrow import compute
 
         columns = {name: rows.column(name) for name in rows.schema.names}
-        roles = [name for name in self.roles if name in columns]
-        is_missing = {name: columns[name].is_null(nan_is_null=True) for name in roles}
-        columns |= {name: _simplify(columns[name], name) for name in roles}
-        if self.positive and self.target in columns:
-            labels = columns[self.target]
-            is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
-            columns[self.target] = compute.if_else(is_missing[self.target], None, is_one)
+        is_kept = []
+        if self.roles.places and {*self.roles.places} <= {*columns}:
+            places = rename(read_places(rows, self.roles.places), self.renamed)
+            columns[self.environment or ""] = places
+            is_kept.append(compute.invert(places.is_null(nan_is_null=True)))
+        if self.target in columns:
+            labels = simplify(columns[self.target], self.target)
+            is_missing = labels.is_null(nan_is_null=True)
+            is_kept.append(compute.invert(is_missing))
+            if self.positive:
+                is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
+                labels = compute.if_else(is_missing, None, is_one)
+            columns[self.target] = labels
         table = pyarrow.table(columns)
-        if self.n_dropped:
-            table = table.filter(compute.invert(reduce(compute.or_, is_missing.values())))
+        if self.n_dropped or self.n_excluded:
+            table = table.filter(reduce(compute.and_, is_kept))
         return table
 
 
@@ -105,25 +205,25 @@ def read_samples(
     target: str,
     environment: str | None = None,
     *,
-    positive: Sequence[str] = (),
     drop: Sequence[str] = (),
     only: Sequence[str] = (),
-    drop_missing: bool = False,
     where: str = "the table",
+    **asked: Any,
 ) -> Samples:
     """Take a table apart into features, labels and environments.
 
-    Values of `positive` are given as text, names of `drop` and `only` also several with commas
-    between; `where` is what to call the table in errors.
+    Names of `drop`, `only` and `environment` may be several with commas between; `where` is what
+    to call the table in errors, and `asked` what else `make_roles` is told.
     """
-    chosen = choose_features(table.column_names, target, environment, drop, only, where)
-    labelling = find_labelling([table], target, environment, positive, drop_missing=drop_missing)
+    roles = make_roles(table.column_names, target, environment, where=where, **asked)
+    chosen = choose_features(table.column_names, roles, drop, only, where)
+    labelling = find_labelling([tally_roles(table, roles)], roles)
     table = labelling.apply(table)
     environments = None
-    if environment is not None:
+    if roles.environment is not None:
         environments = np.empty(len(table), dtype=object)
-        environments[:] = table.column(environment).to_pylist()
-        _check_few(environments, environment)
+        environments[:] = table.column(roles.environment).to_pylist()
+        _check_few(environments, roles.environment)
     return Samples(
         X=table.select(chosen),
         y=np.array(table.column(target).to_pylist()),
@@ -133,16 +233,21 @@ def read_samples(
     )
 
 
+def keep_used(
+    misread: Mapping[tuple[str, str], int], features: Sequence[str], roles: Roles
+) -> dict[tuple[str, str], int]:
+    """Texts that were read as missing in the columns that matter."""
+    used = {*features, *roles.columns}
+    return {key: n for key, n in misread.items() if key[0] in used}
+
+
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
     """Names from `A,B` and repeated options; a name that holds a comma is found whole.
 
-    >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"], "the table")
+    >>> split_names(["a,b", "c,d,a"], ["a", "b", "c,d"], "the table")
     ['a', 'b', 'c,d']
     """
-    known = set(names)
-    wanted = [
-        name for text in texts for name in ([text] if text in known else split_commas([text]))
-    ]
+    wanted = [name for text in texts for name in split_known(text, ",", names)]
     check_columns(wanted, names, where)
     return list(dict.fromkeys(wanted))
 
@@ -157,89 +262,105 @@ def split_commas(texts: Sequence[str]) -> list[str]:
 
 
 def choose_features(
-    names: Sequence[str],
-    target: str,
-    environment: str | None,
-    drop: Sequence[str],
-    only: Sequence[str],
-    where: str,
+    names: Sequence[str], roles: Roles, drop: Sequence[str], only: Sequence[str], where: str
 ) -> list[str]:
     """The columns to learn from: all but target and environment, as the user chose."""
-    for name in (target, environment):
-        check_columns([name] if name is not None else [], names, where)
-    if target == environment:
-        raise IcscmError(f"target and environment are both {target!r}; name two columns")
     dropped, wanted = split_names(drop, names, where), split_names(only, names, where)
-    for name, role in ((target, "target"), (environment, "environment")):
+    for name in roles.columns:
         if name in wanted:
+            role = "target" if name == roles.target else "environment"
             raise IcscmError(f"{name!r} is the {role} and cannot be a feature, too")
     both = [name for name in wanted if name in dropped]
     if both:
         raise IcscmError(f"{both[0]!r} is to be used and to be left out; choose one")
-    away = {target, environment, *dropped}
+    away = {*roles.columns, *dropped}
     chosen = wanted or [name for name in names if name not in away and not is_index(name)]
     if not chosen:
         raise IcscmError(f"{where} has no column left to learn from")
     return chosen
 
 
-def find_labelling(
-    batches: Iterable[Any],
-    target: str,
-    environment: str | None,
-    positive: Sequence[str],
-    *,
-    drop_missing: bool,
-) -> Labelling:
-    """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
+@dataclass
+class RoleTally:
+    """What target and environment are in some rows."""
+
+    n_rows: int = 0
+    n_excluded: int = 0
+    n_dropped: int = 0
+    n_missing: Counter[str] = field(default_factory=Counter)
+    labels: set[Any] = field(default_factory=set)
+    places: set[Any] = field(default_factory=set)
+
+    def __or__(self, other: RoleTally) -> RoleTally:
+        joined = (
+            mine | its if isinstance(mine, set) else mine + its
+            for mine, its in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
+        return RoleTally(*joined)
+
+
+def tally_roles(rows: Any, roles: Roles) -> RoleTally:
+    """Look at some rows, those of environments that are left out apart."""
     from pyarrow import compute
 
-    roles = {target: "target"} | ({} if environment is None else {environment: "environment"})
-    missing, n_rows, n_dropped = dict.fromkeys(roles, 0), 0, 0
-    found: set[Any] = set()
-    for batch in batches:
-        plain = {name: _simplify(batch.column(name), name) for name in roles}
-        is_missing = {name: plain[name].is_null(nan_is_null=True) for name in roles}
-        is_dropped = reduce(compute.or_, is_missing.values())
-        kept = plain[target].filter(compute.invert(is_dropped))
-        found.update(kept.unique().to_pylist())
-        missing = {name: missing[name] + _count(is_missing[name]) for name in roles}
-        n_rows, n_dropped = n_rows + len(batch), n_dropped + _count(is_dropped)
-    for name, role in roles.items():
-        if missing[name] == n_rows:
+    n_rows, found = len(rows), RoleTally(len(rows))
+    columns = {roles.target: simplify(rows.column(roles.target), roles.target)}
+    if roles.environment is not None:
+        places = read_places(rows, roles.places)
+        found.places = {*places.unique().to_pylist()} - {None}
+        left_out = {each: None for each in found.places if tell_texts(each) & {*roles.excluded}}
+        if left_out:
+            is_in = compute.invert(compute.is_null(rename(places, left_out)))
+            is_kept = compute.or_(is_in, compute.is_null(places, nan_is_null=True))
+            columns[roles.target] = columns[roles.target].filter(is_kept)
+            places = places.filter(is_kept)
+        columns[roles.environment] = places
+    is_missing = {name: each.is_null(nan_is_null=True) for name, each in columns.items()}
+    is_dropped = reduce(compute.or_, is_missing.values())
+    kept = columns[roles.target].filter(compute.invert(is_dropped))
+    found.labels = {*kept.unique().to_pylist()}
+    found.n_excluded = n_rows - len(is_dropped)
+    found.n_dropped = _count(is_dropped)
+    found.n_missing = Counter({name: _count(each) for name, each in is_missing.items()})
+    return found
+
+
+def find_labelling(tallies: Iterable[RoleTally], roles: Roles) -> Labelling:
+    """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
+    found = reduce(or_, tallies)
+    renamed = find_renamed(found.places, roles.environment or "", roles.excluded, roles.merged)
+    n_rows = found.n_rows - found.n_excluded
+    if n_rows == 0:
+        raise IcscmError("--exclude-environment leaves no row; leave out fewer environments")
+    for name, n_missing in found.n_missing.items():
+        role = "target" if name == roles.target else "environment"
+        if n_missing == n_rows:
             raise IcscmError(f"the {role} {name!r} is missing in every row")
-        if missing[name] and not drop_missing:
+        if n_missing and not roles.drop_missing:
             raise IcscmError(
-                f"the {role} {name!r} is missing in {missing[name]:,} of {n_rows:,} rows; fill it "
+                f"the {role} {name!r} is missing in {n_missing:,} of {n_rows:,} rows; fill it "
                 "in, or leave these rows out with --drop-missing"
             )
-    if n_dropped == n_rows:
-        raise IcscmError(f"no row has both the target {target!r} and {environment!r}")
-    levels = sorted(found, key=lambda value: (type(value).__name__, value))
+    target, positive = roles.target, roles.positive
+    if found.n_dropped == n_rows:
+        raise IcscmError(f"no row has both the target {target!r} and {roles.environment!r}")
+    levels = sorted(found.labels, key=lambda value: (type(value).__name__, value))
     if not positive:
         _check_two(levels, target)
     chosen = tuple(_find_positive(levels, target, positive)) if positive else ()
     return Labelling(
-        target=target,
-        environment=environment,
+        roles=roles,
         label=bool(chosen) or levels[-1],
         positive=chosen,
         negative=tuple(level for level in levels if level not in chosen) if chosen else (),
-        n_dropped=n_dropped,
+        renamed=renamed,
+        n_dropped=found.n_dropped,
+        n_excluded=found.n_excluded,
     )
 
 
 def _count(mask: Any) -> int:
     return int(mask.to_numpy(zero_copy_only=False).sum())
-
-
-def _simplify(column: Any, name: str) -> Any:
-    """No categories, and dates as text, which files and messages can hold."""
-    import pyarrow
-    from pyarrow import types
-
-    plain = read_arrow_groups(column, f"column {name!r}")
-    return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
 
 
 def _check_few(environments: Array, name: str) -> None:
@@ -258,7 +379,7 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
     chosen = []
     for text in dict.fromkeys(positive):
         if text not in by_text:
-            known = [_as_text(level) for level in levels]
+            known = [as_level_text(level) for level in levels]
             raise IcscmError(f"the target {target!r} is never {text!r}{suggest(text, known)}")
         chosen.append(by_text[text])
     if len(set(chosen)) == len(levels):
@@ -271,12 +392,10 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
 def index_texts(levels: Sequence[Any]) -> dict[str, Any]:
     """Levels by the texts that a user may call them.
 
-    >>> index_texts([True, 2.0])
-    {'True': True, '2': 2.0, '2.0': 2.0, 'true': True}
+    >>> sorted(index_texts([True, 2.0]))
+    ['2', '2.0', 'True', 'true']
     """
-    by_text = {_as_text(level): level for level in levels}
-    by_text |= {str(level): level for level in levels}
-    return by_text | {str(level).lower(): level for level in levels if isinstance(level, bool)}
+    return {text: level for level in levels for text in tell_texts(level)}
 
 
 def _check_two(levels: Sequence[Any], target: str) -> None:
@@ -288,7 +407,3 @@ def _check_two(levels: Sequence[Any], target: str) -> None:
         what = f"{len(levels):,} values"
         advice = "name those that count as positive with --positive, the rest being negative"
     raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
-
-
-def _as_text(level: Any) -> str:
-    return level if isinstance(level, str) else format_level(level)

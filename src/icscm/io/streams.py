@@ -8,6 +8,7 @@ by ours, which types its columns by all rows of all files in a pass of its own. 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -62,19 +63,29 @@ def read_file(
     *,
     types: Mapping[str, str] | None = None,
     member: str | None = None,
+    told: Counter[tuple[str, str]] | None = None,
     **text: Any,
 ) -> pyarrow.Table:
     """The table in a file, whose ending tells its format, or in the files of a folder.
 
     Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
-    `"boolean"`, others as what they look like; `member` is of a .zip with several files, and
-    `text` are parameters of `TextFormat`, of which only `na` matters to Parquet and Arrow.
+    `"boolean"`, others as what they look like; `member` is of a .zip with several files; texts
+    that were read as missing are added to what was `told`, by column; and `text` are parameters of
+    `TextFormat`, of which only `na` matters to Parquet and Arrow.
     """
     reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
     table = reader.load(reader.names)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
+    if told is not None:
+        told.update(get_misread(reader))
     return table
+
+
+def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:
+    """Texts that were read as missing, by column; other formats than text know what is missing."""
+    files = reader.files if isinstance(reader, TextFiles) else []
+    return sum((file.misread for file in files), start=Counter())
 
 
 def open_table(
@@ -231,7 +242,8 @@ class TextFiles:
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
         # cleaned together: a short column costs more to hand over than to clean
-        texts = cells.clean(pyarrow.concat_tables(tables), self._form)
+        joined = pyarrow.concat_tables(tables)
+        texts = cells.clean(joined, self._form, self.files[0].misread)
         schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
         return cells.convert(texts, schema.types, self._form)
 
@@ -282,14 +294,18 @@ class ChangedReader:
         return self._change(self._reader.schema.empty_table()).schema
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        needed = list(dict.fromkeys((*columns, *self._needs)))
-        for batch in self._reader.read(needed, batch_rows):
+        for batch in self._reader.read(self._find_needed(columns), batch_rows):
             table = self._change(pyarrow.Table.from_batches([batch]))
             yield from table.select(list(columns)).combine_chunks().to_batches()
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        needed = list(dict.fromkeys((*columns, *self._needs)))
+        needed = self._find_needed(columns)
         return self._change(self._reader.load(needed)).select(list(columns))
+
+    def _find_needed(self, columns: Sequence[str]) -> list[str]:
+        """What must be read: the change may have added columns of its own."""
+        known = {*self._reader.names}
+        return [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
 
 
 def _check(rows: Any) -> Any:

@@ -22,7 +22,7 @@ from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array
 from icscm.tables.columns import is_dask
-from icscm.tables.environments import number_environments
+from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 
@@ -72,8 +72,8 @@ def open_memory(
         The features. A sparse matrix of other numbers than 0 and 1 is made dense.
     y : array-like of shape (n_samples,)
         Labels of two classes.
-    environments : array-like of shape (n_samples,), optional
-        The environment of each row.
+    environments : array-like of shape (n_samples,), str or list of str, optional
+        The environment of each row, or the column of a frame that holds it; several are joined.
     sample_weight : array-like of shape (n_samples,), optional
         How often each row counts: whole numbers.
     preparation : Preparation, optional
@@ -96,6 +96,7 @@ def open_memory(
             "X is a Dask collection, which only fit and predict take; bring it into memory "
             "with X.compute() if it fits"
         )
+    X, environments = take_environments(X, environments)
     intake = read_table(X)
     rows = find_counted_rows(sample_weight, intake.n_rows)
     labels, classes = check_labels(y, intake.n_rows, rows)

@@ -26,7 +26,7 @@ from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
-from icscm.tables.environments import check_several, encode_environments
+from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
 from icscm.tables.suspicion import find_suspicious
@@ -236,6 +236,7 @@ def check_environments(
     [(0, 10000, 0.07), (1, 10000, 0.17)]
     """
     check_value("alpha", alpha, LEVEL)
+    X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
     labels, classes = check_labels(y, n_rows)
     codes, names = encode_environments(environments, n_rows)
@@ -249,21 +250,41 @@ def check_environments(
         n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
         if name not in left_out:
             giveaways.append(_measure(name, values, codes, len(names)))
-    found = CheckUp(
-        n_rows=n_rows,
-        n_columns=coded.n_columns,
-        classes=(classes.tolist()[0], classes.tolist()[1]),
+    found = make_checkup(table, names, classes.tolist(), alpha, n_missing / coded.n_columns)
+    return add_advice(
+        replace(
+            found,
+            n_columns=coded.n_columns,
+            giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
+            left_out=left_out,
+        ),
+        words,
+    )
+
+
+def make_checkup(
+    table: Codes, names: Sequence[Any], classes: list[Any], alpha: float, missing: FloatArray
+) -> CheckUp:
+    """What counts by label and environment tell."""
+    return CheckUp(
+        n_rows=int(table.sum()),
+        n_columns=0,
+        classes=(classes[0], classes[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, n_missing / coded.n_columns),
+        environments=_summarise(table, names, alpha, missing),
         sparse=tuple(
-            SparseCell(names[k], classes.tolist()[label], int(table[label, k]))
+            SparseCell(names[k], classes[label], int(table[label, k]))
             for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
         ),
-        giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
-        left_out=left_out,
+        giveaways=(),
+        left_out={},
         detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
     )
+
+
+def add_advice(found: CheckUp, words: Words) -> CheckUp:
+    """What was found, and what to make of it."""
     sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
     return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
@@ -325,9 +346,14 @@ def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: 
     missingness = None
     if missing.any():
         missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
+    return judge_column(name, table, missingness)
+
+
+def judge_column(name: str | int, table: Codes, missingness: float | None = None) -> Giveaway:
+    """How much a column tells, by counts of (value, environment)."""
     of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
     is_pure = (of_value <= 1).all() and (of_environment == 1).all()
-    is_copy = bool(is_pure and of_value.sum() == n_environments)
+    is_copy = bool(is_pure and of_value.sum() == table.shape[1])
     return Giveaway(name, compute_cramers_v(table), missingness, is_copy)
 
 

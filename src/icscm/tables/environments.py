@@ -12,11 +12,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import SPARSE_ENVIRONMENT
+from icscm._constants import JOINT, SPARSE_ENVIRONMENT
 from icscm._types import CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
+from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.labels import number_groups
-from icscm.text import shorten_list
+from icscm.text import format_number, shorten_list
 
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"
@@ -47,6 +48,69 @@ def encode_environments(
     return rank[codes], tuple(plain[i] for i in order)
 
 
+def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
+    """X without the columns that `environments` names, and what is in them.
+
+    A text names a column of a frame, a list of such texts several that are joined (a list as long
+    as the frame is labels, as an array or a Series always is). All else stays as it is.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": [1, 2, 3], "region": list("abb"), "year": [8, 8, 9]})
+    >>> X, environments = take_environments(frame, ["region", "year"])
+    >>> list(X), list(environments)
+    (['age'], ['a / 8', 'b / 8', 'b / 9'])
+    """
+    names = [environments] if isinstance(environments, str) else environments
+    if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
+        return X, environments
+    is_lazy = is_dask(X)
+    if not is_frame(X) and not (is_lazy and hasattr(X, "columns")):
+        if names is environments:  # labels
+            return X, environments
+        raise IcscmError(
+            f"environments={environments!r} names a column, and X has no names; give a DataFrame, "
+            "or one label for each row"
+        )
+    known = list(X.columns) if is_lazy else list_names(X)
+    absent = [name for name in names if name not in known]
+    if names is environments and (not names or absent == names or len(names) == _count(X, is_lazy)):
+        return X, environments
+    if absent:
+        there = shorten_list([repr(name) for name in known])
+        what = f"environments names {absent[0]!r}, and X has no such column; it has {there}"
+        raise IcscmError(what)
+    if is_lazy:
+        part, rest = X[list(names)], X.drop(columns=list(names))
+        if len(names) == 1:
+            return rest, X[names[0]]
+        return rest, part.map_partitions(join_columns, meta=join_columns(part._meta))
+    frame = open_frame(X)
+    rest = frame.drop(*names).to_native()
+    if len(names) == 1:
+        return rest, frame[names[0]].to_native()
+    return rest, join_columns(frame.select(*names).to_native())
+
+
+def _count(X: Any, is_lazy: bool) -> int:
+    return -1 if is_lazy else count_rows(X)
+
+
+def join_columns(frame: Any) -> Any:
+    """`north / 2019` of each row; None where a value is missing."""
+    import pandas
+
+    columns = [each.to_list() for each in open_frame(frame).iter_columns()]
+    joined = [
+        None if any(each is None or each != each for each in row) else JOINT.join(map(_write, row))
+        for row in zip(*columns, strict=True)
+    ]
+    return pandas.Series(joined, index=getattr(frame, "index", None), dtype=object)
+
+
+def _write(value: Any) -> str:
+    return format_number(value) if isinstance(value, float) else str(value)
+
+
 def number_environments(
     environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
 ) -> tuple[IntArray, tuple[Any, ...]]:
@@ -75,7 +139,13 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
         elif 0 in (negatives, positives):
             absent = classes[0 if negatives == 0 else 1]
             complaints.append(f"{environment!r} holds no sample of class {absent!r}")
-    if complaints:
+    if not (totals > 0).all(axis=0).any():
+        what = (
+            "Every environment holds samples of one class only: they cannot tell a rule that holds "
+            "in all of them from one that does not."
+        )
+        warn(what, SparseEnvironmentWarning)
+    elif complaints:
         listed = shorten_list(complaints, "; ")
         what = f"Some environments can say little about invariance: {listed}."
         warn(what, SparseEnvironmentWarning)

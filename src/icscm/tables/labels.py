@@ -13,6 +13,7 @@ from icscm._constants import ROW_DTYPE
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.tables.complaints import make_missing_error, make_unhashable_error
+from icscm.text import shorten_list
 
 
 def check_labels(
@@ -78,11 +79,26 @@ def _refuse_labels(y: Array, found: Array) -> NoReturn:
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
     check_classification_targets(y)
+    listed = shorten_list([repr(label) for label in found.tolist()])
     raise IcscmError(
         "Only binary classification is supported. The type of the target is "
-        f"{type_of_target(y)} with {len(found)} classes; merge them into two, or fit one model "
-        "per class"
+        f"{type_of_target(y)} with {len(found)} classes ({listed}); merge them into two, such as "
+        f"y == {found.tolist()[0]!r}, or fit one model per class"
     )
+
+
+def check_known(y: Any, classes: Array) -> None:
+    """Raise for labels that a model has never seen: all of them would count as errors."""
+    import pandas
+
+    found = pandas.unique(np.asarray(y, dtype=object).ravel()).tolist()
+    unknown = [repr(label) for label in found if label not in classes.tolist()]
+    if unknown:
+        known = " and ".join(map(repr, classes.tolist()))
+        raise IcscmError(
+            f"y holds {shorten_list(unknown)}, which the model never saw; it tells {known} apart: "
+            "give labels of these classes"
+        )
 
 
 def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | None:

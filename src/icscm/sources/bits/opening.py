@@ -111,7 +111,9 @@ def _place(values: IntArray, rows: IntArray, n: int) -> IntArray:
     return placed
 
 
-def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
+def read_genomes(
+    path: str | Path, genes: Sequence[str], delimiter: str | None = None
+) -> pyarrow.Table:
     """Some genes of a presence/absence table or of a packed store.
 
     Parameters
@@ -120,6 +122,8 @@ def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
         The table, or a store if it ends in `.bits`.
     genes : sequence of str
         The features that are wanted.
+    delimiter : str, optional
+        Of a table, as for `pack_table`.
 
     Returns
     -------
@@ -133,7 +137,7 @@ def read_genomes(path: str | Path, genes: Sequence[str]) -> pyarrow.Table:
     """
     path = Path(path)
     is_packed = path.suffix.lower() == ".bits"
-    genomes, found = (_read_bits if is_packed else read_lines)(path, genes)
+    genomes, found = _read_bits(path, genes) if is_packed else read_lines(path, genes, delimiter)
     absent = [repr(gene) for gene in genes if gene not in found]
     if absent:
         raise IcscmError(f"{path} has no {shorten_list(absent)}, which the model needs")

@@ -8,6 +8,7 @@ mecA    1   0   0
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,9 +38,14 @@ _BATCH = 2**16
 
 
 def pack_table(
-    path: str | Path, out: str | Path, *, force: bool = False, progress: Progress | None = None
+    path: str | Path,
+    out: str | Path,
+    *,
+    delimiter: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> None:
-    """Pack a tab-separated table of 0 and 1 into a store of bits.
+    """Pack a table of 0 and 1 into a store of bits.
 
     It is read once, in pieces, and never held whole; the store is there whole or not at all.
 
@@ -50,6 +56,9 @@ def pack_table(
         other one a feature and then 0 or 1 for each of them.
     out : str or Path
         The store to write.
+    delimiter : str, optional
+        Between cells: by default a tab, or else what the first line shows. A blank stands for any
+        number of blanks and tabs.
     force : bool
         Whether a file of that name may be replaced.
     progress : callable, optional
@@ -63,13 +72,13 @@ def pack_table(
     path, out = Path(path), Path(out)
     check_free(out, force=force)
     with _clear_errors(path), _open_table(path) as (file, tell):
-        samples = _read_header(path, file)
+        samples, cut = _read_header(path, file, delimiter)
         size = path.stat().st_size
 
         def fill(writer: BitWriter) -> None:
             reader = _Reader(path, samples)
             for chunk in _read_lines(file):
-                reader.add(chunk, writer)
+                reader.add(cut(chunk), writer)
                 if progress is not None:
                     progress(tell(), size)
             if reader.n_lines == 0:
@@ -162,20 +171,43 @@ def _open_table(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
             yield text, raw.tell  # type: ignore[misc]
 
 
-def _read_header(path: Path, file: IO[bytes]) -> list[str]:
+def _read_header(
+    path: Path, file: IO[bytes], delimiter: str | None
+) -> tuple[list[str], Callable[[bytes], bytes]]:
+    """The genomes, and what makes lines of tabs of those below."""
+    if delimiter is not None and len(delimiter.encode()) != 1:
+        raise IcscmError(f"the delimiter must be one character of ASCII; got {delimiter!r}")
+    line = file.readline()
+    cut = _choose_cut(delimiter.encode() if delimiter else _find_delimiter(line))
     try:
-        header = file.readline().decode("utf-8-sig").rstrip("\r\n").split("\t")
+        header = cut(line).decode("utf-8-sig").rstrip("\r\n").split("\t")
     except UnicodeDecodeError:
         raise IcscmError(f"{path} is not a text file in UTF-8") from None
     samples = header[1:]
     if not samples:
         raise IcscmError(
             f"{path} does not begin with a line of genome names, set apart by tabs; is it a table "
-            "of presence and absence (.Rtab, .tsv)?"
+            "of presence and absence (.Rtab, .tsv), or is another --delimiter to be named?"
         )
     if "" in samples:
         raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
-    return samples
+    return samples, cut
+
+
+def _find_delimiter(line: bytes) -> bytes:
+    return next((each for each in (b"\t", b",", b";") if each in line), b" ")
+
+
+def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
+    """What makes lines of tabs of whole lines; beside other delimiters quotes mean nothing."""
+    if delimiter == b"\t":
+        return lambda text: text
+    if delimiter == b" ":
+        return lambda text: re.sub(
+            rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", text)
+        )
+    tabs = bytes.maketrans(delimiter, b"\t")
+    return lambda text: text.translate(tabs, b'"')
 
 
 def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -192,14 +224,16 @@ def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def read_lines(path: Path, names: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+def read_lines(
+    path: Path, names: Sequence[str], delimiter: str | None = None
+) -> tuple[list[str], dict[str, Array]]:
     """The genomes of a table, and which of them have each of some features."""
     wanted = {name.encode("utf-8", "surrogatepass"): name for name in names}
     found: dict[str, Array] = {}
     with _clear_errors(path), _open_table(path) as (file, _):
-        samples = _read_header(path, file)
+        samples, cut = _read_header(path, file, delimiter)
         for line in file:
-            name, _, values = line.rstrip(b"\r\n").partition(b"\t")
+            name, _, values = cut(line).rstrip(b"\r\n").partition(b"\t")
             if name in wanted:
                 cells = values.split(b"\t")
                 if len(cells) != len(samples) or not {*cells} <= {b"0", b"1"}:

@@ -37,7 +37,7 @@ from icscm.sources.dask.source import DaskSource, Tasks, compute
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coded import CodedTable
 from icscm.tables.complaints import make_missing_error
-from icscm.tables.environments import ALL_SAMPLES, encode_environments
+from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
 from icscm.tables.intake import find_names
 from icscm.tables.labels import check_labels, find_plain_dtype
 from icscm.text import shorten_list
@@ -84,6 +84,7 @@ def open_dask(
     asked = preparation or Preparation()
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()
     tasks, has_types = Tasks(), not hasattr(X, "chunks")

@@ -1,0 +1,120 @@
+"""Which environment each row is in: columns joined, environments renamed, merged, left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from icscm._constants import JOINT
+from icscm.exceptions import IcscmError
+from icscm.io.naming import split_known, suggest
+from icscm.tables.columns import read_arrow_groups
+from icscm.text import format_level
+
+
+def read_places(rows: Any, columns: Sequence[str]) -> Any:
+    """The environment of each row: a column as it is, or `north / 2019` where several are joined.
+
+    Where one of them is missing, so is the environment.
+    """
+    from pyarrow import compute  # slow to load
+
+    plain = [simplify(rows.column(name), name) for name in columns]
+    if len(plain) == 1:
+        return plain[0]
+    return compute.binary_join_element_wise(*map(_write_levels, plain), JOINT)
+
+
+def simplify(column: Any, name: str) -> Any:
+    """No categories, and dates as text, which files and messages can hold."""
+    import pyarrow
+    from pyarrow import types
+
+    plain = read_arrow_groups(column, f"column {name!r}")
+    return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
+
+
+def _write_levels(column: Any) -> Any:
+    levels = [each for each in column.unique().to_pylist() if each is not None and each == each]
+    return _take_names(column, {level: as_level_text(level) for level in levels})
+
+
+def rename(column: Any, names: Mapping[Any, Any]) -> Any:
+    """Each value under its new name, null if that is None; without names all stay as they are."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not names:
+        return column
+    if all(old == new for old, new in names.items() if new is not None):  # some leave, that is all
+        left = [old for old, new in names.items() if new is None]
+        is_left = compute.is_in(column, value_set=pyarrow.array(left, column.type))
+        return compute.if_else(is_left, pyarrow.scalar(None, column.type), column)
+    return _take_names(column, names)
+
+
+def _take_names(column: Any, names: Mapping[Any, str | None]) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
+    places = compute.index_in(column, value_set=pyarrow.array([*names], column.type))
+    return pyarrow.array(list(names.values()), pyarrow.string()).take(places)
+
+
+def as_level_text(level: Any) -> str:
+    """A value as a user would write it."""
+    return level if isinstance(level, str) else format_level(level)
+
+
+def tell_texts(level: Any) -> set[str]:
+    """All texts by which a user may mean a value.
+
+    >>> sorted(tell_texts(True)), sorted(tell_texts(2.0))
+    (['True', 'true'], ['2', '2.0'])
+    """
+    texts = {as_level_text(level), str(level)}
+    return texts | {str(level).lower()} if isinstance(level, bool) else texts
+
+
+def find_renamed(
+    levels: Collection[Any], column: str, excluded: Sequence[str], merged: Sequence[str]
+) -> dict[Any, Any]:
+    """What each environment is called from now on, None if it is left out; empty if all stay."""
+    if not excluded and not merged:
+        return {}
+    by_text = {text: level for level in levels for text in tell_texts(level)}
+    known = [as_level_text(level) for level in levels]
+    new: dict[Any, str | None] = {}
+    for text in excluded:
+        _check_known(text, by_text, known, column)
+        new[by_text[text]] = None
+    for option in merged:
+        texts, name = _read_merged(option, by_text)
+        for text in texts:
+            _check_known(text, by_text, known, column)
+            level = by_text[text]
+            if new.get(level, name) != name:
+                to = "left out" if new[level] is None else f"merged into {new[level]!r}"
+                raise IcscmError(f"the environment {text!r} is to be {to} already; choose one")
+            new[level] = name
+    if not merged:
+        return {level: new.get(level, level) for level in levels}
+    return {level: new.get(level, as_level_text(level)) for level in levels}
+
+
+def _check_known(text: str, by_text: Mapping[str, Any], known: list[str], column: str) -> None:
+    if text not in by_text:
+        raise IcscmError(f"the environment {column!r} is never {text!r}{suggest(text, known)}")
+
+
+def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:
+    """`A+B=C` as A, B and C; names may hold the signs, too."""
+    places = [i for i, sign in enumerate(option) if sign == "="]
+    ways = [(split_known(option[:i], "+", known), option[i + 1 :].strip()) for i in places]
+    sure = [(texts, name) for texts, name in ways if texts and {*texts} <= {*known}]
+    texts, name = (sure or ways or [([], "")])[-1]
+    if not texts or not name:
+        raise IcscmError(
+            f"--merge-environments {option!r} does not say what to merge into what: A+B=C"
+        )
+    return texts, name

@@ -1,0 +1,101 @@
+"""Genomes on the command line: checked, learned from with gaps in the labels, their sequences."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from icscm.cli import main
+
+
+def run(*words, status=0):
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == status, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def genomes(tmp_path_factory):
+    """Unitigs of 300 genomes: the first two the same and the cause, the third the country."""
+    folder = tmp_path_factory.mktemp("genomes")
+    rng = np.random.default_rng(0)
+    country = np.arange(300) % 2
+    cause = rng.random(300) < np.where(country, 0.3, 0.6)
+    rows = {"ACGTACGT": cause, "GGGTTTAC": cause, "TTTTCCCC": country}
+    rows |= {f"{'ACGT'[i % 4]}{'CATG'[i // 4]}CCA": rng.random(300) < 0.5 for i in range(16)}
+    lines = [" ".join(["unitig", *(f"g{i}" for i in range(300))])]
+    lines += [" ".join([name, *map(str, np.asarray(x).astype(int))]) for name, x in rows.items()]
+    (folder / "unitigs.rtab").write_text("\n".join(lines))
+    run("pack", folder / "unitigs.rtab", "--out", folder / "unitigs.bits", "-q")
+    kind = np.where(cause ^ (rng.random(300) < 0.05), "R", "S").astype(object)
+    kind[:5], place = "", np.where(country, "fr", "it").astype(object)
+    place[5:8] = ""
+    table = "".join(f"g{i}\t{kind[i]}\t{place[i]}\t{2019 + i % 3 // 2}\n" for i in range(300))
+    (folder / "labels.tsv").write_text(f"genome\tkind\tcountry\tyear\n{table}")
+    return folder
+
+
+def ask(folder, *, drop=True):
+    words = "--labels", folder / "labels.tsv", "--target", "kind", "--environment", "country"
+    return (*words, *(("--drop-missing",) if drop else ()), "-q")
+
+
+def test_genomes_without_label_or_environment_are_left_out(genomes):
+    """--drop-missing did nothing for .bits: the fit ended with "y is missing in 5 rows"."""
+    done = run("fit", genomes / "unitigs.bits", *ask(genomes, drop=False), status=2)
+    assert "'kind' is missing in 5 of 300 rows" in done.stderr
+    assert "--drop-missing" in done.stderr
+    done = run("fit", genomes / "unitigs.bits", *ask(genomes))
+    shown = " ".join(done.stdout.split())
+    assert "292 rows, 19 columns to learn from" in shown
+    assert "Dropped 8 rows without target or environment" in shown
+
+
+def test_labels_take_all_options_of_columns(genomes, tmp_path):
+    """--positive was passed over with .bits without a word."""
+    words = ("--labels", genomes / "labels.tsv", "--target", "kind", "--drop-missing", "-q")
+    more = ("--environment", "country,year", "--exclude-environment", "it / 2020")
+    out = ("--out", tmp_path / "m.json")
+    done = run("fit", genomes / "unitigs.bits", *words, *more, "--positive", "R", *out)
+    assert "kind is R" in done.stdout
+    saved = json.loads((tmp_path / "m.json").read_text())
+    assert saved["environments"] == ["fr / 2019", "fr / 2020", "it / 2019"]
+
+
+@pytest.mark.parametrize("name", ["unitigs.bits", "unitigs.rtab"])
+def test_check_of_genomes(genomes, name):
+    """check knew no --labels, so that genomes could not be looked at before fitting."""
+    done = run("check", genomes / name, *ask(genomes))
+    assert "19 columns to learn from" in done.stdout
+    assert "TTTTCCCC" in done.stdout
+    assert "copy of it" in done.stdout
+    found = json.loads(run("check", genomes / name, *ask(genomes), "--json").stdout)
+    assert found["giveaways"][0] == {
+        "column": "TTTTCCCC", "is_copy": True, "missingness": None, "values": 1.0,
+    }  # fmt: skip
+    assert [each["n_rows"] for each in found["environments"]] == [146, 146]
+
+
+def test_check_of_genomes_needs_labels_and_tables_none(genomes):
+    roles = ("--target", "kind", "--environment", "country")
+    assert "needs --labels" in run("check", genomes / "unitigs.bits", *roles, status=2).stderr
+    labels = genomes / "labels.tsv"
+    done = run("check", labels, "--labels", labels, *roles, status=2)
+    assert "--labels is for genomes" in done.stderr
+
+
+def test_sequences_of_rules_and_of_their_equivalents(genomes, tmp_path):
+    model = tmp_path / "model.json"
+    words = ("--max-rules", "1", "--out", model)
+    run("fit", genomes / "unitigs.bits", *ask(genomes), "--positive", "R", *words)
+    assert run("show", model, "--fasta").stdout == (
+        ">rule1 present\nACGTACGT\n>rule1.1 present, settles the same genomes as rule1\nGGGTTTAC\n"
+    )
+    assert run("show", model).exit_code == 0
+    told = json.loads(model.read_text())
+    told["settings"]["table"]["equivalents"] = [["blaTEM present"], 3]
+    model.write_text(json.dumps(told))
+    done = run("show", model, "--fasta", status=2)
+    assert "'blaTEM' names no sequence of nucleotides" in done.stderr
+    assert "leave out --json" in run("show", model, "--fasta", "--json", status=2).stderr
