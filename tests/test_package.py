@@ -78,7 +78,7 @@ def test_demo():
     assert "ICSCM A1 > 0 and A2 > 0" in done.output
     assert "A1 ✓ parent, A2 ✓ parent" in done.output
     assert re.search(r"SCM +C1 > 0 .*\n +C1 ✗ not a parent", done.output)
-    assert re.search(r"1 +C1 > 0 +\d+ +\S+ +label shifts between environments", done.output)
+    assert re.search(r"1 +C1 > 0 +[\d,]+ +\S+ +label shifts between environments", done.output)
     assert "invariant?" in done.output
     assert max(map(len, done.output.splitlines())) <= 80
 
