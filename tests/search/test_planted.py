@@ -27,7 +27,7 @@ LEAST = {
     "pruned: needed": 2,
     "pruned: single": 15,
     "pruned: not_ended": 10,
-    "set aside": 5,
+    "set aside": 2,
     "ties over blocks": 4,
     "several blocks": 30,
     "equivalent rules": 15,

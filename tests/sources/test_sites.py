@@ -13,6 +13,7 @@ from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.sites import LocalSite, SitesSource, make_agreement, open_sites
 from icscm.testing import check_count_source
+from literal import PAPER
 
 HOSPITALS = ("north", "south", "west")
 QUESTIONS = {"count_totals", "count_cube", "find_same_coverage", "count_patterns"}
@@ -70,7 +71,7 @@ def make_sites(frame, ill, hospital, agreement):
     "learner",
     [
         ICSCMClassifier(),
-        ICSCMClassifier(model_type="disjunction", stop="coverage", missing="separate"),
+        ICSCMClassifier(model_type="disjunction", stop="coverage", missing="separate", **PAPER),
         ICSCMClassifier(search="exhaustive"),
         SCMClassifier(),
     ],

@@ -12,6 +12,7 @@ from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.shorthand import flag, number, value
 from icscm.exceptions import IcscmError
+from icscm.text import escape_controls
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -81,7 +82,8 @@ def datasets(data: Path | None) -> None:
             f"  to get it: {info.advice}\n",
         )
         for line in lines:  # whole, so that addresses can be copied
-            console.print(line, soft_wrap=True)
+            console.print(escape_controls(line, keep="\n"), soft_wrap=True)
     folder = data or os.environ.get(DATA_VARIABLE)
     where = f"here {folder}" if folder else f"none is named here: --data, or ${DATA_VARIABLE}"
-    console.print(f"FOLDER holds the raw files; {where}.", soft_wrap=True)
+    told = escape_controls(f"FOLDER holds the raw files; {where}.")
+    console.print(told, soft_wrap=True)
