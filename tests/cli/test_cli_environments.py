@@ -101,3 +101,17 @@ def test_evaluate_joins_the_columns_of_fit(visits, tmp_path):
         done = run("evaluate", model, visits / "all.csv", "--drop-missing", *more, "--json", "-q")
         assert done.exit_code == 0, done.stderr
         assert "west / 2020" in done.stdout
+
+
+def test_a_folder_without_rows_is_told(tmp_path):
+    """`fit` on a folder of Feather files without rows ended with "something unforeseen"."""
+    import pyarrow
+    from pyarrow import feather
+
+    (tmp_path / "parts").mkdir()
+    table = pyarrow.table({"x": [], "y": pyarrow.array([], "string"), "place": []})
+    feather.write_feather(table, tmp_path / "parts" / "0.arrow")
+    words = "--target", "y", "--environment", "place", "--positive", "yes"
+    done = run("fit", tmp_path / "parts", *words)
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == "Error: the data has no rows"

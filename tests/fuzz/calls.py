@@ -17,7 +17,8 @@ from hostile import HOSTILE_NAMES
 # No call may need more memory than this; some options ask for as much as there is.
 _MEMORY = 12 * 2**30
 _COMMANDS = ("fit",) * 8 + ("check",) * 4 + ("predict",) * 2 + (
-    "show", "export", "pack", "pack", "simulate", "datasets", "demo", "reproduce",
+    "show", "export", "pack", "pack", "simulate", "datasets", "demo", "reproduce", "evaluate",
+    "evaluate", "compare",
 )  # fmt: skip
 # They start clusters, take minutes, or ask for what other areas try.
 _LEFT_OUT = {"--dask", "--workers", "--debug", "--help", "--data", "--temp-dir"}
@@ -28,7 +29,10 @@ _OUTPUTS = {
     "predict": ("p.csv", "p.tsv", "p.parquet", "p.xlsx"),
     "pack": ("x.bits", "x.txt"),
     "simulate": ("s.csv", "s.tsv", "s.parquet", "s"),
+    "compare": ("c.csv", "c.md", "c.parquet", "c"),
 }
+# Options that name a file to write.
+_FILES = ("--out", "--report", "--plot", "--fasta")
 _REPORTS = ("r.html", "r.md", "r.json", "r.pdf")
 _TEXTS = ("y", "place", "x0", "x1", "x0,x1", "yes", "1", "?", "-9", "NA", "all", "utf-8", "latin-1",
           "utf-16", "nonsense", ",", ";", "\\t", "tab", "2GiB", "1KB", "100MB", "-1MB", "0.1,1,2",
@@ -59,13 +63,15 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
     from icscm.cli import main
 
     found = []
-    if command in ("fit", "check"):
+    if command in ("fit", "check", "evaluate", "compare"):
         found = [["--target", "y"], ["--environment", "place"]]
         found += [["--positive", "yes"]] * (rng.random() < 0.1)
     if command in _OUTPUTS:
         found.append(["--out", rng.choice(_OUTPUTS[command][:1] * 4 + _OUTPUTS[command])])
     if command in ("demo", "simulate"):
         found.append(["--samples", rng.choice(("1", "30", "0", *_LARGE))])
+    if command == "compare":
+        found.append(["--candidates", rng.choice(("constant,scm", "icscm", "tree", "nonsense"))])
     if command == "demo":
         found.append(["--no-report"])
     if command == "reproduce":
@@ -81,7 +87,7 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
 
 def _draw_value(option: click.Option, rng: Random) -> str:
     name = option.opts[0]
-    if name in ("--out", "--report"):
+    if name in _FILES:
         return rng.choice((*_REPORTS, "no/such/folder.html", ".", "-", "data.csv"))
     if isinstance(option.type, click.Choice) and rng.random() < 0.9:
         return str(rng.choice(list(option.type.choices)))
@@ -98,11 +104,15 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     before = list_files(work)
     outcome = call(folder, [command, *inputs, *words], stdin=stdin, terminal=spec["terminal"],
                    setup=_limit_memory)  # fmt: skip
-    is_json = command in ("check", "show") and "--json" in words and not spec["terminal"]
+    is_json = (
+        command in ("check", "show", "evaluate", "compare")
+        and "--json" in words
+        and not spec["terminal"]
+    )
     faults = find_faults(outcome, is_json=is_json)
     outputs = [
         str(Path(value)) for name, *more in spec["options"] for value in more
-        if name in ("--out", "--report")
+        if name in _FILES
     ]  # fmt: skip
     expected = outputs if outcome.status == DONE else []
     if command != "reproduce":
@@ -129,7 +139,8 @@ def _write_inputs(spec: Spec, work: Path) -> tuple[list[str], bytes]:
             content = gzip.compress(content)
         (work / f"genes{spec['ending']}").write_bytes(content)
         return [f"genes{spec['ending']}"], b""
-    models = [write_model(work)] if command in ("predict", "show", "export") else []
+    needs_model = command in ("predict", "show", "export", "evaluate")
+    models = [write_model(work)] if needs_model else []
     if command in ("show", "export"):
         return models, b""
     name = in_child(write_table, spec["table"], spec["format"], work)

@@ -327,7 +327,9 @@ def tally_roles(rows: Any, roles: Roles) -> RoleTally:
 
 def find_labelling(tallies: Iterable[RoleTally], roles: Roles) -> Labelling:
     """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
-    found = reduce(or_, tallies)
+    found = reduce(or_, tallies, RoleTally())
+    if found.n_rows == 0:
+        raise IcscmError("the data has no rows")
     renamed = find_renamed(found.places, roles.environment or "", roles.excluded, roles.merged)
     n_rows = found.n_rows - found.n_excluded
     if n_rows == 0:
