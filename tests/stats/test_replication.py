@@ -16,7 +16,7 @@ def test_effective_number_equals_the_fraction(n):
     scale = max(sum(n) // 2**32 + 1, 1)
     n = [each // scale for each in n]
     wanted = Fraction(sum(n) ** 2, max(sum(each**2 for each in n), 1))
-    found = count_effective(np.array(n))
+    found = count_effective(np.array([[n, [0] * len(n)]]))[0]
     assert found == pytest.approx(max(float(wanted), 1.0), rel=1e-12)
 
 

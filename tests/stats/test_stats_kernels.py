@@ -16,7 +16,8 @@ def test_every_kernel_has_a_twin():
         for name in dir(_kernels)
         if hasattr(getattr(_kernels, name), "py_func") and not name.startswith("_")
     }
-    assert compiled == {"weigh_leaves", "compute_pearson", "compute_likelihood_ratio"}
+    statistics = {"compute_pearson", "compute_likelihood_ratio"}
+    assert compiled == statistics | {"weigh_leaves", "measure_spread"}
     assert all(hasattr(_reference, name) for name in compiled)
 
 
@@ -46,6 +47,7 @@ def test_statistics(seed, n_environments, largest):
         return tables, 3, 10, 4 * largest, 5, numbers, numbers.copy(), no, no.copy()
 
     run_both("weigh_leaves", make_worth)
+    run_both("measure_spread", lambda: (tables, np.zeros(40)))
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
     run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
     run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)

@@ -280,12 +280,9 @@ class Growth:
         refused = {"dependent": is_dependent, "small": worth.is_small}
         is_left = worth.is_candidate & ~worth.is_small & ~is_dependent
         if settings.min_replication:
-            found = find_replicated(
-                leaves.tables[is_left], self._remaining, settings.min_replication
-            )
-            refused["unreplicated"] = np.zeros_like(is_left)
-            refused["unreplicated"][is_left] = ~found
-            is_left = is_left & ~refused["unreplicated"]
+            found = find_replicated(leaves.tables, self._remaining, settings.min_replication)
+            refused["unreplicated"] = is_left & ~found
+            is_left = is_left & found
         if settings.min_utility is not None:
             refused["unhelpful"] = is_left & self._utility.find_below(worth, settings.min_utility)
         return refused

@@ -30,6 +30,21 @@ def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candi
 
 
 @compiled
+def measure_spread(tables, effective):
+    """Effective number of environments of each leaf: (sum n)^2 / sum n^2, at least 1.
+
+    In whole numbers until the last step, so that it does not depend on the order of sums.
+    """
+    for i in range(tables.shape[0]):
+        total = squares = np.uint64(0)
+        for k in range(tables.shape[2]):
+            size = np.uint64(tables[i, 0, k] + tables[i, 1, k])
+            total += size
+            squares += size * size
+        effective[i] = max((total * total) / squares, 1.0) if squares > 0 else 1.0
+
+
+@compiled
 def _count_margins(table):
     """Negatives, positives, and the degrees of freedom: 0 unless both labels are there."""
     negatives = positives = n_columns = 0

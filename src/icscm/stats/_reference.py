@@ -27,6 +27,12 @@ def weigh_leaves(
     is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
 
 
+def measure_spread(tables: Array, effective: Array) -> None:
+    sizes = tables.sum(axis=1).astype(np.uint64)
+    total, squares = sizes.sum(axis=1), (sizes * sizes).sum(axis=1)
+    effective[:] = np.maximum((total * total) / np.maximum(squares, 1), 1.0)
+
+
 def compute_pearson(tables: Array, yates: bool, statistics: Array, dof: Array) -> None:
     dof[:] = compute_dof(tables)
     sizes = tables.sum(axis=1)

@@ -161,7 +161,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _read_columns(X: Any) -> list[Column]:
     if is_frame(X):
         frame = open_frame(X)
-        return [read_series(frame[:, j]) for j in range(len(frame.columns))]
+        return [read_series(each) for each in frame.iter_columns()]
     return [read_column(X, j, None) for j in range(X.shape[1])]
 
 

@@ -120,7 +120,7 @@ def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
             array = check_table(estimator, table, reset=True, allow_missing=True)
             return Intake(table, array, len(array), _get_names(estimator), whole)
     validate_data(estimator, table, reset=True, skip_check_array=True)
-    columns = [read_series(frame[:, j]) for j in range(len(types))]
+    columns = [read_series(each) for each in frame.iter_columns()]
     _check_columns(columns, list_names(X))
     return Intake(table, columns, len(frame), _get_names(estimator), whole)
 
