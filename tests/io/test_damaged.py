@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from unittest import mock
 
 import dask
 import numpy as np
@@ -185,3 +186,14 @@ def test_a_damaged_parquet_file_that_workers_read(tmp_path):
     refused = pytest.raises(IcscmError, match=r"x\.parquet cannot be read: ")
     with dask.config.set(scheduler="synchronous"), refused:
         open_dask_files(path, "y")
+
+
+def test_no_room_for_threads_is_told_and_does_not_hang(tmp_path):
+    """With 16 MB of address space left `check` waited for ever: pyarrow's threads had not started."""
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    error = OSError(12, "Cannot allocate memory")
+    with (
+        mock.patch("icscm.io.lines.mmap.mmap", side_effect=error),
+        pytest.raises((MemoryError, IcscmError), match="memory"),
+    ):
+        read_file(tmp_path / "t.csv")

@@ -6,6 +6,7 @@ Lines.read         cells as what the columns of all files are
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from icscm.io.locating import Source, translate_errors
 # What is read at a time: at least so many bytes, and many rows however wide they are.
 MIN_BLOCK = 2**21
 _MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
+# Address space that the threads of pyarrow's reader may take besides: stacks and heaps.
+_ROOM = 2**27
 # What pyarrow says of a row with too few or too many fields; only one thread knows its number.
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
@@ -92,6 +95,7 @@ class Lines:
             null_values=[""],  # other texts that mean missing are counted as they are taken out
             strings_can_be_null=True,
         )
+        _check_room(block)
         with (
             self.source.open() as stream,
             pyarrow.csv.open_csv(stream, read, parse, convert) as reader,
@@ -115,3 +119,11 @@ class Lines:
                     f"the header has {expected} (delimiter {self.header.delimiter!r}); mend it, or "
                     "quote fields that hold the delimiter"
                 ) from None
+
+
+def _check_room(block: int) -> None:
+    """Raise where threads could not be started: pyarrow's reader would wait for them for ever."""
+    try:
+        mmap.mmap(-1, _ROOM + 4 * block).close()
+    except OSError as error:
+        raise MemoryError(str(error)) from error
