@@ -189,7 +189,7 @@ def test_a_damaged_parquet_file_that_workers_read(tmp_path):
 
 
 def test_no_room_for_threads_is_told_and_does_not_hang(tmp_path):
-    """With 16 MB of address space left `check` waited for ever: pyarrow's threads had not started."""
+    """With 16 MB of address space left `check` waited for ever for threads of pyarrow's."""
     (tmp_path / "t.csv").write_text("x,y\n1,2\n")
     error = OSError(12, "Cannot allocate memory")
     with (
