@@ -19,6 +19,7 @@ import numpy as np
 from icscm import ICSCMClassifier
 from icscm.datasets import RealData, load_acs_income, load_diabetes_readmission
 from icscm.exceptions import IcscmWarning
+from icscm.experiments.methods import PAPER
 
 PAGE = Path(__file__).parent / "verdicts.md"
 LOADERS = {"diabetes": load_diabetes_readmission, "ACS income": load_acs_income}
@@ -41,7 +42,7 @@ def describe(name: str, data: RealData) -> list[str]:
     title = f"{name}, {is_train.sum():,} training samples"
     lines = []
     for criterion, parameters in CRITERIA.items():
-        learner = ICSCMClassifier(**parameters)
+        learner = ICSCMClassifier(**PAPER, **parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IcscmWarning)
             learner.fit(
