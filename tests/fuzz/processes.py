@@ -30,6 +30,7 @@ from typing import Any
 import icscm
 
 # Seconds after which a call hangs; machines may be busy.
+_KILLS = {signal.SIGINT, signal.SIGTERM}
 LIMIT = 60.0
 SOURCES = Path(icscm.__file__).parents[1]
 # Of memory allocators, which take care of forks themselves.
@@ -149,11 +150,13 @@ def call(
     os.lseek(given, 0, os.SEEK_SET)
     master, slave = pty.openpty() if terminal else (-1, -1)
     start = time.monotonic()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _KILLS)
     pid = os.fork()
     if pid == 0:
         for number, stream in enumerate((given, *((slave, slave) if terminal else (out, err)))):
             os.dup2(stream, number)
         _become(folder, argv, setup, [*prefix, sys.executable] if real else None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     pidfd = os.pidfd_open(pid)
     try:
         screen, hung = _watch(pid, pidfd, master, start, limit, kill)
@@ -175,10 +178,12 @@ def _become(
     try:
         os.setsid()
         os.chdir(folder / "work")
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # until the command heeds signals itself: this is no part of it
+        signal.signal(signal.SIGINT, _stop_early)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.environ.update(TMPDIR=str(folder / "tmp"), PYTHONPATH=str(SOURCES), TERM="dumb")
         setup()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _KILLS)
         if python:
             os.execvp(python[0], [*python, "-m", "icscm", *argv])
         status = _run_module(argv)
@@ -186,6 +191,11 @@ def _become(
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _stop_early(number: int, _: Any) -> None:
+    os.write(2, b"Stopped.\n")
+    os._exit(128 + number)
 
 
 def _run_module(argv: Sequence[str]) -> int:
@@ -229,7 +239,10 @@ def _watch(
             return screen, False
         elif kill is not None and due == kill[1]:
             # Ctrl-C reaches all processes of a terminal, others are sent to one
-            (os.killpg if kill[0] == signal.SIGINT else os.kill)(pid, kill[0])
+            try:
+                (os.killpg if kill[0] == signal.SIGINT else os.kill)(pid, kill[0])
+            except ProcessLookupError:  # it has no group yet
+                os.kill(pid, kill[0])
             kill = None
         else:
             os.killpg(pid, signal.SIGKILL)
