@@ -30,8 +30,9 @@ from typing import Any
 import icscm
 
 # Seconds after which a call hangs; machines may be busy.
-_KILLS = {signal.SIGINT, signal.SIGTERM}
 LIMIT = 60.0
+# Signals that a call may get before it heeds them.
+_KILLS = {signal.SIGINT, signal.SIGTERM}
 SOURCES = Path(icscm.__file__).parents[1]
 # Of memory allocators, which take care of forks themselves.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
