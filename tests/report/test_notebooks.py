@@ -2,11 +2,9 @@
 
 import json
 
+import nbclient
+import nbformat
 import pytest
-
-nbclient = pytest.importorskip("nbclient")
-nbformat = pytest.importorskip("nbformat")
-pytest.importorskip("ipykernel")
 
 SETUP = """
 from icscm import ICSCMClassifier
