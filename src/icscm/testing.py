@@ -5,7 +5,10 @@ Each `check_*` raises `AssertionError` with the first difference it finds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -51,20 +54,20 @@ class LiteralSource:
         self.notes = notes
         self._codes = np.asarray(codes)
         self._cells = np.column_stack((labels, environments)).astype(np.intp)
-        self._in_play = np.ones(len(self._codes), dtype=np.bool_)
+        self._every = np.ones(len(self._codes), dtype=np.bool_)
+        self._in_play = self._every
 
     def count_totals(self) -> CountArray:
-        return self._count(np.ones(len(self._codes), dtype=np.bool_))
+        return self._count(self._every)
 
     def counts(self) -> Iterator[CountCube]:
-        for feature in range(self._codes.shape[1]):
-            bins = range(int(self._codes[:, feature].max()) + 1)
-            tables = [self._count(self._in_play & (self._codes[:, feature] == b)) for b in bins]
-            layout = self.candidates.find_layout(feature)
-            yield CountCube(np.array([feature]), np.array(tables)[np.newaxis], layout)
+        return self._count_features(self._in_play)
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        return self._count_features(reduce(and_, map(self._find_satisfied, path), self._every))
 
     def keep(self, rule: BinnedRule) -> None:
-        self._in_play &= self._find_satisfied(rule)
+        self._in_play = self._in_play & self._find_satisfied(rule)
 
     def find_same_coverage(
         self, rule: BinnedRule, others: Sequence[BinnedRule]
@@ -85,10 +88,15 @@ class LiteralSource:
         satisfied: NDArray[np.bool_] = rule.satisfied[self._codes[:, rule.feature]]
         return satisfied
 
+    def _count_features(self, wanted: NDArray[np.bool_]) -> Iterator[CountCube]:
+        for feature, codes in enumerate(self._codes.T):
+            counts = np.zeros((1, codes.max() + 1, 2, len(self.environments)), dtype=np.int64)
+            np.add.at(counts[0], (codes[wanted], *self._cells[wanted].T), 1)
+            yield CountCube(np.array([feature]), counts, self.candidates.find_layout(feature))
+
     def _count(self, wanted: NDArray[np.bool_]) -> CountArray:
         table = np.zeros((2, len(self.environments)), dtype=np.int64)
-        for label, environment in self._cells[wanted]:
-            table[label, environment] += 1
+        np.add.at(table, tuple(self._cells[wanted].T), 1)
         return table
 
 
@@ -100,7 +108,8 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     source, expected : CountSource
         Yours, and one to compare with; both are used up.
     cuts : sequence of Cut
-        Rules to keep one after the other; coverage and patterns are compared for all of them.
+        Rules to keep one after the other; coverage and patterns are compared for all of them, and
+        the nodes that they lead to.
 
     Raises
     ------
@@ -116,7 +125,9 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     assert list(source.classes) == list(expected.classes)
     assert list(source.environments) == list(expected.environments)
     np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
+    nodes = list(zip(_list_nodes(rules), _list_nodes(same), strict=True))
     _check_same_cubes(source, expected)
+    _check_same_nodes(source, expected, nodes)
     for rule, same_rule in zip(rules, same, strict=True):
         np.testing.assert_array_equal(
             source.find_same_coverage(rule, rules), expected.find_same_coverage(same_rule, same)
@@ -124,6 +135,8 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
         source.keep(rule)
         expected.keep(same_rule)
         _check_same_cubes(source, expected)
+    _check_same_nodes(source, expected, nodes[::-1])
+    _check_same_cubes(source, expected)  # which nodes were asked for makes no difference
     found, wanted = source.count_patterns(rules), expected.count_patterns(same)
     np.testing.assert_array_equal(found.patterns, wanted.patterns)
     np.testing.assert_array_equal(found.counts, wanted.counts)
@@ -162,9 +175,40 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     assert none.shape == (0,), "no table should give no p-value"
 
 
+def _list_nodes(rules: Sequence[BinnedRule]) -> list[list[BinnedRule]]:
+    """The root, and the nodes on the way along some rules and beside it."""
+    nodes: list[list[BinnedRule]] = [[]]
+    for n, rule in enumerate(rules):
+        opposite = replace(rule, satisfied=~rule.satisfied)
+        nodes += [[*rules[:n], rule], [*rules[:n], opposite]]
+    return nodes
+
+
+def _check_same_nodes(
+    source: CountSource,
+    expected: CountSource,
+    nodes: Sequence[tuple[list[BinnedRule], list[BinnedRule]]],
+) -> None:
+    """The same counts for every node, in blocks that one can subtract from each other."""
+    kept = [list(source.count_node(path)) for path, _ in nodes]
+    for cubes, (_, same_path) in zip(kept, nodes, strict=True):
+        for cube, other in zip(cubes, kept[0], strict=True):
+            np.testing.assert_array_equal(cube.features, other.features)
+            assert cube.counts.shape == other.counts.shape, "a block's shape depends on the node"
+        _check_equal(
+            _sort_by_feature(source, cubes),
+            _sort_by_feature(expected, expected.count_node(same_path)),
+        )
+
+
 def _check_same_cubes(source: CountSource, expected: CountSource) -> None:
+    """The same samples in play."""
+    found, wanted = source.counts(), expected.counts()
+    _check_equal(_sort_by_feature(source, found), _sort_by_feature(expected, wanted))
+
+
+def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:
     """The same counts for every feature that can be cut; constant ones need no cube."""
-    found, wanted = _cubes_by_feature(source), _cubes_by_feature(expected)
     assert set(found) <= set(wanted), "a cube names a feature that does not exist"
     for feature, cube in wanted.items():
         if feature not in found:
@@ -176,9 +220,9 @@ def _check_same_cubes(source: CountSource, expected: CountSource) -> None:
         assert not cube[n_bins:].any(), "bins are missing"
 
 
-def _cubes_by_feature(source: CountSource) -> dict[int, CountArray]:
+def _sort_by_feature(source: CountSource, blocks: Iterable[CountCube]) -> dict[int, CountArray]:
     cubes: dict[int, CountArray] = {}
-    for block in (expand(cube, source.candidates) for cube in source.counts()):
+    for block in (expand(cube, source.candidates) for cube in blocks):
         assert block.counts.dtype == np.int64, f"counts must be int64, got {block.counts.dtype}"
         for feature, counts in zip(block.features.tolist(), block.counts, strict=True):
             assert feature not in cubes, f"feature {feature} came twice"

@@ -331,7 +331,7 @@ def test_the_smaller_side_is_counted():
     with dask.config.set(ON_THIS_THREAD):
         source, _ = make_sources()
         count = source._count
-        source._count = lambda blocks, side: counted.append(side) or count(blocks, side)
+        source._count = lambda blocks, side, rows: counted.append(side) or count(blocks, side, rows)
         for cut in (Cut(0, 4, negated=True), Cut(1, 4, negated=False)):  # few leave, many leave
             list(source.counts())
             source.keep(source.candidates.make_binned_rule(cut))

@@ -151,6 +151,16 @@ class CountSource(Protocol):
         """The samples that the rule settles leave and never come back."""
         ...
 
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        """All samples that satisfy every rule of the path, those already settled included.
+
+        The empty path is all samples. A path may be any, whatever was asked before; one that goes
+        a rule further than an earlier one may be cheaper. Blocks of features come in the same
+        order and shape for every path, so that one node's counts can be taken off another's, and
+        their counts are the caller's to keep.
+        """
+        ...
+
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         """Which of the other rules settle exactly the samples in play that `rule` settles."""
         ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,7 +109,15 @@ class Piece:
 
     def keep(self, in_play: InPlay, rule: BinnedRule) -> InPlay:
         """The rows that the rule settles leave."""
-        return InPlay(*in_play.stay.split(self._find_settled(in_play.stay, rule)))
+        return InPlay(*self.split(in_play.stay, rule))
+
+    def keep_all(self, rules: Sequence[BinnedRule]) -> InPlay:
+        """The rows that any of the rules settles leave."""
+        return reduce(self.keep, rules, self.start())
+
+    def split(self, rows: Rows, rule: BinnedRule) -> tuple[Rows, Rows]:
+        """Of some rows those that satisfy the rule, and those that it settles."""
+        return rows.split(self._find_settled(rows, rule))
 
     def count(self, rows: Rows, block: int) -> CountArray:
         """Some rows, by (feature, bin, label, environment), for one store of features."""

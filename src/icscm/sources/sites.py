@@ -24,7 +24,7 @@ from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
-from icscm.engine.pieces import Block, InPlay, add_patterns, make_piece, plan_blocks
+from icscm.engine.pieces import Block, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
@@ -139,7 +139,7 @@ class Site(Protocol):
         Parameters
         ----------
         rules : sequence of BinnedRule
-            Those chosen so far.
+            Those chosen so far, or those on the way to a node of a tree.
         block : int
             Which of the agreement's blocks of features to count.
 
@@ -220,21 +220,15 @@ class LocalSite(Site):
         return self._piece.count_totals()
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        return self._piece.count(self._find_in_play(rules).stay, block)
+        return self._piece.count(self._piece.keep_all(rules).stay, block)
 
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        return self._piece.find_same_coverage(self._find_in_play(rules), rule, others)
+        return self._piece.find_same_coverage(self._piece.keep_all(rules), rule, others)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         return self._piece.count_patterns(rules)
-
-    def _find_in_play(self, rules: Sequence[BinnedRule]) -> InPlay:
-        in_play = self._piece.start()
-        for rule in rules:
-            in_play = self._piece.keep(in_play, rule)
-        return in_play
 
 
 class SitesSource:
@@ -263,12 +257,16 @@ class SitesSource:
     def counts(self) -> Iterator[CountCube]:
         for number, block in enumerate(self._blocks):
             if number not in self._cubes:
-                self._cubes[number] = self._count_cube(number)
+                self._cubes[number] = self._count_cube(self._rules, number)
             yield from block.make_cubes(self._cubes[number])
 
     def keep(self, rule: BinnedRule) -> None:
         self._rules.append(rule)
         self._cubes.clear()
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        for number, block in enumerate(self._blocks):
+            yield from block.make_cubes(self._count_cube(path, number))
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         answers = self._ask(lambda site: site.find_same_coverage(self._rules, rule, others))
@@ -277,8 +275,8 @@ class SitesSource:
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         return add_patterns(self._ask(lambda site: site.count_patterns(rules)))
 
-    def _count_cube(self, block: int) -> CountArray:
-        return self._add(lambda site: site.count_cube(self._rules, block))
+    def _count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
+        return self._add(lambda site: site.count_cube(rules, block))
 
     def _add(self, question: Callable[[Site], CountArray]) -> CountArray:
         total: CountArray = np.sum(self._ask(question), axis=0)

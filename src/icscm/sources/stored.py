@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from icscm._types import BoolArray, CountArray
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
+from icscm.engine.nodes import NodeRows
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
 from icscm.engine.stores import Store
@@ -19,6 +20,7 @@ class StoredSource:
         self.candidates, self.classes, self.environments, self.notes = terms
         self.piece = Piece(stores, rows, len(terms.environments))
         self._in_play = self.piece.start()
+        self._nodes = NodeRows()
 
     def count_totals(self) -> CountArray:
         return self.piece.count_totals()
@@ -31,6 +33,11 @@ class StoredSource:
         self._in_play = self.piece.keep(self._in_play, rule)
         for store in self.piece.stores:
             store.remove(self._in_play.left, self._in_play.stay)
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        rows = self._nodes.find(self.piece, path)
+        for store in self.piece.stores:
+            yield from store.restrict(rows).counts()
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         return self.piece.find_same_coverage(self._in_play, rule, others)

@@ -10,6 +10,7 @@ Samples without a label are in no mask, and those that leave are taken out of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ class PackedSource:
         is_member = np.zeros(shape, dtype=np.bool_)
         labelled = np.flatnonzero(segments >= 0)
         is_member[segments[labelled], labelled] = True
-        self._masks = np.packbits(is_member, axis=1, bitorder="little").view(WORD_DTYPE)
+        self._every: Words = np.packbits(is_member, axis=1, bitorder="little").view(WORD_DTYPE)
+        self._masks = self._every
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]
@@ -56,15 +58,23 @@ class PackedSource:
         return totals.reshape(2, len(self.environments))
 
     def counts(self) -> Iterator[CountCube]:
+        return self._count(self._masks)
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        return self._count(reduce(np.bitwise_and, map(self._find_satisfied, path), self._every))
+
+    def _count(self, masks: Words) -> Iterator[CountCube]:
+        """The samples under the masks."""
         n_cells = self._bits.n_patterns * self._bits.n_words
         n_threads = self._n_threads if n_cells >= MIN_THREADED_CELLS else 1
-        return run_ahead(self._count_block, self._list_blocks(), n_threads)
+        n_in_play = np.bitwise_count(masks).sum(axis=1, dtype=COUNT_DTYPE)
+        count_block = partial(self._count_block, masks, n_in_play)
+        return run_ahead(count_block, self._list_blocks(), n_threads)
 
-    def _count_block(self, block: slice) -> CountCube:
+    def _count_block(self, masks: Words, n_in_play: CountArray, block: slice) -> CountCube:
         words = self._bits.read_words(block)
-        n_in_play = np.bitwise_count(self._masks).sum(axis=1, dtype=COUNT_DTYPE)
         cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
-        _kernels.count_masked_bits(words, self._masks, n_in_play, cube)
+        _kernels.count_masked_bits(words, masks, n_in_play, cube)
         first, n_alike = self._bits.copies.describe(block)
         if self._bits.n_patterns * self._bits.n_words * 8 > MAX_MAPPED_BYTES:
             self._bits.release(block)
@@ -79,7 +89,7 @@ class PackedSource:
         return split_evenly(n_patterns, -(-n_patterns // size), multiple)
 
     def keep(self, rule: BinnedRule) -> None:
-        self._masks &= self._find_satisfied(rule)
+        self._masks = self._masks & self._find_satisfied(rule)
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         in_play = np.bitwise_or.reduce(self._masks, axis=0)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -156,6 +157,13 @@ class DaskSource:
         columns = self._pieces, self._in_play, rules
         self._in_play = persist(self._tasks.map("keep", Piece.keep, *columns))
 
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        numbers = range(len(self._blocks))
+        count = partial(count_satisfying, list(path))
+        for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
+            for number, counts in zip(some, self._count(some, count), strict=True):
+                yield from self._blocks[number].make_cubes(counts)
+
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         n, same, merge = len(self._pieces), Piece.find_same_coverage, np.logical_and.reduce
         columns = self._in_play, [rule] * n, [list(others)] * n
@@ -169,15 +177,18 @@ class DaskSource:
     def _find_cubes(self) -> Iterator[CountArray]:
         """The cube of each block; kept here for the next step where it is not too large."""
         numbers = range(len(self._blocks))
-        n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
-        if n_cells * np.dtype(COUNT_DTYPE).itemsize > MAX_KEPT_CUBE_BYTES:
-            return (self._count([number], count_staying)[0] for number in numbers)
+        if not self._is_cube_small():
+            return (self._count([n], count_staying, self._in_play)[0] for n in numbers)
         if self._pending is not None:
-            counted = self._count(numbers, self._pending)
+            counted = self._count(numbers, self._pending, self._in_play)
             if self._pending is count_leaving:
                 counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
             self._cubes, self._pending = counted, None
         return iter(self._cubes)
+
+    def _is_cube_small(self) -> bool:
+        n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
+        return n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
 
     def _settles_few(self, rule: BinnedRule) -> bool:
         """Whether it is less work to count those that leave and subtract than those that stay.
@@ -192,12 +203,14 @@ class DaskSource:
                 return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
         return True  # what cannot be cut settles none, or all
 
-    def _count(self, blocks: Sequence[int], function: Function) -> list[CountArray]:
+    def _count(
+        self, blocks: Sequence[int], function: Function, *columns: Sequence[Any]
+    ) -> list[CountArray]:
         """The cubes of some blocks, over all pieces."""
         tasks = []
         for block in blocks:
             own = [block] * len(self._pieces)
-            answers = self._tasks.map("count", function, self._pieces, self._in_play, own)
+            answers = self._tasks.map("count", function, self._pieces, *columns, own)
             tasks.append(self._tasks.merge("sum", add_counts, answers, self._homes))
         return compute(tasks)
 
@@ -215,6 +228,11 @@ def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
 def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
     """The cube of the rows that the last rule settled."""
     return piece.count(in_play.left, block)
+
+
+def count_satisfying(path: Sequence[BinnedRule], piece: Piece, block: int) -> CountArray:
+    """The cube of the rows that satisfy every rule."""
+    return piece.count(piece.keep_all(path).stay, block)
 
 
 def add_counts(parts: list[CountArray]) -> CountArray:
