@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from icscm.engine.counts import MISSINGNESS, Cut
+from icscm import testing
+from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut
 from icscm.tables.coded import LevelBins, code_array
 from icscm.testing import LiteralSource
 
@@ -49,6 +50,25 @@ def countable(draw):
     environments = rng.integers(0, n_environments, n_rows)
     table = replace(code_array(X), levels=levels)
     return table, labels, environments, tuple(range(n_environments)), rng
+
+
+def check_any_nodes(source, expected, n_features, rng):
+    """Of any rules, those on constant features included, in any order and more than once."""
+    n_bins = source.candidates.count_bins(np.arange(n_features))
+    rules = [
+        BinnedRule(int(j), rng.random(n_bins[j]) < 0.6) for j in rng.integers(n_features, size=5)
+    ]
+    paths = [[rules[i] for i in rng.integers(5, size=rng.integers(5))] for _ in range(8)]
+    nodes = [(use_first(path, source), use_first(path, expected)) for path in paths]
+    testing._check_same_nodes(source, expected, nodes)
+
+
+def use_first(path, source):
+    """The rules as a source has them that may store the first of identical features only."""
+    copies = getattr(source.candidates, "copies", None)
+    if copies is None:
+        return path
+    return [replace(rule, feature=copies.find_first(rule.feature)) for rule in path]
 
 
 def draw_cuts(source, rng):

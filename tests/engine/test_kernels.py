@@ -19,7 +19,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 21
+    assert len(public) == 22
 
 
 def run_both(name, make_arguments):
@@ -192,6 +192,22 @@ def test_count_codes(n_rows, dtype):
     stayed = np.zeros_like(cube)
     _kernels.count_codes(codes, others, np.searchsorted(others, bounds), 1, stayed)
     np.testing.assert_array_equal(left, stayed)  # everything minus those that left
+
+
+@bounded
+@given(seeds, st.integers(0, 300), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.booleans())
+def test_split_rows(seed, n_rows, share, are_all):
+    rng = np.random.default_rng(seed)
+    settled = rng.random(n_rows) < share
+    rows = None if are_all else np.sort(rng.permutation(3 * n_rows)[:n_rows]).astype(np.uint32)
+    bounds = np.sort(np.concatenate(([0, n_rows], rng.integers(0, n_rows + 1, 3))))
+
+    def make_arguments():
+        sizes = n_rows - settled.sum() + 1, settled.sum() + 1
+        lists = [np.full(size, 7, np.uint32) for size in sizes]
+        return rows, bounds, settled, *lists, np.full(len(bounds), 7)
+
+    run_both("split_rows", make_arguments)
 
 
 @bounded

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countables import check_any_nodes
 from icscm.engine import coding, copies, rows, stores
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import Cut, Terms
@@ -104,7 +105,9 @@ def test_counts_equal_literal_counts(form, block_cells, folder, table):
         classes=(0, 1),
         environment_labels=environment_labels,
     )
-    check_count_source(make_source(form, table, folder), literal, cuts)
+    source = make_source(form, table, folder)
+    check_any_nodes(source, literal, X.shape[1], np.random.default_rng(len(X)))
+    check_count_source(source, literal, cuts)
 
 
 SETTINGS = [

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
+from countables import check_any_nodes
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine.counts import Cut, Terms
 from icscm.engine.pieces import make_piece, plan_blocks
@@ -323,6 +324,15 @@ def test_the_source_counts_as_one_that_counts_row_by_row(monkeypatch, most_bytes
 
 def test_so_it_does_on_a_cluster(client):
     check_count_source(*make_sources(), CUTS)
+
+
+@pytest.mark.parametrize("most_bytes", [0, 2**28])
+def test_any_node_is_counted_and_none_is_kept(monkeypatch, most_bytes):
+    monkeypatch.setattr(engine, "MAX_KEPT_CUBE_BYTES", most_bytes)
+    with dask.config.set(ON_THIS_THREAD):
+        source, literal = make_sources()
+        monkeypatch.setattr(engine, "persist", None)
+        check_any_nodes(source, literal, 4, np.random.default_rng(0))
 
 
 def test_the_smaller_side_is_counted():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countables import check_any_nodes
 from icscm.engine import pieces
 from icscm.engine.counts import MISSINGNESS, Cut, Terms
 from icscm.engine.rows import sort_rows
@@ -81,6 +82,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
             n_threads=1,
             block_bytes=block_bytes,
         )
+        check_any_nodes(source, memory, binned.n_features, rng)
         check_count_source(source, memory, draw_cuts(binned, rng))
         source.close()
 

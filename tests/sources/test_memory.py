@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import countable, draw_cuts, make_literal
+from countables import check_any_nodes, countable, draw_cuts, make_literal
 from icscm import _constants
 from icscm.engine import coding, sampling, stores
 from icscm.engine.binning import choose_edges
@@ -30,6 +30,20 @@ def test_counts_equal_literal_counts(table, max_thresholds):
     check_count_source(
         source, make_literal(source, X, labels, environments), draw_cuts(source, rng)
     )
+
+
+@settings(max_examples=100, deadline=None)
+@given(countable(), st.booleans())
+def test_any_node_is_counted_in_any_order(table, is_part):
+    coded, labels, environments, environment_labels, rng = table
+    source = make_memory_source(coded, labels, environments, environment_labels=environment_labels)
+    rows = np.arange(len(labels))
+    if is_part:
+        rows = rows[: len(rows) // 2 + 1]
+        check_any_nodes(source, source.start_again(), coded.n_columns, rng)
+        source = source.take(rows)
+    literal = make_literal(source, coded.values[rows], labels[rows], environments[rows])
+    check_any_nodes(source, literal, coded.n_columns, rng)
 
 
 @pytest.mark.parametrize("n_rows", [50, 3000])

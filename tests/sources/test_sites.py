@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from countables import check_any_nodes
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
@@ -131,7 +132,9 @@ def test_a_sites_source_counts_as_one_over_all_rows():
         for part in (slice(0, 1), slice(1, 250), slice(250, None))
     ]
     cuts = [Cut(0, 2, negated=False), Cut(1, 9, negated=False, missing=True), Cut(2, 0, True)]
-    check_count_source(SitesSource(parts, agreement), whole, cuts)
+    source = SitesSource(parts, agreement)
+    check_any_nodes(source, whole, 4, np.random.default_rng(0))
+    check_count_source(source, whole, cuts)
 
 
 @pytest.mark.parametrize(

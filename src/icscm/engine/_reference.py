@@ -197,6 +197,12 @@ def count_codes(codes, rows, bounds, sign, out):
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
 
 
+def split_rows(rows, bounds, settled, stay, left, left_bounds: Array):
+    listed = np.arange(len(settled)) if rows is None else rows
+    stay[:], left[:] = [*listed[~settled], 0], [*listed[settled], 0]
+    left_bounds[:] = [np.count_nonzero(settled[:bound]) for bound in bounds]
+
+
 def count_bits(words, in_play, word_bounds, n_in_play, out: Array):
     ones = np.bitwise_count(words & in_play).astype(np.int64)
     for s in range(len(word_bounds) - 1):

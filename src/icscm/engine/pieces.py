@@ -145,8 +145,8 @@ class Piece:
         store = self.find_store(rule.feature)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
-        codes = store.find_codes(rule.feature)
-        settled = [~rule.satisfied[some.take(codes)] for some in rows.cut(ROW_CHUNK)]
+        codes, is_settled = store.find_codes(rule.feature), ~rule.satisfied
+        settled = [is_settled.take(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
         store.release()
         return settled[0] if len(settled) == 1 else np.concatenate(settled)
 

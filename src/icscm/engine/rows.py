@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from icscm._constants import ROW_DTYPE
 from icscm._types import Array, BoolArray, IntArray
+from icscm.engine import _kernels
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Rows:
 
     def take(self, values: Array) -> Array:
         """The values of these rows."""
-        return values if self.index is None else values[self.index]
+        # half the time of values[self.index]
+        return values if self.index is None else values.take(self.index)
 
     def cut(self, size: int) -> Iterator[Rows]:
         """These rows, at most so many at a time."""
@@ -48,11 +50,11 @@ class Rows:
 
     def split(self, settled: BoolArray) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are settled."""
-        n_settled = np.zeros_like(self.bounds)
-        parts = zip(self.bounds[:-1], self.bounds[1:], strict=True)
-        np.cumsum([np.count_nonzero(settled[a:b]) for a, b in parts], out=n_settled[1:])
-        index = np.arange(len(self), dtype=ROW_DTYPE) if self.index is None else self.index
-        return Rows(index[~settled], self.bounds - n_settled), Rows(index[settled], n_settled)
+        n_settled = int(np.count_nonzero(settled))
+        stay = np.empty(len(self) - n_settled + 1, dtype=ROW_DTYPE)
+        left, bounds = np.empty(n_settled + 1, dtype=ROW_DTYPE), np.empty_like(self.bounds)
+        _kernels.split_rows(self.index, self.bounds, settled, stay, left, bounds)
+        return Rows(stay[:-1], self.bounds - bounds), Rows(left[:-1], bounds)
 
 
 def sort_rows(
