@@ -198,6 +198,30 @@ class Tree(LeafModel):
         ways = self._walk(start, lambda way, rule: (*way, rule))
         return [way for node, way in ways if node < 0]
 
+    def list_turns(self) -> list[tuple[Rule, ...]]:
+        """The tree as a list of which the first line that is true decides.
+
+        A sample that is in no leaf before this one is in it if the rules that are true on the way
+        are: had it gone another way where a rule is false here, it would be in a leaf before.
+
+        Returns
+        -------
+        list of tuples of Rule
+            For each leaf the rules that are true on the way to it, in the fewest words; none for
+            the last.
+        """
+        stack: list[tuple[int, tuple[Rule, ...]]] = [(0 if self.splits else ~0, ())]
+        found = []
+        while stack:
+            node, turns = stack.pop()
+            if node < 0:
+                found.append(turns)
+            else:
+                split = self.splits[node]
+                stack.append((split.if_false, turns))
+                stack.append((split.if_true, add_rule(turns, split.rule, all_hold=True)))
+        return found
+
     @property
     def leaf_texts(self) -> tuple[str, ...]:
         """The way to each leaf in the fewest words, such as `age > 63 and smoker == yes`."""
