@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +62,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Branch:
-    """Conditions, one in a rule set, and the leaf of the samples for which all are true."""
+    """A condition of a rule set, and the leaf of the samples for which it is true."""
 
-    conditions: tuple[Condition, ...]
+    condition: Condition
     then: Leaf
 
 
@@ -94,17 +93,13 @@ def find_absent(saved: SavedModel) -> Absent | None:
     return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
 
 
-def make_branches(saved: SavedModel, model: RuleSet | Tree) -> tuple[tuple[Branch, ...], Leaf]:
+def make_branches(saved: SavedModel, model: RuleSet) -> tuple[tuple[Branch, ...], Leaf]:
     """Branches in order, of which the first that is true decides, and the leaf if none is."""
     *leaves, last = make_leaves(saved, model)
-    if isinstance(model, Tree):
-        ways: Sequence[Sequence[Rule]] = model.list_turns()[:-1]
-    else:
-        ways = [(rule,) for rule in model.rules]
-    is_true = isinstance(model, Tree) or model.settles_when
+    is_true = model.settles_when
     return tuple(
-        Branch(tuple(make_condition(rule, saved, is_true=is_true) for rule in way), leaf)
-        for way, leaf in zip(ways, leaves, strict=True)
+        Branch(make_condition(rule, saved, is_true=is_true), leaf)
+        for rule, leaf in zip(model.rules, leaves, strict=True)
     ), last
 
 

@@ -76,8 +76,7 @@ def _describe_list(saved: SavedModel, model: RuleSet) -> dict[str, Any]:
     branches, last = make_branches(saved, model)
     return {
         "conditions": [
-            make_plain({**asdict(each.conditions[0]), "then": asdict(each.then)})
-            for each in branches
+            make_plain({**asdict(each.condition), "then": asdict(each.then)}) for each in branches
         ],
         "otherwise": make_plain(asdict(last)),
     }

@@ -36,7 +36,7 @@ def make_python(saved: SavedModel) -> str:
 def _make_list(saved: SavedModel, model: RuleSet) -> str:
     """Conditions one after the other."""
     branches, last = make_branches(saved, model)
-    asked = [each.conditions[0] for each in branches]
+    asked = [each.condition for each in branches]
     pools: dict[str, tuple[Level, ...]] = {
         f"LEVELS_{number}": each.value
         for number, each in enumerate(asked, start=1)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, NoReturn
+from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export.branches import Absent, Condition, Leaf, fill_template, find_absent, make_branches
+from icscm.export.branches import (
+    Absent,
+    Condition,
+    Leaf,
+    fill_template,
+    find_absent,
+    make_branches,
+    make_condition,
+    make_leaves,
+)
 from icscm.model.forests import Forest
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.rule_sets import RuleSet
@@ -22,10 +32,8 @@ from icscm.text import count, escape_controls, format_exactly, format_level, for
 # get the last bit wrong, and a threshold is a value that was observed.
 MAX_SQL_DIGITS: Final = 15
 
-# Terms of a sum, or conditions joined: SQLite and DuckDB take expressions 1,000 deep. And
-# conditions of a tree, which a statement holds three times.
+# Terms of a sum: SQLite and DuckDB take expressions 1,000 deep.
 MAX_SQL_TERMS: Final = 500
-MAX_SQL_CONDITIONS: Final = 100_000
 
 # The largest power of ten that a float64 holds exactly.
 MAX_TEN_POWER: Final = 22
@@ -44,8 +52,8 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     if isinstance(model, Forest):
         columns = _make_forest_columns(saved, model, absent)
     else:
-        cases = _make_cases(saved, model, absent)
-        columns = {name: cases(name) for name in ("prediction", "probability", "decided_by")}
+        case = _make_case(saved, model, absent)
+        columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
     return fill_template(
         "model.sql.txt",
         saved,
@@ -64,8 +72,11 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
 def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None) -> dict[str, str]:
     """The three columns as sums over trees, added in order as the model adds them."""
     if len(model.trees) > MAX_SQL_TERMS:
-        _refuse_size(f"{len(model.trees):,} trees")
-    cases = [_make_cases(saved, tree, absent, indent="    ") for tree in model.trees]
+        raise IcscmError(
+            f"a sum over {len(model.trees):,} trees is more than SQLite and DuckDB take; export to "
+            "'python' or 'json'"
+        )
+    cases = [_make_case(saved, tree, absent) for tree in model.trees]
     mean = f"({_add(cases, 'probability')}) / {len(cases)}e0"
     negative, positive = map(_quote_label, saved.classes)
     whole = _quote_text(f" of {count(len(cases), 'tree')}")
@@ -76,48 +87,58 @@ def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None
     }
 
 
-def _add(cases: Sequence[_Cases], name: str) -> str:
-    return "\n    + ".join(f"({case(name)})" for case in cases)
+def _add(cases: Sequence[_Case], name: str) -> str:
+    return "\n    + ".join(f"({case.write(name, '    ')})" for case in cases)
 
 
-_Cases = Callable[[str], str]
+@dataclass(frozen=True)
+class _Case:
+    """Conditions, of which the first that is true leads on, and what is there if none is."""
 
+    whens: Sequence[tuple[str, _Case]]
+    otherwise: dict[str, str]
 
-def _make_cases(
-    saved: SavedModel, model: RuleSet | Tree, absent: Absent | None, indent: str = "  "
-) -> _Cases:
-    """What gives a CASE that finds the leaf of a row, and one of the things that a leaf holds."""
-    branches, last = make_branches(saved, model)
-    if sum(len(branch.conditions) for branch in branches) > MAX_SQL_CONDITIONS:
-        _refuse_size("its conditions")
-    for branch in branches:
-        if len(branch.conditions) > MAX_SQL_TERMS:
-            _refuse_size(f"{len(branch.conditions):,} conditions on the way to a leaf")
-    conditions = [_join([_make_condition(c, absent) for c in each.conditions]) for each in branches]
-    leaves, otherwise = [_make_leaf(each.then, saved) for each in branches], _make_leaf(last, saved)
-
-    def make_case(name: str) -> str:
-        if not branches:
-            return otherwise[name]
+    def write(self, name: str, indent: str = "  ") -> str:
+        """A CASE for one of the things that a leaf holds, or that thing itself."""
+        if not self.whens:
+            return self.otherwise[name]
         lines = ["CASE"]
-        for condition, leaf in zip(conditions, leaves, strict=True):
-            lines += [f"  WHEN {condition}", f"    THEN {leaf[name]}"]
-        return f"\n{indent}".join([*lines, f"  ELSE {otherwise[name]}", "END"])
-
-    return make_case
+        for condition, then in self.whens:
+            lines += [f"  WHEN {condition}", f"    THEN {then.write(name, indent + 4 * ' ')}"]
+        return f"\n{indent}".join([*lines, f"  ELSE {self.otherwise[name]}", "END"])
 
 
-def _join(conditions: Sequence[str]) -> str:
-    if len(conditions) == 1:
-        return conditions[0]
-    return " AND ".join(f"({each})" for each in conditions)
+def _make_case(saved: SavedModel, model: RuleSet | Tree, absent: Absent | None) -> _Case:
+    if isinstance(model, Tree):
+        return _make_tree_case(saved, model, absent)
+    branches, last = make_branches(saved, model)
+    whens = [
+        (_write_condition(each.condition, absent), _Case((), _make_leaf(each.then, saved)))
+        for each in branches
+    ]
+    return _Case(whens, _make_leaf(last, saved))
 
 
-def _refuse_size(what: str) -> NoReturn:
-    raise IcscmError(
-        f"{what} are more than every SQL engine takes in one statement; export to 'python' or "
-        "'json'"
-    )
+def _make_tree_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
+    """Each split once: the side of fewer leaves is a CASE within, the other goes on in this one.
+
+    So thousands of splits below each other nest no deeper than log2 of the number of leaves;
+    SQLite's parser stops at about twenty.
+    """
+    leaves = [_Case((), _make_leaf(leaf, saved)) for leaf in make_leaves(saved, tree)]
+    cases, sizes = [leaves[0]] * len(tree.splits), [0] * len(tree.splits)
+    for number in reversed(range(len(tree.splits))):
+        split = tree.splits[number]
+        one, other = (
+            (leaves[~child], 1) if child < 0 else (cases[child], sizes[child])
+            for child in (split.if_true, split.if_false)
+        )
+        is_true = one[1] <= other[1]
+        lesser, greater = (one, other) if is_true else (other, one)
+        condition = _write_condition(make_condition(split.rule, saved, is_true=is_true), absent)
+        cases[number] = _Case([(condition, lesser[0]), *greater[0].whens], greater[0].otherwise)
+        sizes[number] = one[1] + other[1]
+    return cases[0] if cases else leaves[0]
 
 
 def _check_case(saved: SavedModel) -> None:
@@ -142,7 +163,7 @@ def _make_leaf(leaf: Leaf, saved: SavedModel) -> dict[str, str]:
     }
 
 
-def _make_condition(condition: Condition, absent: Absent | None) -> str:
+def _write_condition(condition: Condition, absent: Absent | None) -> str:
     """The condition, so that NULL and NaN come out as the rule says.
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.

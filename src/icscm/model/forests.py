@@ -80,7 +80,18 @@ class Forest(Shown):
         return self.decide(X).probability
 
     def decide(self, X: Any) -> Votes:
-        """Verdict, chance and how many of the trees vote positive for each row, in one pass."""
+        """Verdict, chance and how many of the trees vote positive for each row, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        Votes
+            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        """
         n_rows, n_trees = count_rows(X), len(self.trees)
         columns = read_columns(X, self.rules)
         total, n_positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
@@ -102,7 +113,18 @@ class Forest(Shown):
         return tuple(dict.fromkeys(rule for tree in self.trees for rule in tree.rules))
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same forest with each rule changed."""
+        """The same forest with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Forest
+            With the same splits and leaves.
+        """
         return replace(self, trees=tuple(tree.replace_rules(change) for tree in self.trees))
 
     def without_rules(self) -> Tree:

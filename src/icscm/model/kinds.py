@@ -10,6 +10,7 @@ from icscm.model.leaves import freeze_counts
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet
 from icscm.model.rules import make_rule
 from icscm.model.trees import Split, Tree
+from icscm.text import count
 
 Model = RuleSet | Tree | Forest
 
@@ -33,6 +34,12 @@ def make_model(fields: dict[str, Any]) -> Model:
     if kind == Forest.kind:
         return Forest(tuple(map(_make_tree, fields["trees"])))
     raise IcscmError(f"unknown kind of model {kind!r}; this version knows {sorted(KINDS)}")
+
+
+def describe_size(model: Model) -> str:
+    """What it is, and how large: `tree of 15 splits`."""
+    what = {Tree.kind: "split", Forest.kind: "tree"}.get(model.kind, "rule")
+    return f"{model.kind} of {count(len(model), what)}"
 
 
 def _make_tree(fields: dict[str, Any]) -> Tree:

@@ -78,7 +78,18 @@ class LeafModel(Shown):
         return self.leaf_probabilities()[self.find_leaves(X)]
 
     def decide(self, X: Any) -> Votes:
-        """Verdict, chance and what decided for each row, in one pass."""
+        """Verdict, chance and what decided for each row, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        Votes
+            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        """
         leaves = self.find_leaves(X)
         texts = np.array(self.leaf_texts, dtype=object)
         return Votes(self.leaf_verdicts[leaves], self.leaf_probabilities()[leaves], texts[leaves])

@@ -82,7 +82,18 @@ class RuleSet(LeafModel):
         return replace(self, rules=(), leaves=(add_up(self.leaves),))
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same model with each rule changed."""
+        """The same model with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Conjunction or Disjunction
+            With the same leaves.
+        """
         return replace(self, rules=tuple(map(change, self.rules)))
 
     @property

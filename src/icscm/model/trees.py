@@ -129,7 +129,20 @@ class Tree(LeafModel):
         return self.follow(read_columns(X, self.rules), count_rows(X))
 
     def follow(self, columns: dict[str | int, Column], n_rows: int) -> NDArray[np.intp]:
-        """Number of the leaf that each row falls in, of columns read before."""
+        """Number of the leaf that each row falls in, of columns read before.
+
+        Parameters
+        ----------
+        columns : dict
+            From features to columns, as `read_columns` gives them.
+        n_rows : int
+            How many rows they have.
+
+        Returns
+        -------
+        array of int, of shape (n_rows,)
+            From 0, as in `leaves`.
+        """
         leaves = np.zeros(n_rows, dtype=np.intp)
         rows_at = {0: np.arange(n_rows)}
         for number, split in enumerate(self.splits):
@@ -172,7 +185,18 @@ class Tree(LeafModel):
         return tuple(split.rule for split in self.splits)
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same tree with each rule changed."""
+        """The same tree with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Tree
+            With the same splits and leaves.
+        """
         return replace(self, splits=tuple(replace(s, rule=change(s.rule)) for s in self.splits))
 
     def without_rules(self) -> Self:
@@ -197,30 +221,6 @@ class Tree(LeafModel):
         start: tuple[Rule, ...] = ()
         ways = self._walk(start, lambda way, rule: (*way, rule))
         return [way for node, way in ways if node < 0]
-
-    def list_turns(self) -> list[tuple[Rule, ...]]:
-        """The tree as a list of which the first line that is true decides.
-
-        A sample that is in no leaf before this one is in it if the rules that are true on the way
-        are: had it gone another way where a rule is false here, it would be in a leaf before.
-
-        Returns
-        -------
-        list of tuples of Rule
-            For each leaf the rules that are true on the way to it, in the fewest words; none for
-            the last.
-        """
-        stack: list[tuple[int, tuple[Rule, ...]]] = [(0 if self.splits else ~0, ())]
-        found = []
-        while stack:
-            node, turns = stack.pop()
-            if node < 0:
-                found.append(turns)
-            else:
-                split = self.splits[node]
-                stack.append((split.if_false, turns))
-                stack.append((split.if_true, add_rule(turns, split.rule, all_hold=True)))
-        return found
 
     @property
     def leaf_texts(self) -> tuple[str, ...]:
