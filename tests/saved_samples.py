@@ -1,11 +1,16 @@
 """Saved models and tables that several tests use."""
 
+from random import Random
+
 import numpy as np
 import pandas as pd
 
+from icscm.model.forests import Forest
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rule_sets import Conjunction
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import SavedModel
+from random_trees import make_tree
 
 
 def make_saved(rules=(), features=None, *, kind=Conjunction, leaves=None, **changes):
@@ -23,6 +28,36 @@ def make_saved(rules=(), features=None, *, kind=Conjunction, leaves=None, **chan
         "alpha": 0.05,
     }
     return SavedModel(**{**fields, **changes})
+
+
+def make_saved_tree(n_trees=None):
+    """A tree of age and smoker, or a forest of several."""
+    rules = [
+        ThresholdRule(0, "age", 63.5, above=True),
+        CategoryRule(1, "smoker", ("yes",), equal=True, missing=True),
+        MissingRule(1, "smoker", is_missing=False),
+    ]
+    made = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees or 1)]
+    return make_saved(model=made[0] if n_trees is None else Forest(tuple(made)), alpha=None)
+
+
+def make_grown(n_trees=None):
+    """A tree, or a forest, about the columns of `make_mixed_table`."""
+    rules = [
+        ThresholdRule(0, "age", 58.5, above=True, missing=False),
+        ThresholdRule(1, "visits", 2, above=False, missing=True),
+        CategoryRule(2, "city", ("O'Brien",), equal=True, missing=False),
+        CategoryRule(2, "city", ("rare 1", "rare 2"), equal=True, pooled=True, missing=False),
+        CategoryRule(3, "smoker", (True,), equal=True, missing=False),
+        MissingRule(4, "grade", is_missing=True),
+    ]
+    kinds = {"age": "number", "visits": "number"}
+    features = [
+        Feature(name, kinds.get(name, "category"))
+        for name in ("age", "visits", "city", "smoker", "grade")
+    ]
+    made = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees or 1)]
+    return make_saved(features=features, model=made[0] if n_trees is None else Forest(tuple(made)))
 
 
 def make_mixed_table(n=400):

@@ -13,6 +13,8 @@ _HOMES = {
     "InvariantCausalPrediction": "icscm.estimators.icp",
     "Conjunction": "icscm.model.rule_sets",
     "Disjunction": "icscm.model.rule_sets",
+    "Tree": "icscm.model.trees",
+    "Forest": "icscm.model.forests",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
     "evaluate": "icscm.studies.evaluation",
@@ -25,10 +27,12 @@ _HOMES = {
 __all__ = [
     "Conjunction",
     "Disjunction",
+    "Forest",
     "ICSCMClassifier",
     "InvariantCausalPrediction",
     "SCMClassifier",
     "SavedModel",
+    "Tree",
     "__version__",
     "compare",
     "datasets",
@@ -42,8 +46,10 @@ if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.icp import InvariantCausalPrediction
+    from icscm.model.forests import Forest
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load
+    from icscm.model.trees import Tree
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from icscm import Conjunction, Disjunction, ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NoEnvironmentsWarning, NothingFoundWarning
-from icscm.model.rule_sets import make_model
+from icscm.model.kinds import make_model
 from icscm.stats.independence import ChiSquaredTest
 
 ESTIMATORS = [SCMClassifier(), ICSCMClassifier()]

@@ -18,7 +18,8 @@ import damage
 from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.processes import call, empty_folder, in_child
 from fuzz.tables import Spec
-from saved_samples import make_mixed_table
+from icscm.model.plain import format_json
+from saved_samples import make_grown, make_mixed_table
 
 _FITS = (
     (),
@@ -30,11 +31,15 @@ _THEN = ("predict", "predict", "predict", "show", "show --json", "export --to sq
          "export --to json", "export --to text")  # fmt: skip
 
 
+# Then a tree, and forests of so many trees.
+_GROWN = (None, 1, 3)
+
+
 def make(rng: Random) -> Spec:
     """A model file with some damage."""
     kind = rng.choice(("bytes", "json", "json", "json"))
     return {
-        "base": rng.randrange(len(_FITS)),
+        "base": rng.randrange(len(_FITS) + len(_GROWN)),
         "kind": kind,
         "edits": [rng.randrange(2**32) for _ in range(rng.choice((1, 1, 1, 2, 4)))],
         "then": rng.choice(_THEN),
@@ -60,6 +65,8 @@ def _to_parquet(table: pd.DataFrame) -> bytes:
 @functools.lru_cache
 def make_model(number: int) -> bytes:
     """A sound model file."""
+    if number >= len(_FITS):
+        return format_json(make_grown(_GROWN[number - len(_FITS)]).to_dict()).encode()
     with empty_folder() as folder:
         (folder / "work" / "data.parquet").write_bytes(make_base()[0])
         argv = ("fit", "data.parquet", "--target", "y", "--environment", "place", "--out", "m.json")

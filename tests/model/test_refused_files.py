@@ -64,8 +64,8 @@ BAD_DOCUMENTS = {
         'the file has a key that this version does not know, "code"',
     ),
     "model_kind": (
-        change("model", "kind", to="tree"),
-        "model.kind must be one of 'conjunction', 'disjunction', got \"tree\"",
+        change("model", "kind", to="list"),
+        "model.kind must be one of 'conjunction', 'disjunction', 'tree', 'forest', got \"list\"",
     ),
     "rules_object": (
         change("model", "rules", to={}),
@@ -205,7 +205,7 @@ BAD_DOCUMENTS = {
     ),
     "no_feature": (
         lambda document: document.update(features=[], fingerprint=compute_fingerprint([])),
-        "features is empty, but model.rules ask for columns",
+        "features is empty, but the model's rules ask for columns",
     ),
     "feature_type": (
         change("features", 0, "type", to="date"),
@@ -352,11 +352,11 @@ def make_edited(**changes):
     return json.dumps({**SAVED.to_dict(), **changes})
 
 
-@pytest.mark.parametrize("schema", [2, 10**9])
+@pytest.mark.parametrize("schema", [3, 10**9])
 def test_newer_files(schema, tmp_path):
     path = tmp_path / "model.json"
     path.write_text(make_edited(schema=schema))
-    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 1)"
+    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 2)"
     assert_refused(path, what, "upgrade icscm")
 
 

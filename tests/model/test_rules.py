@@ -10,9 +10,11 @@ from sklearn.exceptions import NotFittedError
 
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.model.kinds import make_model
 from icscm.model.learner import check_fitted, check_learner
+from icscm.model.leaves import freeze_counts
 from icscm.model.plain import format_json, make_plain
-from icscm.model.rule_sets import Conjunction, Disjunction, freeze_counts, make_model
+from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
 
 ABOVE = ThresholdRule(1, "age", 63.5, above=True)
@@ -143,8 +145,9 @@ def test_unknown_kinds():
     assert_says(IcscmError, sentence, make_rule, {"kind": "eval"})
     sentence = f"unknown kind of rule None; this version knows {known}"
     assert_says(IcscmError, sentence, make_rule, {})
-    sentence = "unknown kind of model 'tree'; this version knows ['conjunction', 'disjunction']"
-    assert_says(IcscmError, sentence, make_model, {"kind": "tree"})
+    known = "['conjunction', 'disjunction', 'forest', 'tree']"
+    sentence = f"unknown kind of model 'list'; this version knows {known}"
+    assert_says(IcscmError, sentence, make_model, {"kind": "list"})
 
 
 # --- rule sets ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from icscm.model.plain import format_json
 from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
-from saved_samples import make_mixed_table, make_saved
+from saved_samples import make_mixed_table, make_saved, make_saved_tree
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)
@@ -352,6 +352,8 @@ FUZZED = [
         classes=(0, 1),
         alpha=None,
     ),
+    make_saved_tree(),
+    make_saved_tree(2),
 ]
 
 
@@ -387,7 +389,7 @@ def scratch(tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
-@pytest.mark.parametrize("saved", FUZZED, ids=str)
+@pytest.mark.parametrize("saved", FUZZED)
 def test_valid_documents_load(saved, scratch):
     assert is_model(format_json(saved.to_dict()).encode(), scratch)
 

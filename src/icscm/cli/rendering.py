@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
+from rich.text import Text
 
+from icscm.model.forests import Forest
+from icscm.model.kinds import describe_size
+from icscm.model.leaves import count_labels, tell_counts
+from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings, list_used
+from icscm.model.trees import Tree
 from icscm.report.errors import describe_errors
 from icscm.report.leaves import describe_leaves
 from icscm.report.terminal import (
@@ -21,7 +27,7 @@ from icscm.report.terminal import (
 )
 from icscm.report.words import format_p, make_names
 from icscm.studies.checkup import CheckUp
-from icscm.text import as_text, count, format_name, shorten_list
+from icscm.text import as_text, format_name, shorten_list
 
 
 def render_checkup(
@@ -121,13 +127,48 @@ def _render_rest(n: int, most: int | None, what: str = "") -> Iterator[Renderabl
 
 def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
     """What is in a model file, up to so many environments of each leaf."""
-    model = saved.model
+    yield make_fact_table((word, as_text(text)) for word, text in _list_facts(saved))
+    yield ""
+    if isinstance(saved.model, RuleSet):
+        yield from _render_rules(saved, saved.model, most)
+    else:
+        yield from _render_trees(saved, saved.model, most)
+    yield make_heading("Settings")
+    settings = [(name, value) for name, value in saved.settings.items() if name != "table"]
+    yield make_fact_table((as_text(name), as_text(value)) for name, value in settings)
+
+
+def _render_trees(
+    saved: SavedModel, model: Tree | Forest, most: int | None
+) -> Iterator[RenderableType]:
+    """A tree as it prints, of a forest a summary; what they are made of where all is asked for."""
+    yield Text(str(model))
+    if isinstance(model, Forest):
+        if most is not None:
+            yield make_note("\n--all shows the trees")
+        for number, tree in enumerate(() if most is not None else model.trees, start=1):
+            yield make_heading(f"Tree {number:,}")
+            yield Text(str(tree))
+        return
+    wrong, n = sum(model.count_wrong()), sum(sum(count_labels(leaf)) for leaf in model.leaves)
+    yield ""
+    yield make_fact_table([("Error", f"{wrong / max(n, 1):.1%} of {n:,} training samples")])
+    if most is not None:
+        yield make_note("\n--all shows the leaves by environment")
+        return
+    names = [as_text(each) for each in saved.environments or ("all",)]
+    for number, (text, leaf) in enumerate(zip(model.leaf_texts, model.leaves, strict=True), 1):
+        yield make_heading(f"Leaf {number:,}: {text}")
+        pairs = zip(names, *leaf, strict=True)
+        rows = [(name, *tell_counts(negative, positive)) for name, negative, positive in pairs]
+        yield make_table(("environment", ">samples", ">positive", ">rate"), rows)
+
+
+def _render_rules(saved: SavedModel, model: RuleSet, most: int | None) -> Iterator[RenderableType]:
     names = make_names(model, saved.environments or ("all",), saved.classes)
     leaves = describe_leaves(model, names)
     errors = describe_errors(model, names, saved.settings.get("p", 1.0))
     rule = f"positive where {model}" if model.rules else str(model)
-    yield make_fact_table((word, as_text(text)) for word, text in _list_facts(saved))
-    yield ""
     yield make_fact_table(list_rule_facts(rule, {"leaves": leaves, "errors": errors}))
     for leaf, chance in zip(leaves, model.leaf_probabilities().tolist(), strict=True):
         yield make_heading(f"Leaf {leaf['number']}: {name_leaf(leaf)}")
@@ -135,9 +176,6 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
         yield f"predicts {predicted}; the probability of {names.classes[1]} is {chance:.3f}"
         yield make_environment_table(leaf, most)
         yield from _render_rest(len(names.environments), most)
-    yield make_heading("Settings")
-    settings = [(name, value) for name, value in saved.settings.items() if name != "table"]
-    yield make_fact_table((as_text(name), as_text(value)) for name, value in settings)
 
 
 def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
@@ -149,7 +187,7 @@ def _list_facts(saved: SavedModel) -> list[tuple[str, str]]:
     if saved.environments is not None:
         environments = f"{len(saved.environments):,}{f', by {column}' if column else ''}"
     return [
-        ("Model", f"{saved.model.kind} of {count(len(saved.model.rules), 'rule')}"),
+        ("Model", describe_size(saved.model)),
         *(
             [("Target", f"{target}, positive where it is {values}" if values else target)]
             if target

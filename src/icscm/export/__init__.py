@@ -1,16 +1,17 @@
 """A saved model in other languages: SQL, Python, JSON for any other, and words.
 
-All are written from one list of branches. A sample goes through their conditions in order, and the
-first that is true decides:
+Rule sets are written from one list of branches. A sample goes through their conditions in order,
+and the first that is true decides:
 
     condition 1 true?  -> leaf 0
     condition 2 true?  -> leaf 1
     ...
     none               -> the last leaf
 
-In a disjunction the conditions are the rules. In a conjunction they are the rules' opposites. Names
-and levels come from users: each language has one function here that quotes text, and nothing else
-lets text through.
+In a disjunction the conditions are the rules. In a conjunction they are the rules' opposites. Trees
+are nested as little as can be in SQL, and tables of splits elsewhere. A forest adds up its trees in
+one order everywhere, so that its means are the same to the last bit. Names and levels come from
+users: each language has one function here that quotes text, and nothing else lets text through.
 
 May import `search` and what is below; asks a saved model, never an estimator.
 """
@@ -39,8 +40,9 @@ def export_model(
         What `icscm.load` or `make_saved_model` gave.
     to : {"sql", "python", "json", "text"}
         `"sql"`: one SELECT for SQLite and DuckDB. `"python"`: a module with `predict(row)` that
-        needs the standard library only. `"json"`: the conditions in order, for a program in any
-        language. `"text"`: the rule and a table of its leaves, for an e-mail or a paper.
+        needs the standard library only. `"json"`: the conditions in order, or the splits of trees,
+        for a program in any language. `"text"`: the rule or the tree and a table of its leaves, for
+        an e-mail or a paper; of a forest a summary.
     table : str, default="data"
         For SQL, the table to select from.
     schema : str, optional

@@ -1,4 +1,4 @@
-"""A model as a list of conditions and leaves, from which all exports are written."""
+"""A model as conditions and leaves, from which all exports are written."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat, find_numbers
+from icscm.model.forests import Forest
+from icscm.model.leaves import count_labels
 from icscm.model.parsing import NUMBER, Label
+from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
+from icscm.model.trees import Tree
 from icscm.tables.columns import Level
 from icscm.text import count, escape_controls, format_number
 
@@ -21,10 +25,7 @@ _Operators = tuple[str, str]
 
 @dataclass(frozen=True)
 class Leaf:
-    """What becomes of the samples that one condition, or none, decides.
-
-    `training_samples` are those of each class; Laplace's rule makes the probability of them.
-    """
+    """What becomes of the samples in a leaf; `training_samples` are those of each class."""
 
     prediction: Label
     probability: float
@@ -33,14 +34,15 @@ class Leaf:
 
     @property
     def fraction(self) -> tuple[int, int] | None:
-        """Two whole numbers whose quotient is the probability; None if floats cannot hold them."""
+        """The whole numbers of Laplace's rule; None if their quotient is not the probability."""
         above, below = self.training_samples[1] + 1, sum(self.training_samples) + 2
-        return (above, below) if below < LARGEST_EXACT else None
+        is_exact = below < LARGEST_EXACT and above / below == self.probability
+        return (above, below) if is_exact else None
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A condition on one column, and the leaf of the samples for which it is true."""
+class Condition:
+    """A condition on one column."""
 
     column: str | None
     position: int
@@ -48,7 +50,6 @@ class Branch:
     operator: str
     value: float | tuple[Level, ...] | None
     if_missing: bool
-    then: Leaf
 
     @property
     def compares(self) -> str:
@@ -57,6 +58,14 @@ class Branch:
         if self.type == NUMBER or not isinstance(first, str | bool):
             return "numbers"
         return "booleans" if isinstance(first, bool) else "text"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A condition of a rule set, and the leaf of the samples for which it is true."""
+
+    condition: Condition
+    then: Leaf
 
 
 @dataclass(frozen=True)
@@ -84,31 +93,37 @@ def find_absent(saved: SavedModel) -> Absent | None:
     return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
 
 
-def make_branches(saved: SavedModel) -> tuple[tuple[Branch, ...], Leaf]:
-    """The conditions in order, and the leaf of the samples for which none is true."""
-    *leaves, last = make_leaves(saved)
-    pairs = zip(saved.model.rules, leaves, strict=True)
-    return tuple(_make_branch(rule, saved, leaf) for rule, leaf in pairs), last
+def make_branches(saved: SavedModel, model: RuleSet) -> tuple[tuple[Branch, ...], Leaf]:
+    """Branches in order, of which the first that is true decides, and the leaf if none is."""
+    *leaves, last = make_leaves(saved, model)
+    is_true = model.settles_when
+    return tuple(
+        Branch(make_condition(rule, saved, is_true=is_true), leaf)
+        for rule, leaf in zip(model.rules, leaves, strict=True)
+    ), last
 
 
-def make_leaves(saved: SavedModel) -> list[Leaf]:
-    """What becomes of the samples that each condition, or none, decides."""
-    model = saved.model
+def make_leaves(saved: SavedModel, model: RuleSet | Tree) -> list[Leaf]:
+    """What becomes of the samples in each leaf."""
     labels = [saved.classes[int(verdict)] for verdict in model.leaf_verdicts]
-    counts = [(sum(negative), sum(positive)) for negative, positive in model.leaves]
+    counts = [count_labels(leaf) for leaf in model.leaves]
     parts = labels, model.leaf_probabilities().tolist(), model.leaf_texts, counts
     return [Leaf(*each) for each in zip(*parts, strict=True)]
 
 
-def _make_branch(rule: Rule, saved: SavedModel, leaf: Leaf) -> Branch:
-    """The rule, or its opposite in a conjunction."""
+def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool) -> Condition:
+    """What holds where the rule is true, or where it is not."""
     if not isinstance(rule, AnyRule):
         raise IcscmError(f"a rule of type {type(rule).__name__} cannot be exported")
     operators, is_first, value, is_true_of_missing = _read_rule(rule)
-    settles_when = saved.model.settles_when
-    operator, if_missing = operators[is_first != settles_when], is_true_of_missing == settles_when
+    operator, if_missing = operators[is_first != is_true], is_true_of_missing == is_true
     kind = saved.features[rule.column].type
-    return Branch(rule.name, rule.column, kind, operator, value, if_missing, leaf)
+    return Condition(rule.name, rule.column, kind, operator, value, if_missing)
+
+
+def list_trees(model: Tree | Forest) -> tuple[Tree, ...]:
+    """The trees of a forest, or the one that the model is."""
+    return (model,) if isinstance(model, Tree) else model.trees
 
 
 def _read_rule(rule: AnyRule) -> tuple[_Operators, bool, float | tuple[Level, ...] | None, bool]:
@@ -130,8 +145,12 @@ def say_refused(saved: SavedModel) -> list[str]:
 
 def say_origin(saved: SavedModel) -> str:
     """What learned the model, from how much."""
-    n_samples = sum(sum(map(sum, leaf)) for leaf in saved.model.leaves)
-    origin = f"Learned by icscm {escape_controls(saved.version)} from {n_samples:,} samples"
+    model = saved.model
+    parts = model.trees if isinstance(model, Forest) else (model,)
+    sizes = [sum(sum(map(sum, leaf)) for leaf in part.leaves) for part in parts]
+    origin = f"Learned by icscm {escape_controls(saved.version)} from {max(sizes):,} samples"
+    if isinstance(model, Forest):
+        origin += " for each tree" if len(set(sizes)) == 1 else " at most for each tree"
     if saved.environments is not None:
         origin += f" in {count(len(saved.environments), 'environment')}"
     if saved.alpha is not None:
@@ -141,7 +160,7 @@ def say_origin(saved: SavedModel) -> str:
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     """An export in its frame; whoever fills it quotes all text that comes from users."""
-    told = {"origin": say_origin(saved), "rule": str(saved), "refused": say_refused(saved)}
+    told = {"origin": say_origin(saved), "refused": say_refused(saved)}
     return _TEMPLATES.get_template(name).render(told, **values)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from icscm.exceptions import IcscmError
+from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
 from icscm.text import shorten_list
 
@@ -14,6 +15,11 @@ _SEQUENCE = re.compile("[ACGTUNRYSWKMBDHV]+", re.IGNORECASE)
 
 def export_fasta(saved: SavedModel) -> str:
     """A record for each rule, `rule1`, and for each of its equivalents, `rule1.1`."""
+    if not isinstance(saved.model, RuleSet):
+        raise IcscmError(
+            f"FASTA is for the rules of a conjunction or disjunction, and this model is a "
+            f"{saved.model.kind}; see its rules with icscm show"
+        )
     records = list(_list_records(saved))
     others = [repr(name) for _, name in records if not _SEQUENCE.fullmatch(name)]
     if others:

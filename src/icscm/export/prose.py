@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 from icscm.export.branches import make_leaves, say_origin, say_refused
+from icscm.model.forests import Forest
+from icscm.model.kinds import Model
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel
+from icscm.model.trees import Tree
 from icscm.showing import align
 from icscm.text import as_text, format_level, format_name
 
 
 def make_text(saved: SavedModel) -> str:
-    """The rule in words and tables of its leaves."""
-    probability = (
-        "The first line that is true of a sample decides. The probability is\n"
-        f"(samples of {format_level(saved.classes[1])} + 1) / (samples + 2)."
-    )
-    parts = [_say_rule(saved), _list_pools(saved.model), "\n".join(make_leaf_table(saved))]
-    parts += [probability, _make_environment_table(saved), *say_refused(saved), say_origin(saved)]
+    """The rule in words and tables of its leaves; of a forest a summary."""
+    model = saved.model
+    if isinstance(model, Forest):
+        parts = [_say_forest(saved, model), _list_pools(model)]
+    else:
+        table, places = make_leaf_table(saved, model), _make_environment_table(saved, model)
+        parts = [_say_rule(saved, model), _list_pools(model), "\n".join(table)]
+        parts += [_say_probability(saved, model), places]
+    parts += [*say_refused(saved), say_origin(saved)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _say_rule(saved: SavedModel) -> str:
+def _say_probability(saved: SavedModel, model: RuleSet | Tree) -> str:
+    first, mean = "The first line that is true of a sample decides.", ""
+    if isinstance(model, Tree):
+        first = "Each sample is in one of these leaves."
+        mean = " in the\nmean over the environments that have samples there" * model.balanced
+    positive = format_level(saved.classes[1])
+    return f"{first} The probability is\n(samples of {positive} + 1) / (samples + 2){mean}."
+
+
+def _say_forest(saved: SavedModel, model: Forest) -> str:
     negative, positive = map(format_level, saved.classes)
-    model = saved.model
+    return (
+        f"Predicts {positive} where the mean of the probabilities that its trees give exceeds "
+        f"1/2,\nand {negative} elsewhere: a {model}\n\n"
+        "All its trees are in the exports to 'python', 'sql' and 'json'."
+    )
+
+
+def _say_rule(saved: SavedModel, model: RuleSet | Tree) -> str:
+    negative, positive = map(format_level, saved.classes)
     if not model.rules:
         always = positive if model.leaf_verdicts[0] else negative
         return f"Predicts {always} for every sample: {model}."
+    if isinstance(model, Tree):
+        lines = str(model).replace("\n", "\n    ")
+        told = f"Predicts {positive} in leaves marked positive and {negative} in others"
+        return f"{told} (shares are of {positive}):\n\n    {lines}"
     rules = f"\n   {model.joiner}".join(map(str, model.simple_rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 
 
-def _list_pools(model: RuleSet) -> str:
+def _list_pools(model: Model) -> str:
     """The levels that a rule sums up as rare."""
     return "\n".join(
         f"The rare levels of {format_name(rule.feature)}: "
@@ -41,26 +67,27 @@ def _list_pools(model: RuleSet) -> str:
     )
 
 
-def make_leaf_table(saved: SavedModel) -> list[str]:
+def make_leaf_table(saved: SavedModel, model: RuleSet | Tree) -> list[str]:
     """A line for each leaf."""
     negative, positive = map(format_level, saved.classes)
     header = ["decided by", "predicts", f"probability of {positive}", negative, positive]
     rows = [header]
-    for leaf in make_leaves(saved):
+    for leaf in make_leaves(saved, model):
         counts = (f"{count:,}" for count in leaf.training_samples)
         predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
         rows.append([leaf.decided_by, predicts, probability, *counts])
     return align(rows, n_text=2)
 
 
-def _make_environment_table(saved: SavedModel) -> str:
-    """Positive samples of all in each leaf, a line for each environment."""
+def _make_environment_table(saved: SavedModel, model: RuleSet | Tree) -> str:
+    """Positive samples of all by leaf and environment; trees have leaves as lines, being many."""
     if saved.environments is None:
         return ""
     positive = format_level(saved.classes[1])
     columns = [["environment", *map(as_text, saved.environments)]]
-    for number, (negatives, positives) in enumerate(saved.model.leaves, start=1):
+    for number, (negatives, positives) in enumerate(model.leaves, start=1):
         pairs = zip(negatives, positives, strict=True)
         columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
     title = f"Samples of {positive} / all samples, by environment and line of the table above:"
-    return "\n".join([title, "", *align(list(zip(*columns, strict=True)), n_text=1)])
+    rows = columns if isinstance(model, Tree) else list(zip(*columns, strict=True))
+    return "\n".join([title, "", *align(rows, n_text=1)])

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export.branches import Absent, Branch, Leaf, fill_template, find_absent, make_branches
+from icscm.export.branches import (
+    Absent,
+    Condition,
+    Leaf,
+    fill_template,
+    find_absent,
+    make_branches,
+    make_condition,
+    make_leaves,
+)
+from icscm.model.forests import Forest
 from icscm.model.parsing import NUMBER, Label
+from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
+from icscm.model.trees import Tree
 from icscm.tables.columns import Level
-from icscm.text import escape_controls, format_exactly, format_level, format_name
+from icscm.text import count, escape_controls, format_exactly, format_level, format_name
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.
 MAX_SQL_DIGITS: Final = 15
+
+# Terms of a sum: SQLite and DuckDB take expressions 1,000 deep.
+MAX_SQL_TERMS: Final = 500
 
 # The largest power of ten that a float64 holds exactly.
 MAX_TEN_POWER: Final = 22
@@ -30,29 +46,104 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     and no column of the table can be taken for a helper's. Columns are written with their table
     (d."age"), since SQLite reads a lone "age" as text where there is no such column.
     """
-    branches, last = make_branches(saved)
-    _check_case(branches, saved)
-    absent = find_absent(saved)
+    model, absent = saved.model, find_absent(saved)
+    _check_case(saved)
     texts = [escape_controls(_quote_text(each)) for each in absent.texts] if absent else []
+    if isinstance(model, Forest):
+        columns = _make_forest_columns(saved, model, absent)
+    else:
+        case = _make_case(saved, model, absent)
+        columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
     return fill_template(
         "model.sql.txt",
         saved,
+        rule=str(saved).split("\n"),
         positive=format_level(saved.classes[1]),
         absent=absent,
         missing_texts=textwrap.wrap(", ".join(texts), 92),
         missing_numbers=", ".join(map(format_exactly, absent.numbers if absent else ())),
         has_commas=get_table_settings(saved).get("decimal") == ",",
         is_unnamed=not saved.has_names,
-        conditions=[_make_condition(branch, absent) for branch in branches],
-        leaves=[_make_leaf(branch.then) for branch in branches],
-        last=_make_leaf(last),
+        columns=columns,
         place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
     )
 
 
-def _check_case(branches: Sequence[Branch], saved: SavedModel) -> None:
+def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None) -> dict[str, str]:
+    """The three columns as sums over trees, added in order as the model adds them."""
+    if len(model.trees) > MAX_SQL_TERMS:
+        raise IcscmError(
+            f"a sum over {len(model.trees):,} trees is more than SQLite and DuckDB take; export to "
+            "'python' or 'json'"
+        )
+    cases = [_make_case(saved, tree, absent) for tree in model.trees]
+    mean = f"({_add(cases, 'probability')}) / {len(cases)}e0"
+    negative, positive = map(_quote_label, saved.classes)
+    whole = _quote_text(f" of {count(len(cases), 'tree')}")
+    return {
+        "prediction": f"CASE WHEN {mean} > 0.5e0 THEN {positive} ELSE {negative} END",
+        "probability": mean,
+        "decided_by": f"CAST({_add(cases, 'vote')} AS VARCHAR) || {whole}",
+    }
+
+
+def _add(cases: Sequence[_Case], name: str) -> str:
+    return "\n    + ".join(f"({case.write(name, '    ')})" for case in cases)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Conditions, of which the first that is true leads on, and what is there if none is."""
+
+    whens: Sequence[tuple[str, _Case]]
+    otherwise: dict[str, str]
+
+    def write(self, name: str, indent: str = "  ") -> str:
+        """A CASE for one of the things that a leaf holds, or that thing itself."""
+        if not self.whens:
+            return self.otherwise[name]
+        lines = ["CASE"]
+        for condition, then in self.whens:
+            lines += [f"  WHEN {condition}", f"    THEN {then.write(name, indent + 4 * ' ')}"]
+        return f"\n{indent}".join([*lines, f"  ELSE {self.otherwise[name]}", "END"])
+
+
+def _make_case(saved: SavedModel, model: RuleSet | Tree, absent: Absent | None) -> _Case:
+    if isinstance(model, Tree):
+        return _make_tree_case(saved, model, absent)
+    branches, last = make_branches(saved, model)
+    whens = [
+        (_write_condition(each.condition, absent), _Case((), _make_leaf(each.then, saved)))
+        for each in branches
+    ]
+    return _Case(whens, _make_leaf(last, saved))
+
+
+def _make_tree_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
+    """Each split once: the side of fewer leaves is a CASE within, the other goes on in this one.
+
+    So thousands of splits below each other nest no deeper than log2 of the number of leaves;
+    SQLite's parser stops at about twenty.
+    """
+    leaves = [_Case((), _make_leaf(leaf, saved)) for leaf in make_leaves(saved, tree)]
+    cases, sizes = [leaves[0]] * len(tree.splits), [0] * len(tree.splits)
+    for number in reversed(range(len(tree.splits))):
+        split = tree.splits[number]
+        one, other = (
+            (leaves[~child], 1) if child < 0 else (cases[child], sizes[child])
+            for child in (split.if_true, split.if_false)
+        )
+        is_true = one[1] <= other[1]
+        lesser, greater = (one, other) if is_true else (other, one)
+        condition = _write_condition(make_condition(split.rule, saved, is_true=is_true), absent)
+        cases[number] = _Case([(condition, lesser[0]), *greater[0].whens], greater[0].otherwise)
+        sizes[number] = one[1] + other[1]
+    return cases[0] if cases else leaves[0]
+
+
+def _check_case(saved: SavedModel) -> None:
     """Raise where SQL, to which capitals are all one, could read another column than the model."""
-    used = {each.column.lower(): each.column for each in branches if each.column is not None}
+    used = {rule.name.lower(): rule.name for rule in saved.model.rules if rule.name is not None}
     for name in (each.name for each in saved.features if each.name is not None):
         if used.get(name.lower(), name) != name:
             raise IcscmError(
@@ -61,39 +152,40 @@ def _check_case(branches: Sequence[Branch], saved: SavedModel) -> None:
             )
 
 
-def _make_leaf(leaf: Leaf) -> dict[str, str]:
-    """What a row's three columns hold; the probability is a quotient of counts, and so exact."""
+def _make_leaf(leaf: Leaf, saved: SavedModel) -> dict[str, str]:
+    """What a row's columns hold; the probability is a quotient of counts, or written exactly."""
     above, below = leaf.fraction or (None, None)
     return {
         "prediction": _quote_label(leaf.prediction),
         "probability": f"{above}e0 / {below}e0" if above else format_sql_number(leaf.probability),
         "decided_by": _quote_text(leaf.decided_by),
+        "vote": str(int(leaf.prediction == saved.classes[1])),
     }
 
 
-def _make_condition(branch: Branch, absent: Absent | None) -> str:
+def _write_condition(condition: Condition, absent: Absent | None) -> str:
     """The condition, so that NULL and NaN come out as the rule says.
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
-    name = format_name(branch.position) if branch.column is None else branch.column
+    name = format_name(condition.position) if condition.column is None else condition.column
     column = f"d.{_quote_name(name)}"
     if absent is not None:
-        return _make_guarded_condition(branch, absent, column)
+        return _make_guarded_condition(condition, absent, column)
     number = None  # what may be NaN
-    if branch.compares == "numbers":
-        number = _cast(branch, column) if branch.type == NUMBER else column
-    truth = _compare_sql(branch, number or column)
-    if branch.if_missing:  # NaN is greater than any threshold
-        is_nan = f"{number} > 9e999" if number and branch.operator != ">" else None
+    if condition.compares == "numbers":
+        number = _cast(condition, column) if condition.type == NUMBER else column
+    truth = _compare_sql(condition, number or column)
+    if condition.if_missing:  # NaN is greater than any threshold
+        is_nan = f"{number} > 9e999" if number and condition.operator != ">" else None
         return " OR ".join(filter(None, [truth, f"{column} IS NULL", is_nan]))
     if truth is None:
         return f"{number} <= 9e999" if number else f"{column} IS NOT NULL"
-    is_nan_wrong = number and branch.operator in (">", "not in")
+    is_nan_wrong = number and condition.operator in (">", "not in")
     return f"{truth} AND {number} <= 9e999" if is_nan_wrong else truth
 
 
-def _make_guarded_condition(branch: Branch, absent: Absent, column: str) -> str:
+def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -> str:
     """The condition for columns of any type in which texts stand for missing values.
 
     Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
@@ -101,33 +193,33 @@ def _make_guarded_condition(branch: Branch, absent: Absent, column: str) -> str:
     """
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
-    if branch.compares == "numbers":
-        return _guard_number(branch, absent, column, text)
-    levels = branch.value if isinstance(branch.value, tuple) else ()
-    if branch.compares == "booleans":
+    if condition.compares == "numbers":
+        return _guard_number(condition, absent, column, text)
+    levels = condition.value if isinstance(condition.value, tuple) else ()
+    if condition.compares == "booleans":
         text = f"LOWER({text})"
         levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
     texts = [_quote_level(level) for level in levels]
     missing = [_quote_text(each) for each in absent.texts]
-    if branch.operator == "in" and not branch.if_missing:
+    if condition.operator == "in" and not condition.if_missing:
         return _is_in(text, texts)
-    if branch.operator == "not in" and branch.if_missing:
+    if condition.operator == "not in" and condition.if_missing:
         return f"{_is_in(text, texts, 'NOT IN')} OR {column} IS NULL"
-    if branch.if_missing:
+    if condition.if_missing:
         return f"{_is_in(text, texts + missing)} OR {column} IS NULL"
     return _is_in(text, texts + missing, "NOT IN")
 
 
-def _guard_number(branch: Branch, absent: Absent, column: str, text: str) -> str:
+def _guard_number(condition: Condition, absent: Absent, column: str, text: str) -> str:
     # NaN is missing, however it is written
     missing = [_quote_text(each) for each in dict.fromkeys((*absent.texts, "NaN", "nan", "-nan"))]
-    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(branch, column)} END"
+    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(condition, column)} END"
     for each in absent.numbers:
         number = f"NULLIF({number}, {format_sql_number(each)})"
-    truth = _compare_sql(branch, number)
+    truth = _compare_sql(condition, number)
     if truth is None:
-        return f"{number} IS {'' if branch.if_missing else 'NOT '}NULL"
-    return f"COALESCE({truth}, 1 = 1)" if branch.if_missing else truth
+        return f"{number} IS {'' if condition.if_missing else 'NOT '}NULL"
+    return f"COALESCE({truth}, 1 = 1)" if condition.if_missing else truth
 
 
 def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
@@ -136,22 +228,22 @@ def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
     return f"{subject} {operator} ({', '.join(texts)})"
 
 
-def _cast(branch: Branch, column: str) -> str:
+def _cast(condition: Condition, column: str) -> str:
     """The column as a number: the cast makes booleans and text that hold numbers comparable.
 
     It is left out where it would round: beside whole thresholds of more than 53 bits.
     """
-    is_long = isinstance(branch.value, int) and abs(branch.value) >= LARGEST_EXACT
+    is_long = isinstance(condition.value, int) and abs(condition.value) >= LARGEST_EXACT
     return column if is_long else f"CAST({column} AS DOUBLE)"
 
 
-def _compare_sql(branch: Branch, subject: str) -> str | None:
-    if branch.value is None:
+def _compare_sql(condition: Condition, subject: str) -> str | None:
+    if condition.value is None:
         return None
-    if not isinstance(branch.value, tuple):
-        return f"{subject} {branch.operator} {format_sql_number(branch.value)}"
-    levels = [_quote_level(level) for level in branch.value]
-    return _is_in(subject, levels, branch.operator.upper())
+    if not isinstance(condition.value, tuple):
+        return f"{subject} {condition.operator} {format_sql_number(condition.value)}"
+    levels = [_quote_level(level) for level in condition.value]
+    return _is_in(subject, levels, condition.operator.upper())
 
 
 def format_sql_number(value: float) -> str:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sklearn.utils.validation import check_is_fitted
 
-from icscm._types import Array, FloatArray
+from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 
 
 class Learner(Protocol):
-    """A fitted learner of rules, as far as those who read it need to know.
+    """A fitted learner, as far as those who read it need to know.
 
-    `trace_` is a `search.trace.Trace`, which stands above this floor. `tests_invariance` tells a
-    learner that refuses rules from one that does not test them. Only where they are known it has
-    `feature_types_`, `feature_names_in_` and, where something was tested, `alpha_`.
+    `model_` is a `kinds.Model`. `trace_` is a `search.trace.Trace`, or another record of a search,
+    which stands above this floor. `tests_invariance` tells a learner that refuses rules from one
+    that does not test them. Only where they are known it has `feature_types_`,
+    `feature_names_in_` and, where something was tested, `alpha_`; one of rule sets has
+    `rule_importances_` and `equivalent_rules_`, too.
     """
 
     tests_invariance: bool
-    model_: RuleSet
+    model_: Any
     trace_: Any
     classes_: Array
     n_features_in_: int
@@ -34,12 +35,6 @@ class Learner(Protocol):
 
     @property
     def features_used_(self) -> list[str | int]: ...
-
-    @property
-    def rule_importances_(self) -> FloatArray: ...
-
-    @property
-    def equivalent_rules_(self) -> Sequence[tuple[Rule, ...]]: ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 

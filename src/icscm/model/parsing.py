@@ -13,14 +13,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
+from icscm.exceptions import IcscmError
+from icscm.model.forests import Forest
+from icscm.model.kinds import KINDS, Model, make_model
 from icscm.model.plain import MAX_WHOLE
-from icscm.model.rule_sets import MODEL_KINDS, RuleSet, make_model
+from icscm.model.trees import Tree
 from icscm.tables.columns import sort_key
 from icscm.text import escape_controls
 
 FORMAT: Final = "icscm-model"
-# Raised when older versions of the package would misread the file.
-SCHEMA: Final = 1
+# The newest that this version reads; each kind of model says which it needs.
+SCHEMA: Final = 2
 
 # --- limits: far above any model in use, and low enough that a hostile file does no harm --------
 
@@ -28,8 +31,9 @@ SCHEMA: Final = 1
 MAX_FILE_BYTES: Final = 2**28
 # Lists and objects in a file. Empty ones would take the most memory for their bytes.
 MAX_CONTAINERS: Final = 2**23
-# Rules are meant to be read; ten is the learners' own default.
+# Of a rule set or a tree. Rules are meant to be read; ten is the learners' own default.
 MAX_RULES: Final = 10_000
+MAX_TREES: Final = 10_000
 # Of one rule: those too rare for rules of their own, pooled.
 MAX_LEVELS: Final = 1_000_000
 MAX_ENVIRONMENTS: Final = 100_000
@@ -246,24 +250,58 @@ def _check_kind(document: _Value) -> None:
         )
 
 
-def _read_model(at: _Value, features: Sequence[Feature], n_environments: int) -> RuleSet:
-    fields = at.read_object("kind", "rules", "leaves")
-    fields["kind"].read_choice(tuple(MODEL_KINDS))
-    rules = fields["rules"].read_list(most=MAX_RULES)
+def _read_model(at: _Value, features: Sequence[Feature], n_environments: int) -> Model:
+    if "kind" not in at.read(dict, "an object"):
+        _refuse(f"{at.where} lacks the key 'kind'")
+    kind = _Value(at.value["kind"], f"{at.where}.kind").read_choice(KINDS)
+    parts = [at]
+    if kind == Forest.kind:
+        parts = at.read_object("kind", "trees")["trees"].read_list(most=MAX_TREES)
+    rules = []
+    for part in parts:
+        own = _read_splits(part) if kind in (Tree.kind, Forest.kind) else _read_rules(part)
+        _check_leaves(_Value(part.value["leaves"], f"{part.where}.leaves"), own, n_environments)
+        rules += own
     if rules and not features:  # of a packed store, a model without rules names none
-        _refuse("features is empty, but model.rules ask for columns")
+        _refuse("features is empty, but the model's rules ask for columns")
     for rule in rules:
         _check_rule(rule, features)
     _check_levels_agree(rules)
+    try:
+        return make_model(at.value)
+    except IcscmError as error:  # of splits that make no tree
+        _refuse(f"{at.where} makes no {kind}: {error}")
+
+
+def _read_rules(at: _Value) -> list[_Value]:
+    """The rules of a rule set, not checked yet."""
+    return at.read_object("kind", "rules", "leaves")["rules"].read_list(most=MAX_RULES)
+
+
+def _read_splits(at: _Value) -> list[_Value]:
+    """The rules of a tree, not checked yet; of its splits it is known that they lead somewhere."""
+    fields = at.read_object("kind", "splits", "leaves", "balanced")
+    fields["kind"].read_choice((Tree.kind,))
+    _check_boolean(fields["balanced"])
+    rules = []
+    splits = fields["splits"].read_list(most=MAX_RULES)
+    for split in splits:
+        parts = split.read_object("rule", "if_true", "if_false")
+        for side in ("if_true", "if_false"):
+            parts[side].read_whole(-len(splits) - 1, len(splits) - 1)
+        rules.append(parts["rule"])
+    return rules
+
+
+def _check_leaves(at: _Value, rules: Sequence[_Value], n_environments: int) -> None:
     n_samples = sum(
         count.read_whole(0, MAX_COUNT)
-        for leaf in fields["leaves"].read_list(exactly=len(rules) + 1)
+        for leaf in at.read_list(exactly=len(rules) + 1)
         for row in leaf.read_list(exactly=2)
         for count in row.read_list(exactly=n_environments)
     )
     if n_samples > MAX_COUNT:
-        _refuse(f"model.leaves count {n_samples:,} samples in all, more than 64 bits hold")
-    return make_model(at.value)
+        _refuse(f"{at.where} count {n_samples:,} samples in all, more than 64 bits hold")
 
 
 def _check_rule(at: _Value, features: Sequence[Feature]) -> None:

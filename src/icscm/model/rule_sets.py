@@ -12,7 +12,7 @@ A disjunction is the mirror image: the first rule that is true settles the sampl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,17 +21,15 @@ from numpy.typing import NDArray
 
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
-from icscm.model.rules import Rule, make_rule
+from icscm.model.leaves import LeafCounts, LeafModel, add_up, count_labels, tell_counts
+from icscm.model.rules import Rule
 from icscm.model.simplifying import simplify
-from icscm.showing import Shown, Told
+from icscm.showing import Told
 from icscm.tables.columns import count_rows
-
-# Samples of one leaf, by label and environment.
-LeafCounts = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, repr=False)
-class RuleSet(Shown):
+class RuleSet(LeafModel):
     """What conjunctions and disjunctions share: rules, and the training counts of their leaves."""
 
     rules: tuple[Rule, ...]
@@ -66,75 +64,12 @@ class RuleSet(Shown):
             leaf[self.rules[number].mask(X) == self.settles_when] = number
         return leaf
 
-    def predict(self, X: Any) -> BoolArray:
-        """The rule set's own verdict for each row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of bool, of shape (n_samples,)
-            Whether the row is predicted positive.
-        """
-        return self.leaf_verdicts[self.find_leaves(X)]
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Chance of the positive label for each row, from its leaf's training samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of float, of shape (n_samples,)
-            Between 0 and 1, both excluded.
-        """
-        return self.leaf_probabilities()[self.find_leaves(X)]
-
     @property
     def leaf_verdicts(self) -> BoolArray:
         """Of each leaf whether its samples are predicted positive."""
         verdicts = np.full(len(self.leaves), self.settles_when)
         verdicts[-1] = not self.settles_when if self.rules else self._is_mostly_positive
         return verdicts
-
-    @property
-    def _is_mostly_positive(self) -> bool:
-        """Whether more training samples are positive than negative."""
-        negative, positive = (sum(sum(leaf[label]) for leaf in self.leaves) for label in (0, 1))
-        return positive > negative
-
-    def count_wrong(self) -> tuple[int, int]:
-        """Training samples that the model gets wrong, by label.
-
-        Returns
-        -------
-        tuple of two int
-            Negatives predicted positive, and positives predicted negative.
-        """
-        wrong = [0, 0]
-        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
-            wrong[1 - is_positive] += sum(leaf[1 - is_positive])
-        return wrong[0], wrong[1]
-
-    def count_contrary(self) -> list[int]:
-        """Training samples in leaves that hold more of the class that they do not predict.
-
-        Returns
-        -------
-        list of int
-            One for each leaf: all its samples where `predict_proba` leans the other way, else 0.
-        """
-        found = []
-        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
-            n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
-            found.append(n_wrong + n_right if n_wrong > n_right else 0)
-        return found
 
     def without_rules(self) -> Self:
         """What saying nothing comes to: a model without rules, on the same samples.
@@ -144,8 +79,22 @@ class RuleSet(Shown):
         Conjunction or Disjunction
             One leaf, in which the more frequent class is predicted.
         """
-        totals = np.array(self.leaves, dtype=object).sum(axis=0)
-        return replace(self, rules=(), leaves=(freeze_counts(totals.tolist()),))
+        return replace(self, rules=(), leaves=(add_up(self.leaves),))
+
+    def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
+        """The same model with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Conjunction or Disjunction
+            With the same leaves.
+        """
+        return replace(self, rules=tuple(map(change, self.rules)))
 
     @property
     def simple_rules(self) -> tuple[Rule, ...]:
@@ -162,18 +111,6 @@ class RuleSet(Shown):
             return (str(self),)
         word, last = ("met", "no rule met") if self.settles_when else ("not met", "all rules met")
         return (*(f"{word}: {rule}" for rule in self.rules), last)
-
-    def leaf_probabilities(self) -> FloatArray:
-        """(positives + 1) / (samples + 2) of each leaf: Laplace's rule, never 0 or 1.
-
-        Returns
-        -------
-        array of float
-            One for each leaf.
-        """
-        totals = np.array([[sum(row) for row in leaf] for leaf in self.leaves], dtype=np.float64)
-        probabilities: FloatArray = (totals[:, 1] + 1.0) / (totals.sum(axis=1) + 2.0)
-        return probabilities
 
     def compute_importances(self) -> FloatArray:
         """Share of each rule in the samples that the rules settle correctly.
@@ -201,9 +138,6 @@ class RuleSet(Shown):
             "leaves": [[list(row) for row in leaf] for leaf in self.leaves],
         }
 
-    def __len__(self) -> int:
-        return len(self.rules)
-
     def __str__(self) -> str:
         return self.joiner.join(map(str, self.simple_rules)) or self._describe_nothing()
 
@@ -212,8 +146,7 @@ class RuleSet(Shown):
         rows = []
         verdicts = self.leaf_verdicts.tolist()
         for text, leaf, is_positive in zip(self.leaf_texts, self.leaves, verdicts, strict=True):
-            n_positive, n = sum(leaf[1]), sum(map(sum, leaf))
-            counts = f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
+            counts = tell_counts(*count_labels(leaf))
             rows.append((text, "positive" if is_positive else "negative", *counts))
         columns = "leaf", "predicts", ">samples", ">positive", ">rate"
         return Told(f"{type(self).__name__}: {self}", columns, rows)
@@ -271,28 +204,3 @@ class Disjunction(RuleSet):
 
 
 MODEL_KINDS: dict[str, type[RuleSet]] = {"conjunction": Conjunction, "disjunction": Disjunction}
-
-
-def make_model(fields: dict[str, Any]) -> RuleSet:
-    """The model that `to_dict` described.
-
-    >>> empty = Conjunction(rules=(), leaves=(((3, 1), (2, 2)),))
-    >>> make_model(empty.to_dict()) == empty
-    True
-    """
-    kind = fields.get("kind")
-    if kind not in MODEL_KINDS:
-        raise IcscmError(
-            f"unknown kind of model {kind!r}; this version knows {sorted(MODEL_KINDS)}"
-        )
-    rules = tuple(make_rule(rule) for rule in fields["rules"])
-    return MODEL_KINDS[kind](rules, freeze_counts(fields["leaves"]))
-
-
-def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
-    """Nested tuples of plain integers: comparable, hashable, unchangeable."""
-    if isinstance(counts, np.ndarray):
-        counts = counts.tolist()
-    return tuple(
-        freeze_counts(part) if isinstance(part, list | tuple) else int(part) for part in counts
-    )

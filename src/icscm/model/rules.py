@@ -7,6 +7,7 @@ missing value that turns up later, and a warning says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -25,7 +26,7 @@ from icscm.tables.columns import (
     read_column,
     sort_key,
 )
-from icscm.text import count, format_level, format_name, format_number
+from icscm.text import count, format_level, format_name, format_number, shorten_list
 
 
 @runtime_checkable
@@ -37,8 +38,22 @@ class Rule(Protocol):
         """The feature's name where the data had names, its position otherwise."""
         ...
 
+    @property
+    def column(self) -> int:
+        """Where the feature's column stands."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """The feature's name; None where the data had no names."""
+        ...
+
     def mask(self, X: Any) -> BoolArray:
         """Truth of the rule for each row of `X`, an array or any kind of table."""
+        ...
+
+    def judge(self, column: Column) -> BoolArray:
+        """Truth of the rule for each row of its column, without a word about missing values."""
         ...
 
     def negate(self) -> Rule:
@@ -63,6 +78,15 @@ class _ColumnRule:
     def feature(self) -> str | int:
         return self.column if self.name is None else self.name
 
+    def mask(self, X: Any) -> BoolArray:
+        column = read_column(X, self.column, self.name)
+        truth = self.judge(column)
+        warn_of_unseen([self], column)
+        return truth
+
+    def judge(self, column: Column) -> BoolArray:
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, Any]:
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values}
@@ -86,8 +110,8 @@ class ThresholdRule(_ColumnRule):
 
     kind: ClassVar[str] = "threshold"
 
-    def mask(self, X: Any) -> BoolArray:
-        values, missing = _read_numbers(read_column(X, self.column, self.name), self)
+    def judge(self, column: Column) -> BoolArray:
+        values, missing = _read_numbers(column, self)
         # as float64: else NumPy rounds the threshold to the narrower type of the values
         narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
         above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
@@ -122,8 +146,7 @@ class CategoryRule(_ColumnRule):
 
     kind: ClassVar[str] = "category"
 
-    def mask(self, X: Any) -> BoolArray:
-        column = read_column(X, self.column, self.name)
+    def judge(self, column: Column) -> BoolArray:
         is_level = self._find_equal(column)
         missing = None if isinstance(column, Dates) else column.missing
         return _settle_missing(is_level if self.equal else ~is_level, missing, self)
@@ -177,8 +200,7 @@ class MissingRule(_ColumnRule):
 
     kind: ClassVar[str] = "missing"
 
-    def mask(self, X: Any) -> BoolArray:
-        column = read_column(X, self.column, self.name)
+    def judge(self, column: Column) -> BoolArray:
         if isinstance(column, Dates):
             raise IcscmError(f"{_describe(self)} holds dates now; give the type it had at fitting")
         n_rows = len(column.codes if isinstance(column, Levels) else column.values)
@@ -207,8 +229,8 @@ class PresenceRule(_ColumnRule):
     kind: ClassVar[str] = "presence"
     missing: ClassVar[None] = None  # what may be missing is no presence or absence
 
-    def mask(self, X: Any) -> BoolArray:
-        values, missing = _read_presence(read_column(X, self.column, self.name), self)
+    def judge(self, column: Column) -> BoolArray:
+        values, missing = _read_presence(column, self)
         present: BoolArray = values > 0
         return _settle_missing(present if self.present else ~present, missing, self)
 
@@ -289,10 +311,18 @@ def _settle_missing(
     """The rule's truth, with what it says of missing values where they are."""
     if missing is None or not missing.any():
         return truth
-    if rule.missing is None:
-        warn(
-            f"{_describe(rule).capitalize()} is missing in {int(missing.sum()):,} rows and never "
-            f"was at fitting: '{rule}' counts as false there.",
-            UnseenMissingWarning,
-        )
     return np.where(missing, bool(rule.missing), truth)
+
+
+def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
+    """Warn where the column of these rules lacks values that none of its rows lacked at fitting."""
+    missing = None if isinstance(column, Dates) else column.missing
+    unsure = [rule for rule in rules if getattr(rule, "missing", True) is None]
+    if missing is None or not unsure or not missing.any():
+        return
+    told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
+    warn(
+        f"{_describe(unsure[0]).capitalize()} is missing in {int(missing.sum()):,} rows and never "
+        f"was at fitting: {shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
+        UnseenMissingWarning,
+    )

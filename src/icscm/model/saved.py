@@ -15,11 +15,12 @@ from scipy.sparse import issparse
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
+from icscm.model.forests import Forest
+from icscm.model.kinds import Model, make_model
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.parsing import (
     FORMAT,
     NUMBER,
-    SCHEMA,
     Feature,
     Label,
     WrongFileError,
@@ -29,8 +30,7 @@ from icscm.model.parsing import (
     read_file,
 )
 from icscm.model.plain import format_json, make_plain
-from icscm.model.rule_sets import RuleSet, make_model
-from icscm.model.rules import PresenceRule
+from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.intake import refuse_missing_values
 from icscm.text import escape_controls
@@ -51,7 +51,7 @@ class SavedModel:
 
     Parameters
     ----------
-    model : Conjunction or Disjunction
+    model : Conjunction, Disjunction, Tree or Forest
         The rules, and the training counts of their leaves.
     classes : tuple of two labels
         The second is the positive one.
@@ -77,7 +77,7 @@ class SavedModel:
     x0 <= 20 ['well', 'ill']
     """
 
-    model: RuleSet
+    model: Model
     classes: tuple[Label, Label]
     features: tuple[Feature, ...]
     environments: tuple[Label, ...] | None
@@ -140,7 +140,8 @@ class SavedModel:
         Returns
         -------
         array of str, of shape (n_samples,)
-            Such as `not met: age > 63`.
+            Such as `not met: age > 63`; the way to the leaf of a tree, `age > 63 and sex == f`;
+            of a forest how many vote positive, `63 of 100 trees`.
         """
         return self.decide(X).decided_by
 
@@ -157,13 +158,8 @@ class SavedModel:
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        leaves = self.find_leaves(X)
-        is_positive = self.model.leaf_verdicts[leaves]
-        return Decisions(
-            _make_array(self.classes)[is_positive.astype(np.intp)],
-            self.model.leaf_probabilities()[leaves],
-            np.array(self.model.leaf_texts, dtype=object)[leaves],
-        )
+        is_positive, *others = self.model.decide(self._check_table(X))
+        return Decisions(_make_array(self.classes)[is_positive.astype(np.intp)], *others)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.
@@ -177,16 +173,27 @@ class SavedModel:
         -------
         array of int, of shape (n_samples,)
             From 0, as in `model.leaves`.
+
+        Raises
+        ------
+        IcscmError
+            As `predict` does, and for a forest, each of whose trees has leaves of its own.
         """
-        table = self._check_table(X)
-        if self.settings.get("missing") == "error":
-            refuse_missing_values(table, self.model.rules)
-        return self.model.find_leaves(table)
+        if isinstance(self.model, Forest):
+            raise IcscmError(
+                "each tree of a forest has leaves of its own; ask one of them: "
+                "model.trees[0].find_leaves(X)"
+            )
+        return self.model.find_leaves(self._check_table(X))
 
     def _check_table(self, X: Any) -> Any:
         """X as rules can read it; columns found by position must all be there."""
-        if is_frame(X) and self.has_names:
-            return X
+        table = X if is_frame(X) and self.has_names else self._check_positions(X)
+        if self.settings.get("missing") == "error":
+            refuse_missing_values(table, self.model.rules)
+        return table
+
+    def _check_positions(self, X: Any) -> Any:
         table = X if is_frame(X) else _make_table(X)
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
@@ -206,7 +213,7 @@ class SavedModel:
         """
         return {
             "format": FORMAT,
-            "schema": SCHEMA,
+            "schema": self.model.schema,
             "version": self.version,
             "model": self.model.to_dict(),
             "classes": list(self.classes),
@@ -375,13 +382,16 @@ def make_saved_model(learner: Learner) -> SavedModel:
     )
 
 
-def _keep_used(model: RuleSet) -> tuple[RuleSet, tuple[Feature, ...]]:
+def _keep_used(model: Model) -> tuple[Model, tuple[Feature, ...]]:
     """The model with its rules' columns numbered anew, and these columns."""
-    rules = cast(Sequence[PresenceRule], model.rules)
-    columns = sorted({rule.column: rule.name for rule in rules}.items())
+    columns = sorted({rule.column: rule.name for rule in model.rules}.items())
     places = {column: place for place, (column, _) in enumerate(columns)}
-    renumbered = tuple(replace(rule, column=places[rule.column]) for rule in rules)
-    return replace(model, rules=renumbered), tuple(Feature(name, NUMBER) for _, name in columns)
+
+    def renumber(rule: Rule) -> Rule:
+        return replace(cast(PresenceRule, rule), column=places[rule.column])
+
+    features = tuple(Feature(name, NUMBER) for _, name in columns)
+    return model.replace_rules(renumber), features
 
 
 def _make_label(label: Any) -> Label:

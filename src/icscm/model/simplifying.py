@@ -22,9 +22,16 @@ def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
     >>> [[str(rule) for rule in simplify(rules, all_hold=way)] for way in (True, False)]
     [['age > 45'], ['age > 19']]
     """
-    kept: list[Rule] = []
+    kept: tuple[Rule, ...] = ()
     for rule in rules:
-        _add(rule, kept, len(kept), all_hold=all_hold)
+        kept = add_rule(kept, rule, all_hold=all_hold)
+    return kept
+
+
+def add_rule(simple: Sequence[Rule], rule: Rule, *, all_hold: bool) -> tuple[Rule, ...]:
+    """Rules in the fewest words, and one more."""
+    kept = list(simple)
+    _add(rule, kept, len(kept), all_hold=all_hold)
     return tuple(kept)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
-from icscm.model.rule_sets import LeafCounts, RuleSet
+from icscm.model.leaves import LeafCounts
+from icscm.model.rule_sets import RuleSet
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
 from icscm.stats.breaking import find_breaking

@@ -251,7 +251,7 @@ def _name_value(value: Any) -> Any:
     return as_text(plain) if isinstance(plain, str) else plain
 
 
-def _describe_model(learner: Learner, names: Names) -> Plain:
+def _describe_model(learner: Any, names: Names) -> Plain:
     model = learner.model_
     has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
     parts = model.rules, learner.rule_importances_.tolist(), learner.equivalent_rules_

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.model.rule_sets import LeafCounts, RuleSet
+from icscm.model.leaves import LeafCounts
+from icscm.model.rule_sets import RuleSet
 from icscm.stats.verdicts import compute_wilson
 from icscm.text import as_text
 

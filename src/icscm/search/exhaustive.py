@@ -20,7 +20,8 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.model.rule_sets import MODEL_KINDS, RuleSet, freeze_counts
+from icscm.model.leaves import freeze_counts
+from icscm.model.rule_sets import MODEL_KINDS, RuleSet
 from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace

@@ -16,7 +16,8 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.model.rule_sets import MODEL_KINDS, LeafCounts, RuleSet, freeze_counts
+from icscm.model.leaves import LeafCounts, freeze_counts
+from icscm.model.rule_sets import MODEL_KINDS, RuleSet
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
 from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace

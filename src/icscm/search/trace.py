@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm.model.rule_sets import LeafCounts, RuleSet
+from icscm.model.leaves import LeafCounts
+from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.showing import Shown, Told
 from icscm.stats.breaking import find_breaking

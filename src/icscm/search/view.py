@@ -10,7 +10,7 @@ import numpy as np
 from icscm._types import CountArray
 from icscm.engine.copies import expand, list_alike
 from icscm.engine.counts import BinnedRule, CountSource, Cut, PatternTable
-from icscm.model.rule_sets import LeafCounts, freeze_counts
+from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
 from icscm.search.settings import Settings
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, compute_leaf_tables

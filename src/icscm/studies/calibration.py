@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import BoolArray, FloatArray
-from icscm.model.rule_sets import RuleSet
+from icscm.model.leaves import LeafModel
 from icscm.report.words import compute_intervals
 from icscm.stats.independence import make_test
 
@@ -49,7 +49,7 @@ class LeafCalibration:
 
 
 def calibrate(
-    rules: RuleSet, leaves: NDArray[np.intp], is_positive: BoolArray
+    rules: LeafModel, leaves: NDArray[np.intp], is_positive: BoolArray
 ) -> tuple[LeafCalibration, ...]:
     """For each leaf its rate in training and that of these rows, which fall in `leaves`."""
     n_leaves = len(rules.leaves)

@@ -12,6 +12,9 @@ from scipy.stats import binomtest
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
+from icscm.model.forests import Forest
+from icscm.model.kinds import Model, describe_size
+from icscm.model.leaves import LeafModel
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
@@ -256,7 +259,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         places.append(judge(label, np.flatnonzero(numbers == k), is_new))
     verdict, p_value = _compare(predicted != is_positive, always[0] != is_positive)
     return Evaluation(
-        model=as_text(judged if rules is not None else type(model).__name__),
+        model=type(model).__name__ if rules is None else _name_model(judged),
         classes=classes,
         constant=classes[constant],
         constant_from="these data" if rules is None else "training",
@@ -264,11 +267,16 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         p_value=p_value,
         overall=judge(None, slice(None)),
         environments=tuple(places),
-        leaves=() if rules is None else calibrate(rules, leaves, is_positive),
+        leaves=calibrate(rules, leaves, is_positive) if isinstance(rules, LeafModel) else (),
         notes=(*_note_rows(is_positive, classes, places), *notes),
         target=_get_name(y),
         environment=_get_name(environments),
     )
+
+
+def _name_model(judged: SavedModel) -> str:
+    """The rule; a tree would not fit a line."""
+    return as_text(judged) if isinstance(judged.model, RuleSet) else describe_size(judged.model)
 
 
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any]]:
@@ -336,14 +344,21 @@ def _ask(judged: Any, X: Any, classes: Sequence[Any]) -> tuple[_Said, list[str]]
         return _Said(predicted, judged.predict_proba(X)[:, 1] if has_chances else None, None), []
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", IcscmWarning)
-        leaves = judged.find_leaves(X)
+        said = _ask_saved(judged, X)
     for each in told:
         if not issubclass(each.category, IcscmWarning):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     notes = [str(each.message) for each in told if issubclass(each.category, IcscmWarning)]
-    model = judged.model
-    said = _Said(model.leaf_verdicts[leaves], model.leaf_probabilities()[leaves], leaves)
     return said, [*dict.fromkeys([*notes, *_note_levels(judged, X)])]
+
+
+def _ask_saved(judged: SavedModel, X: Any) -> _Said:
+    model = judged.model
+    if isinstance(model, Forest):  # which has no leaves of its own
+        prediction, probability, _ = judged.decide(X)
+        return _Said(prediction == judged.classes[1], probability, None)
+    leaves = judged.find_leaves(X)
+    return _Said(model.leaf_verdicts[leaves], model.leaf_probabilities()[leaves], leaves)
 
 
 def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
@@ -384,7 +399,7 @@ def _list_levels(levels: Sequence[Any]) -> str:
     return shorten_list([format_level(level) for level in levels])
 
 
-def _find_constant(rules: RuleSet | None, is_positive: BoolArray) -> tuple[int, float]:
+def _find_constant(rules: Model | None, is_positive: BoolArray) -> tuple[int, float]:
     """The class that was more frequent, and the chance of the positive one."""
     if rules is not None:
         bare = rules.without_rules()

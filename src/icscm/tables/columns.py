@@ -57,10 +57,18 @@ class Levels:
         is_missing: BoolArray = self.codes < 0
         return is_missing if is_missing.any() else None
 
+    def take(self, rows: Array) -> Levels:
+        """Some rows of it, and all levels."""
+        return Levels(self.codes[rows], self.levels)
+
 
 @dataclass(frozen=True)
 class Dates:
     """A column of dates or times: nothing that rules are made of."""
+
+    def take(self, rows: Array) -> Dates:  # noqa: ARG002 - as the others
+        """The same."""
+        return self
 
 
 Column = Numbers | Levels | Dates

@@ -1,0 +1,185 @@
+"""Forests: many trees, whose mean predicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from icscm._types import BoolArray, FloatArray
+from icscm.exceptions import IcscmError
+from icscm.model.leaves import Votes, add_up, read_columns
+from icscm.model.rules import Rule
+from icscm.model.trees import Tree
+from icscm.showing import Shown, Told
+from icscm.tables.columns import count_rows
+from icscm.text import count, format_name, shorten_list
+
+
+@dataclass(frozen=True, repr=False)
+class Forest(Shown):
+    """Trees that predict together: the probability is the mean of theirs.
+
+    Parameters
+    ----------
+    trees : tuple of Tree
+        At least one.
+
+    Examples
+    --------
+    >>> from icscm.model.forests import Forest
+    >>> from icscm.model.rules import ThresholdRule
+    >>> from icscm.model.trees import Split, Tree
+    >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
+    >>> tree = Tree((Split(rule, -1, -2),), (((1, 2), (3, 4)), ((5, 6), (0, 1))))
+    >>> print(Forest((tree, tree)))
+    forest of 2 trees with 2 leaves each
+    most used: age (2 trees)
+    """
+
+    trees: tuple[Tree, ...]
+
+    kind: ClassVar[str] = "forest"
+    schema: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not self.trees:
+            raise IcscmError("a forest has at least one tree")
+
+    def predict(self, X: Any) -> BoolArray:
+        """Whether the positive label is the more likely one for each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples,)
+            Whether the mean of the trees' probabilities exceeds 1/2.
+        """
+        return self.decide(X).is_positive
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Chance of the positive label for each row: the mean of what the trees say.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of float, of shape (n_samples,)
+            Between 0 and 1, both excluded.
+        """
+        return self.decide(X).probability
+
+    def decide(self, X: Any) -> Votes:
+        """Verdict, chance and how many of the trees vote positive for each row, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        Votes
+            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        """
+        n_rows, n_trees = count_rows(X), len(self.trees)
+        columns = read_columns(X, self.rules)
+        total, n_positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
+        for tree in self.trees:  # one after the other, as exported code does: so sums are the same
+            leaves = tree.follow(columns, n_rows)
+            total += tree.leaf_probabilities()[leaves]
+            n_positive += tree.leaf_verdicts[leaves]
+        mean = total / n_trees
+        return Votes(mean > 0.5, mean, np.array(self.vote_texts, dtype=object)[n_positive])
+
+    @property
+    def vote_texts(self) -> list[str]:
+        """What decides, by the number of trees that vote positive."""
+        return [f"{n:,} of {count(len(self.trees), 'tree')}" for n in range(len(self.trees) + 1)]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of all trees, each once."""
+        return tuple(dict.fromkeys(rule for tree in self.trees for rule in tree.rules))
+
+    def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
+        """The same forest with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Forest
+            With the same splits and leaves.
+        """
+        return replace(self, trees=tuple(tree.replace_rules(change) for tree in self.trees))
+
+    def without_rules(self) -> Tree:
+        """What saying nothing comes to, on the samples of all trees.
+
+        Returns
+        -------
+        Tree
+            One leaf, in which the more likely class is predicted.
+        """
+        leaves = tuple(leaf for tree in self.trees for leaf in tree.leaves)
+        return replace(self.trees[0], splits=(), leaves=(add_up(leaves),))
+
+    def count_uses(self) -> dict[str | int, int]:
+        """Number of trees that use each feature.
+
+        Returns
+        -------
+        dict
+            From features to numbers of trees, the most used first.
+        """
+        used = ({rule.feature: None for rule in tree.rules} for tree in self.trees)
+        return dict(Counter(feature for each in used for feature in each).most_common())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values.
+
+        Returns
+        -------
+        dict
+            What `make_model` turns back into this model.
+        """
+        return {"kind": self.kind, "trees": [tree.to_dict() for tree in self.trees]}
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+    def __str__(self) -> str:
+        sizes = [len(tree.leaves) for tree in self.trees]
+        leaves = count(sizes[0], "leaf")
+        if len(set(sizes)) > 1:
+            leaves = f"{min(sizes):,} to {count(max(sizes), 'leaf')}"
+        uses = self.count_uses().items()
+        told = shorten_list([f"{format_name(name)} ({count(n, 'tree')})" for name, n in uses])
+        return (
+            f"forest of {count(len(self.trees), 'tree')} with {leaves} each\n"
+            f"most used: {told or 'no feature, since no split was found'}"
+        )
+
+    def _tell(self) -> Told:
+        """The forest, and how many of its trees and splits use each feature."""
+        n_splits = Counter(rule.feature for tree in self.trees for rule in tree.rules)
+        rows = [
+            (format_name(name), f"{n:,}", f"{n_splits[name]:,}")
+            for name, n in self.count_uses().items()
+        ]
+        line = str(self).partition("\n")[0]
+        return Told(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)

@@ -1,0 +1,203 @@
+"""Trees and forests in SQL, Python and JSON predict what they predict here, to the last bit."""
+
+import ast
+import math
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exported import (
+    CLASSES,
+    COLUMN_TYPES,
+    assert_exports_agree,
+    rules_on,
+    run_json,
+    run_python,
+    run_sql,
+    tables,
+)
+from hostile import SQL_NAMES
+from icscm.exceptions import IcscmError
+from icscm.export import export_model
+from icscm.export.fasta import export_fasta
+from icscm.model.forests import Forest
+from icscm.model.parsing import Feature
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.trees import Tree
+from random_trees import forests, make_chain, make_tree, number_leaves, trees
+from saved_samples import make_saved, make_saved_tree
+
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+
+LANGUAGES = ("sql", "python", "json", "text")
+
+
+@st.composite
+def cases(draw, models):
+    """A model and a table that it can predict."""
+    columns = draw(tables())
+    saved = make_saved(
+        features=[Feature(name, COLUMN_TYPES[kind][3]) for name, (kind, _) in columns.items()],
+        model=draw(models(rules_on(columns), n_environments=draw(st.sampled_from([1, 3])))),
+        environments=None,
+        classes=draw(st.sampled_from(CLASSES)),
+    )
+    return saved, columns
+
+
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@SLOW
+@given(cases(trees))
+def test_trees_agree_on_random_tables(engines, case):
+    assert_exports_agree(engines, *case)
+
+
+@SLOW
+@given(cases(forests))
+def test_forests_agree_on_random_tables(engines, case):
+    """Sums are taken in one order everywhere, so that not even the last bit differs."""
+    assert_exports_agree(engines, *case)
+
+
+@SLOW
+@given(cases(lambda *a, **k: trees(*a, **k) | forests(*a, **k)))
+def test_text_of_any_model_prints(case):
+    text = export_model(case[0], "text")
+    assert all(line.isprintable() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("missing", [None, True, False])
+@pytest.mark.parametrize("is_positive", [True, False])
+def test_missing_values_take_the_side_where_the_rule_is_false(engines, missing, is_positive):
+    """The other side of a rule that says nothing of missing values is not its negation."""
+    columns = {
+        "n": ("float", [None, 1.0, 2.0, math.inf, None]),
+        "t": ("text", [None, "a", "b", None, "a"]),
+    }
+    rules = [
+        ThresholdRule(0, "n", 1.0, is_positive, missing),
+        CategoryRule(1, "t", ("a",), is_positive, missing=missing),
+        CategoryRule(1, "t", ("a", "b"), is_positive, pooled=True, missing=missing),
+        MissingRule(0, "n", is_positive),
+    ]
+    features = [Feature("n", "number"), Feature("t", "category")]
+    for side in (0, 1):
+        saved = make_saved(features=features, model=make_chain(rules, side))
+        results = assert_exports_agree(engines, saved, columns)
+        assert len(set(results)) > 1
+
+
+@pytest.mark.parametrize("name", SQL_NAMES)
+def test_hostile_names(engines, name):
+    """Each line of a tree is a comment in SQL and text in Python, whatever is in it."""
+    rule = CategoryRule(0, name, (name,), equal=True)
+    tree = make_chain([rule], leaves=(((1, 1), (9, 9)), ((9, 9), (1, 1))))
+    for model in (tree, Forest((tree, tree))):
+        features = [Feature(name, "category")]
+        saved = make_saved(features=features, model=model, classes=("no", name), version=name)
+        results = assert_exports_agree(engines, saved, {name: ("text", [name, "other", None])})
+        assert [label for label, _, _ in results] == [name, "no", "no"]
+        for to in LANGUAGES:
+            is_data = to == "sql"  # where quoted names stand as they are
+            assert all(
+                line.isprintable() or is_data for line in export_model(saved, to).split("\n")
+            )
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_deep_trees(engines, side):
+    """Python takes 100 blocks inside each other, and SQLite's parser hardly more."""
+    columns = {f"c{i}": ("float", [float(i % 3), 1e9, -1.0]) for i in range(50)}
+    rules = [ThresholdRule(i % 50, f"c{i % 50}", i, above=True) for i in range(400)]
+    features = [Feature(name, "number") for name in columns]
+    saved = make_saved(features=features, model=make_chain(rules, side))
+    assert_exports_agree(engines, saved, columns)
+
+
+def test_a_forest_too_large_for_sql():
+    one = Tree((), (((1, 1), (2, 2)),))
+    saved = make_saved(model=Forest((one,) * 501))
+    with pytest.raises(
+        IcscmError, match="a sum over 501 trees is more than SQLite and DuckDB take"
+    ):
+        export_model(saved, "sql")
+    ast.parse(export_model(saved, "python"))
+
+
+def test_large_forests(engines):
+    columns = {"a": ("float", [0.5, 3.5, None]), "b": ("text", ["x", "y", None])}
+    features = [Feature("a", "number"), Feature("b", "category")]
+    rules = [
+        *(ThresholdRule(0, "a", i / 3, above=True, missing=False) for i in range(6)),
+        *(CategoryRule(1, "b", (each,), equal=True) for each in "xy"),
+    ]
+    rng = Random(4)
+    grown = [make_tree(rng.sample(rules, 4), rng, balanced=i % 2 == 1) for i in range(300)]
+    saved = make_saved(features=features, model=Forest(tuple(grown)))
+    results = assert_exports_agree(engines, saved, columns)
+    assert all(text.endswith(" of 300 trees") for _, _, text in results)
+
+
+@pytest.mark.parametrize("n_trees", [None, 3])
+def test_texts_that_mean_missing(engines, n_trees):
+    """What `icscm fit` took for missing in its file."""
+    told = {"na": ["-9", "?"], "format": "text"}
+    model = make_saved_tree(n_trees).model
+    saved = make_saved(model=model, settings={"table": told})
+    columns = {
+        "age": ("text", ["-9", "70", "?", "20"]),
+        "smoker": ("text", ["yes", "?", " no", ""]),
+    }
+    plain = {
+        "age": ("float", [None, 70.0, None, 20.0]),
+        "smoker": ("text", ["yes", None, "no", None]),
+    }
+    expected = run_json(export_model(saved, "json"), plain)
+    assert run_python(export_model(saved, "python"), columns, missing=None) == expected
+    for engine in engines.values():
+        assert run_sql(engine, columns, export_model(saved, "sql")) == expected
+
+
+def test_fasta_is_for_rule_sets():
+    with pytest.raises(IcscmError, match="this model is a tree; see its rules with icscm show"):
+        export_fasta(make_saved_tree())
+
+
+def test_a_tree_in_words():
+    rules = [ThresholdRule(0, "age", 63, above=True), CategoryRule(1, "smoker", ("yes",), True)]
+    leaves = ((1, 2), (30, 40)), ((5, 6), (0, 1)), ((9, 9), (2, 2))
+    tree = Tree(number_leaves(rules, [[1, None], [None, None]]), leaves)
+    text = export_model(make_saved(model=tree), "text")
+    assert text == (
+        "Predicts yes in leaves marked positive and no in others (shares are of yes):\n\n"
+        "    all: 70.1% of 107\n"
+        "      age > 63: 83.5% of 85\n"
+        "        smoker == yes: 95.9% of 73 -> positive\n"
+        "        smoker != yes: 8.3% of 12 -> negative\n"
+        "      age <= 63: 18.2% of 22 -> negative\n\n"
+        "decided by                  predicts  probability of yes  no  yes\n"
+        "age > 63 and smoker == yes  yes                   0.9467   3   70\n"
+        "age > 63 and smoker != yes  no                    0.1429  11    1\n"
+        "age <= 63                   no                    0.2083  18    4\n\n"
+        "Each sample is in one of these leaves. The probability is\n"
+        "(samples of yes + 1) / (samples + 2).\n\n"
+        "Samples of yes / all samples, by environment and line of the table above:\n\n"
+        "environment    north    south\n"
+        "line 1       30 / 31  40 / 42\n"
+        "line 2         0 / 5    1 / 7\n"
+        "line 3        2 / 11   2 / 11\n\n"
+        "Learned by icscm 0.1.0 from 107 samples in 2 environments, at level alpha = 0.05.\n"
+    )
+
+
+def test_a_forest_in_words():
+    text = export_model(make_saved_tree(3), "text")
+    assert text.startswith(
+        "Predicts yes where the mean of the probabilities that its trees give exceeds 1/2,\n"
+        "and no elsewhere: a forest of 3 trees with 4 leaves each\n"
+        "most used: age (3 trees), smoker (3 trees)\n\n"
+    )

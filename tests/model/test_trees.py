@@ -1,0 +1,306 @@
+"""Trees and forests: where rows go, what they predict, and how they read."""
+
+import math
+import warnings
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hostile import HOSTILE_NAMES
+from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.model.forests import Forest
+from icscm.model.kinds import make_model
+from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
+from icscm.model.trees import Split, Tree
+from random_trees import compute_chance, find_leaf, forests, make_chain, make_tree, trees
+
+AGE = ThresholdRule(0, "age", 63, above=True)
+SEX = CategoryRule(1, "sex", ("f",), equal=True)
+LEAVES = ((1, 2), (3, 4)), ((5, 6), (0, 1)), ((0, 0), (0, 2))
+TREE = Tree((Split(AGE, 1, -3), Split(SEX, -1, -2)), LEAVES)
+
+# --- a table of three columns, and rules about it -------------------------------------------------
+
+ROWS = st.lists(
+    st.tuples(
+        st.none() | st.integers(0, 4).map(float),
+        st.none() | st.sampled_from("abc"),
+        st.integers(0, 2).map(float),
+    ),
+    min_size=1,
+    max_size=12,
+)
+MISSING = st.sampled_from([None, True, False])
+RULES = st.one_of(
+    st.builds(ThresholdRule, st.just(0), st.just("n"), st.integers(0, 4), st.booleans(), MISSING),
+    st.builds(
+        CategoryRule,
+        st.just(1),
+        st.just("t"),
+        st.sampled_from([("a",), ("b",), ("a", "c"), ("z",)]),
+        st.booleans(),
+        st.booleans(),
+        MISSING,
+    ),
+    st.builds(MissingRule, st.just(0), st.just("n"), st.booleans()),
+    st.builds(MissingRule, st.just(1), st.just("t"), st.booleans()),
+    st.builds(PresenceRule, st.just(2), st.just("p"), st.booleans()),
+)
+
+
+def make_frame(rows):
+    numbers, texts, others = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {"n": pd.Series(numbers, dtype=float), "t": pd.Series(texts, dtype="str"), "p": others}
+    )
+
+
+# --- where rows go --------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=100, deadline=None)
+@given(trees(RULES), ROWS)
+def test_leaves_are_those_of_a_literal_walk(tree, rows):
+    expected = [find_leaf(tree, row) for row in rows]
+    X = make_frame(rows)
+    assert tree.find_leaves(X).tolist() == expected
+    chances = [compute_chance(tree, leaf) for leaf in expected]
+    assert tree.predict_proba(X).tolist() == pytest.approx(chances, rel=1e-12)
+    assert tree.predict(X).tolist() == [each > 0.5 for each in tree.predict_proba(X)]
+    is_positive, probability, texts = tree.decide(X)
+    assert is_positive.tolist() == tree.predict(X).tolist()
+    assert probability.tolist() == tree.predict_proba(X).tolist()
+    assert texts.tolist() == [tree.leaf_texts[leaf] for leaf in expected]
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees(RULES), ROWS)
+def test_paths_are_true_of_the_samples_in_their_leaves(tree, rows):
+    """Where nothing is missing, for there a rule without a view on it has no opposite."""
+    X = make_frame([row for row in rows if None not in row] or [(0.0, "a", 1.0)])
+    leaves = tree.find_leaves(X)
+    for number, path in enumerate(tree.list_paths()):
+        inside = np.ones(len(X), bool)
+        for rule in path:
+            inside &= rule.mask(X)
+        assert inside.tolist() == (leaves == number).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=60, deadline=None)
+@given(forests(RULES), ROWS)
+def test_a_forest_is_the_mean_of_its_trees(forest, rows):
+    X = make_frame(rows)
+    mean = np.mean([tree.predict_proba(X) for tree in forest.trees], axis=0)
+    assert forest.predict_proba(X) == pytest.approx(mean, abs=1e-12)
+    assert forest.predict(X).tolist() == (forest.predict_proba(X) > 0.5).tolist()
+    votes = np.sum([tree.predict(X) for tree in forest.trees], axis=0).tolist()
+    told = "tree" if len(forest) == 1 else "trees"
+    assert forest.decide(X).decided_by.tolist() == [f"{n} of {len(forest)} {told}" for n in votes]
+    assert set(forest.rules) == {rule for tree in forest.trees for rule in tree.rules}
+
+
+def test_missing_values_never_seen_warn_once_for_a_column():
+    """However many splits ask for it, and a tree's other side is not taken for the opposite."""
+    old = ThresholdRule(0, "age", 80, above=True)
+    tree = make_chain([AGE, old], side=1)
+    X = pd.DataFrame({"age": [70.0, None, 20.0]})
+    with pytest.warns(UnseenMissingWarning) as told:
+        assert tree.find_leaves(X).tolist() == [0, 2, 2]
+    assert [str(each.message) for each in told] == [
+        "Column 'age' is missing in 1 rows and never was at fitting: 'age > 63', 'age > 80' count "
+        "as false there."
+    ]
+    with pytest.warns(UnseenMissingWarning) as told:
+        Forest((tree, tree)).predict(X)
+    assert len(told) == 1
+    sure = make_chain([ThresholdRule(0, "age", 63, above=True, missing=False)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sure.find_leaves(X).tolist() == [0, 1, 1]
+
+
+def test_a_column_of_another_type_is_refused():
+    for column in (pd.to_datetime(["2020-01-01"]), ["x"]):
+        with pytest.raises(IcscmError, match="column 'age' held numbers at fitting"):
+            TREE.predict(pd.DataFrame({"age": column, "sex": ["f"]}))
+
+
+def test_deep_trees():
+    """Thousands of splits below each other: no recursion, no text that grows with the square."""
+    rules = [ThresholdRule(i % 50, None, i, above=True) for i in range(3_000)]
+    X = np.full((3, 50), [[-1.0], [1e9], [99.5]])
+    for side, leaves in ((0, [3_000, 0, 2_900]), (1, [3_000, 0, 0])):
+        tree = make_chain(rules, side)
+        found = tree.find_leaves(X).tolist()
+        assert found == leaves
+        assert len(str(tree).splitlines()) == 6_001
+        assert max(map(len, str(tree).splitlines())) <= 80
+        assert max(map(len, tree.leaf_texts)) < 1_000
+        assert make_model(tree.to_dict()) == tree
+        assert repr(tree)
+
+
+# --- verdicts and chances -------------------------------------------------------------------------
+
+
+def test_a_tie_is_negative():
+    tree = Tree((), (((2, 3), (4, 1)),))
+    assert tree.leaf_probabilities().tolist() == [0.5]
+    assert tree.leaf_verdicts.tolist() == [False]
+    assert tree.count_wrong() == (0, 5)
+
+
+def test_balanced_rates_count_each_environment_that_is_there_alike():
+    leaf = (90, 0, 0), (10, 0, 1)
+    pooled, balanced = Tree((), (leaf,)), Tree((), (leaf,), balanced=True)
+    assert pooled.leaf_probabilities().tolist() == [12 / 103]
+    assert balanced.leaf_probabilities() == pytest.approx([(11 / 102 + 2 / 3) / 2])
+    empty = Tree((), (((0, 0), (0, 0)),), balanced=True)
+    assert empty.leaf_probabilities().tolist() == [0.5]
+    assert empty.leaf_verdicts.tolist() == [False]
+
+
+def test_wrong_samples_are_counted():
+    assert TREE.leaf_verdicts.tolist() == [True, False, True]
+    assert TREE.count_wrong() == (3, 1)
+    assert TREE.count_contrary() == [0, 0, 0]
+    assert TREE.without_rules() == Tree((), (((6, 8), (3, 7)),))
+    assert Forest((TREE, TREE)).without_rules() == Tree((), (((12, 16), (6, 14)),))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "n_leaves", "message"),
+    [
+        ([(-1, -2)], 3, "a tree of 1 split has 2 leaves, got counts for 3"),
+        ([(-1, -1)], 2, "every split but the first, and every leaf, must be reached once"),
+        ([(0, -1)], 2, "every split but the first, and every leaf, must be reached once"),
+        ([(1, 1), (-1, -2)], 3, "every split but the first, and every leaf, must be reached once"),
+        (
+            [(-1, 2), (1, -2), (-3, -4)],
+            4,
+            "the number of a split must be greater than that of the one above it",
+        ),
+        (
+            [(-1, 3), (-2, -3), (1, -4), (2, -5)],
+            5,
+            "the number of a split must be greater than that of the one above it",
+        ),
+        ([(-2, -1)], 2, "leaves must be numbered as a walk meets them, where rules hold first"),
+    ],
+)
+def test_what_is_no_tree_is_refused(pairs, n_leaves, message):
+    splits = tuple(Split(AGE, *pair) for pair in pairs)
+    with pytest.raises(IcscmError) as caught:
+        Tree(splits, (((1,), (1,)),) * n_leaves)
+    assert str(caught.value) == message
+
+
+def test_a_forest_has_a_tree():
+    with pytest.raises(IcscmError, match="a forest has at least one tree"):
+        Forest(())
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees(RULES) | forests(RULES))
+def test_plain_values_give_the_model_back(model):
+    found = make_model(model.to_dict())
+    assert found == model
+    assert hash(found) == hash(model)
+    assert len(found) == len(model)
+    same = model.replace_rules(lambda rule: rule.negate().negate())
+    assert same == model
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def test_a_tree_prints():
+    assert str(TREE) == (
+        "all: 41.7% of 24\n"
+        "  age > 63: 36.4% of 22\n"
+        "    sex == f: 70.0% of 10 -> positive\n"
+        "    sex != f: 8.3% of 12 -> negative\n"
+        "  age <= 63: 100.0% of 2 -> positive"
+    )
+    assert repr(TREE) == (
+        "Tree of 3 leaves\n"
+        "node          predicts  samples  positive    rate\n"
+        "all                          24        10   41.7%\n"
+        "  age > 63                   22         8   36.4%\n"
+        "    sex == f  positive       10         7   70.0%\n"
+        "    sex != f  negative       12         1    8.3%\n"
+        "  age <= 63   positive        2         2  100.0%"
+    )
+    assert TREE.leaf_texts == ("age > 63 and sex == f", "age > 63 and sex != f", "age <= 63")
+
+
+def test_the_way_to_a_leaf_is_told_in_the_fewest_words():
+    older = ThresholdRule(0, "age", 80, above=True)
+    tree = make_chain([AGE, older])
+    assert tree.leaf_texts == ("age > 80", "age > 63 and age <= 80", "age <= 63")
+
+
+def test_a_balanced_tree_says_so():
+    line = str(Tree(TREE.splits, LEAVES, balanced=True)).splitlines()[0]
+    assert line == "all: 41.7% of 24 (predicts by the mean of the environments' rates)"
+
+
+def test_a_tree_without_a_split_is_a_sentence():
+    tree = Tree((), (((3, 1), (2, 2)),))
+    assert str(tree) == "no split was found (always negative: 50.0% of 8 samples are positive)"
+    assert repr(tree) == f"Tree: {tree}"
+    assert tree.leaf_texts == (str(tree),)
+    assert str(Tree((), (((0,), (0,)),))) == "no split was found (always negative)"
+
+
+def test_a_forest_prints():
+    forest = Forest((TREE, Tree((), (((1, 1), (2, 2)),)), make_chain([SEX])))
+    assert (
+        str(forest)
+        == "forest of 3 trees with 1 to 3 leaves each\nmost used: sex (2 trees), age (1 tree)"
+    )
+    assert repr(forest) == (
+        "Forest of 3 trees with 1 to 3 leaves each\n"
+        "feature  trees  splits\n"
+        "sex          2       2\n"
+        "age          1       1"
+    )
+    assert forest.count_uses() == {"sex": 2, "age": 1}
+    nothing = Forest((Tree((), (((1, 1), (2, 2)),)),))
+    assert str(nothing) == (
+        "forest of 1 tree with 1 leaf each\nmost used: no feature, since no split was found"
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees(RULES, max_splits=12))
+def test_every_node_is_a_line_and_adds_up(tree):
+    lines = str(tree).splitlines()
+    assert len(lines) == (2 * len(tree) + 1 if len(tree) else 1)
+    ends = [line.rpartition(" -> ")[2] for line in lines if " -> " in line]
+    if len(tree):
+        assert ends == ["positive" if each else "negative" for each in tree.leaf_verdicts]
+        n = sum(sum(map(sum, leaf)) for leaf in tree.leaves)
+        assert f" of {n:,}" in lines[0]
+    assert "<table" in tree._repr_html_() or not len(tree)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_names_do_not_break_lines(name):
+    rules = [CategoryRule(0, name, (name or "x",), equal=True), MissingRule(0, name, True)]
+    tree = make_tree(rules, Random(1))
+    for text in (str(tree), repr(tree), *tree.leaf_texts, str(Forest((tree,)))):
+        assert all(line.isprintable() for line in text.split("\n"))
+    assert len(str(tree).split("\n")) == 5
+    assert max(map(len, str(tree).split("\n"))) <= 80
+    assert "<script>" not in tree._repr_html_()
+    assert not any(math.isnan(each) for each in tree.leaf_probabilities())

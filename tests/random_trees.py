@@ -1,0 +1,101 @@
+"""Trees and forests of any shape over given rules, and what they say of a row, told literally."""
+
+from hypothesis import strategies as st
+
+from icscm.model.forests import Forest
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.trees import Split, Tree
+
+
+def make_tree(rules, rng, *, leaves=None, n_environments=2, balanced=False):
+    """A tree whose split i asks rule i, at a random place below those before; random counts.
+
+    `rng` is a `random.Random`.
+    """
+    children = [[None, None] for _ in rules]
+    free = [(0, 0), (0, 1)] if rules else []
+    for number in range(1, len(rules)):
+        parent, side = free.pop(rng.randrange(len(free)))
+        children[parent][side] = number
+        free += [(number, 0), (number, 1)]
+    return Tree(number_leaves(rules, children), leaves or _make_counts(rules, rng, n_environments),
+                balanced)  # fmt: skip
+
+
+def number_leaves(rules, children):
+    """Splits of rules and pairs of children, in which leaves, None, are numbered by a walk."""
+    n_leaves, stack = 0, [(0, 1), (0, 0)] if rules else []
+    while stack:
+        parent, side = stack.pop()
+        child = children[parent][side]
+        if child is None:
+            children[parent][side] = ~n_leaves
+            n_leaves += 1
+        else:
+            stack += [(child, 1), (child, 0)]
+    return tuple(Split(rule, *pair) for rule, pair in zip(rules, children, strict=True))
+
+
+def make_chain(rules, side=0, *, leaves=None):
+    """A tree that goes on to the same side only; 0 is where rules are true."""
+    children = [[None, None] for _ in rules]
+    for number in range(1, len(rules)):
+        children[number - 1][side] = number
+    counts = leaves or tuple(((3, i % 5), (1, i % 7)) for i in range(len(rules) + 1))
+    return Tree(number_leaves(rules, children), counts)
+
+
+def _make_counts(rules, rng, n_environments):
+    most = rng.choice([1, 10, 1000])
+    return tuple(
+        tuple(tuple(rng.randint(0, most) for _ in range(n_environments)) for _ in range(2))
+        for _ in range(len(rules) + 1)
+    )
+
+
+@st.composite
+def trees(draw, rules, *, max_splits=8, n_environments=2):
+    """Trees over rules that a strategy gives."""
+    asked = draw(st.lists(rules, max_size=max_splits))
+    rng = draw(st.randoms(use_true_random=False))
+    return make_tree(asked, rng, n_environments=n_environments, balanced=draw(st.booleans()))
+
+
+def forests(rules, *, max_trees=4, **options):
+    """Forests of such trees."""
+    some = st.lists(trees(rules, **options), min_size=1, max_size=max_trees)
+    return some.map(lambda each: Forest(tuple(each)))
+
+
+# --- literally ----------------------------------------------------------------------------------
+
+
+def find_leaf(tree, row):
+    """The leaf of one row, a list of values by position, None where one is missing."""
+    node = 0 if tree.splits else -1
+    while node >= 0:
+        split = tree.splits[node]
+        node = split.if_true if is_true(split.rule, row[split.rule.column]) else split.if_false
+    return -node - 1
+
+
+def is_true(rule, value):
+    """A rule about one value."""
+    if isinstance(rule, MissingRule):
+        return (value is None) == rule.is_missing
+    if value is None:
+        return bool(rule.missing)
+    if isinstance(rule, ThresholdRule):
+        return (value > rule.threshold) == rule.above
+    if isinstance(rule, CategoryRule):
+        return (value in rule.levels) == rule.equal
+    return (value > 0) == rule.present
+
+
+def compute_chance(tree, leaf):
+    """The probability of a leaf, as its definition has it."""
+    negatives, positives = tree.leaves[leaf]
+    if not tree.balanced:
+        return (sum(positives) + 1) / (sum(negatives) + sum(positives) + 2)
+    pairs = [(n, k) for n, k in zip(negatives, positives, strict=True) if n + k]
+    return sum((k + 1) / (n + k + 2) for n, k in pairs) / len(pairs) if pairs else 0.5
