@@ -101,3 +101,125 @@ def compute_likelihood_ratio(tables, statistics, dof):
                     total += n * np.log(float(n) * (negatives + positives) / expected)
         # rounding may leave a hair below zero
         statistics[i] = max(2.0 * total, 0.0)
+
+
+@compiled
+def _weigh_labels(negatives, positives):
+    """Log-likelihood of the labels of some samples at their own rate."""
+    total = 0.0
+    for n in (negatives, positives):
+        if n > 0:
+            total += n * np.log(np.float64(n))
+    size = negatives + positives
+    return total - size * np.log(np.float64(size)) if size > 0 else 0.0
+
+
+@compiled
+def _fit_cell(odds_ratio, row, column, size):
+    """The cell of a 2 x 2 table of these margins in which the odds ratio is as given.
+
+    The root of (1 - r) a^2 + (size - row - column + r (row + column)) a - r row column that is
+    a cell, in the form that does not cancel.
+    """
+    linear = size - row - column + odds_ratio * (row + column)
+    root = linear * linear + 4.0 * (1.0 - odds_ratio) * odds_ratio * row * column
+    return 2.0 * odds_ratio * row * column / (linear + np.sqrt(max(root, 0.0)))
+
+
+@compiled
+def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds):
+    """What each split of a node does within its environments, and how that differs between them.
+
+    `tables` (split, label, environment) are one half of each; for halves smaller than `n_least`
+    the gain is -1. The gain is a deviance; `heterogeneity` is Breslow and Day's statistic around
+    the odds ratio of Mantel and Haenszel, `spread` is 1 - sum w^2 / (sum w)^2 over the weights
+    n_L n_R / n x p (1 - p) of the environments, `log_odds` that of the samples outside the half.
+    """
+    n_environments = node.shape[1]
+    before = 0.0
+    n_all = 0
+    for k in range(n_environments):
+        before += _weigh_labels(node[0, k], node[1, k])
+        n_all += node[0, k] + node[1, k]
+    for i in range(tables.shape[0]):
+        table = tables[i]
+        n_half = 0
+        for k in range(n_environments):
+            n_half += table[0, k] + table[1, k]
+        gain[i], heterogeneity[i], dof[i], spread[i], log_odds[i] = -1.0, 0.0, 0, 0.0, 0.0
+        if min(n_half, n_all - n_half) < n_least:
+            continue
+        after = above = below = weights = squares = 0.0
+        n_compared = 0
+        for k in range(n_environments):
+            b, a = table[0, k], table[1, k]
+            d, c = node[0, k] - b, node[1, k] - a
+            after += _weigh_labels(b, a) + _weigh_labels(d, c)
+            size, row, column = float(a + b + c + d), float(a + b), float(a + c)
+            if row > 0.0 and row < size and column > 0.0 and column < size:
+                n_compared += 1
+                above += b * c / size
+                below += a * d / size
+                weight = row * (size - row) * column * (size - column) / (size * size * size)
+                weights += weight
+                squares += weight * weight
+        gain[i] = max(2.0 * (after - before), 0.0)
+        if n_compared == 0 or above + below == 0.0:
+            continue
+        dof[i] = n_compared - 1
+        spread[i] = max(1.0 - squares / (weights * weights), 0.0)
+        # of the half against the rest; where one cell is empty everywhere, as good as infinite
+        ratio = min(max(below / max(above, 1e-300), 1e-9), 1e9)
+        log_odds[i] = -np.log(ratio)
+        total = 0.0
+        for k in range(n_environments):
+            b, a = table[0, k], table[1, k]
+            size = float(node[0, k] + node[1, k])
+            row, column = float(a + b), float(node[1, k])
+            if row > 0.0 and row < size and column > 0.0 and column < size:
+                cell = _fit_cell(ratio, row, column, size)
+                off = a - cell
+                if off != 0.0:
+                    # each of the four cells is off by the same
+                    total += off * off / max(cell, 1e-12)
+                    total += off * off / max(row - cell, 1e-12)
+                    total += off * off / max(column - cell, 1e-12)
+                    total += off * off / max(size - row - column + cell, 1e-12)
+        heterogeneity[i] = total
+
+
+@compiled
+def measure_rates(tables, node, n_least, pooled, within, dof):
+    """Information of each split over all samples, and within the environments; as deviances.
+
+    `tables` (split, label, environment) are one half of each; for halves smaller than `n_least`
+    both are -1. `dof` is the number of environments that a split divides.
+    """
+    n_environments = node.shape[1]
+    before = 0.0
+    negatives = positives = 0
+    for k in range(n_environments):
+        before += _weigh_labels(node[0, k], node[1, k])
+        negatives += node[0, k]
+        positives += node[1, k]
+    before_pooled = _weigh_labels(negatives, positives)
+    for i in range(tables.shape[0]):
+        table = tables[i]
+        n_negative = n_positive = 0
+        for k in range(n_environments):
+            n_negative += table[0, k]
+            n_positive += table[1, k]
+        n_half = n_negative + n_positive
+        pooled[i], within[i], dof[i] = -1.0, -1.0, 0
+        if min(n_half, negatives + positives - n_half) < n_least:
+            continue
+        after = 0.0
+        for k in range(n_environments):
+            b, a = table[0, k], table[1, k]
+            d, c = node[0, k] - b, node[1, k] - a
+            after += _weigh_labels(b, a) + _weigh_labels(d, c)
+            dof[i] += (a + b > 0) and (c + d > 0)
+        after_pooled = _weigh_labels(n_negative, n_positive)
+        after_pooled += _weigh_labels(negatives - n_negative, positives - n_positive)
+        pooled[i] = max(2.0 * (after_pooled - before_pooled), 0.0)
+        within[i] = max(2.0 * (after - before), 0.0)

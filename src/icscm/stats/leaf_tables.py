@@ -20,8 +20,9 @@ class LeafTables:
     """Candidates of one block of features, in the order of their cuts within each feature.
 
     `tables` is (candidate, label, environment): the samples that the rule would settle. With
-    missing values each feature begins with `x is missing` and `x is present`. `n_alike` is how
-    many identical features each stands for, None where each is alone.
+    missing values each feature begins with `x is missing` and, if all `signs` are asked for,
+    `x is present`. `n_alike` is how many identical features each stands for, None where each is
+    alone.
     """
 
     features: NDArray[np.int64]
@@ -30,6 +31,7 @@ class LeafTables:
     sides: Sequence[bool]
     tables: CountArray
     n_alike: NDArray[np.int64] | None = None
+    n_presence: int = 0
 
     @property
     def n_candidates(self) -> int:
@@ -55,10 +57,9 @@ class LeafTables:
         """The cut of a candidate."""
         row, within = divmod(int(candidate), self.n_candidates)
         feature = int(self.features[row])
-        n_presence = 2 * self.layout.has_missing
-        if within < n_presence:
+        if within < self.n_presence:
             return Cut(feature, MISSINGNESS, negated=within == 1, missing=within == 0)
-        place, within = divmod(within - n_presence, len(self.signs) * len(self.sides))
+        place, within = divmod(within - self.n_presence, len(self.signs) * len(self.sides))
         sign, side = divmod(within, len(self.sides))
         return Cut(feature, place, self.signs[sign], self.sides[side])
 
@@ -85,8 +86,28 @@ def compute_leaf_tables(
     levels, `x == a` and `x != b` are the same: with rules that will be printed `inverted` the
     second is taken, so that all are printed as equalities.
     """
+    signs = (inverted,) if cube.layout.is_pair else (False, True)
+    return _compute_tables(cube, candidates, signs, sides, n_presence=2)
+
+
+def compute_halves(
+    cube: CountCube, candidates: CandidateMap, sides: Sequence[bool] = EITHER_SIDE
+) -> LeafTables:
+    """One half of every split, that of the samples for which its rule is false.
+
+    A rule and its negation split alike, so there are only `x > t`, `x == v` and `x is missing`.
+    """
+    return _compute_tables(cube, candidates, (False,), sides, n_presence=1)
+
+
+def _compute_tables(
+    cube: CountCube,
+    candidates: CandidateMap,
+    signs: Sequence[bool],
+    sides: Sequence[bool],
+    n_presence: int,
+) -> LeafTables:
     layout = cube.layout
-    signs = (inverted,) if layout.is_pair else (False, True)
     sides = sides if layout.has_missing else (False,)
     missing = cube.counts[:, :1] if layout.has_missing else None
     values = cube.counts[:, 1:] if layout.has_missing else cube.counts
@@ -99,10 +120,10 @@ def compute_leaf_tables(
         if not is_true:
             tables[:, :, :, number] += missing[:, :, np.newaxis]
     _clear_beyond(tables, candidates.count_bins(cube.features), layout)
-    presence = (values.sum(axis=1, keepdims=True), missing)
+    presence = (values.sum(axis=1, keepdims=True), missing)[:n_presence]
     joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
     joined = joined.reshape(-1, *cell)
-    return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike)
+    return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike, n_presence)
 
 
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:

@@ -1,0 +1,111 @@
+"""Two numbers for every split of a node, from counts alone: what it tells, and what of it differs.
+
+With the models of a node's labels *null < leaf < leaf + environment < leaf x environment*, all
+deviances nest. What an environment does to one half and not to the other is what makes an
+**effect** differ: Breslow and Day's statistic around the odds ratio of Mantel and Haenszel measures
+it. All that an environment does to the **rates** of a node is its G statistic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from scipy.stats import chi2
+
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm.stats import _kernels
+
+# Heterogeneity counts from so many standard deviations of chance on: what is left is there.
+_CHANCE: Final = 2.0
+# A split must lie in at least so many environments, next to the rows of its node.
+_REPLICATION: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Splits of one node by their effect within environments, as deviances.
+
+    `information` is that of an effect common to all environments, -1 where a half is too small.
+    `excess` is by how much the effect differs between them beyond chance. `share` is the square of
+    its coefficient of variation, after DerSimonian and Laird: unlike excess / information it does
+    not shrink where one environment holds most of the samples. `is_replicated` tells whether it
+    shows in enough environments. `log_odds` is the common effect.
+    """
+
+    information: FloatArray
+    excess: FloatArray
+    share: FloatArray
+    is_replicated: BoolArray
+    log_odds: FloatArray
+
+
+def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effects:
+    """The effects of splits, given one half of each (split, label, environment)."""
+    n = len(tables)
+    gain, heterogeneity, spread, log_odds = np.empty((4, n))
+    dof = np.empty(n, dtype=np.int64)
+    tables = np.ascontiguousarray(tables)
+    _kernels.measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds)
+    excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
+    information = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
+    share = excess / np.maximum(spread * information, 1e-12)
+    wanted = _REPLICATION * (count_effective(node.sum(axis=0)) - 1.0)
+    is_replicated = spread >= wanted / (1.0 + wanted)  # 1 / (1 - spread) environments, less 1
+    return Effects(information, excess, share, is_replicated, log_odds)
+
+
+def count_effective(sizes: CountArray) -> float:
+    """Effective number of environments of these sizes: (sum n)^2 / sum n^2.
+
+    >>> count_effective(np.array([50, 50])), count_effective(np.array([0, 0]))
+    (2.0, 1.0)
+    """
+    total, squares = float(sizes.sum()), float((sizes.astype(np.float64) ** 2).sum())
+    return total * total / squares if squares else 1.0
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Splits of one node by what they tell of the label, as deviances; -1 where a half is small.
+
+    `pooled` is over all samples, `within` over those of each environment by themselves, of which
+    a split divides `n_divided`.
+    """
+
+    pooled: FloatArray
+    within: FloatArray
+    n_divided: IntArray
+
+
+def measure_rates(tables: CountArray, node: CountArray, n_least: int) -> Rates:
+    """The information of splits, given one half of each (split, label, environment)."""
+    pooled, within = np.empty((2, len(tables)))
+    n_divided = np.empty(len(tables), dtype=np.int64)
+    tables = np.ascontiguousarray(tables)
+    _kernels.measure_rates(tables, node, n_least, pooled, within, n_divided)
+    return Rates(pooled, within, n_divided)
+
+
+def measure_dependence(nodes: CountArray) -> tuple[FloatArray, IntArray]:
+    """G of label against environment in each node, and its degrees of freedom."""
+    statistics, dof = np.empty(len(nodes)), np.empty(len(nodes), dtype=np.int64)
+    _kernels.compute_likelihood_ratio(np.ascontiguousarray(nodes), statistics, dof)
+    return statistics, dof
+
+
+def measure_deviance(node: CountArray) -> float:
+    """Deviance of a node's labels from the rates of its environments: all there is to explain."""
+    n = node.astype(np.float64)
+    size = n.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(n > 0, n * np.log(n / size), 0.0)
+    return float(-2.0 * logs.sum())
+
+
+@lru_cache(maxsize=4096)
+def find_quantile(level: float, dof: int) -> float:
+    """The value that a chi-squared statistic exceeds with this probability; 0 without freedom."""
+    return float(chi2.isf(level, dof)) if dof > 0 else 0.0
