@@ -11,6 +11,7 @@ _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
     "InvariantCausalPrediction": "icscm.estimators.icp",
+    "InvariantTreeClassifier": "icscm.estimators.tree",
     "Conjunction": "icscm.model.rule_sets",
     "Disjunction": "icscm.model.rule_sets",
     "Tree": "icscm.model.trees",
@@ -30,6 +31,7 @@ __all__ = [
     "Forest",
     "ICSCMClassifier",
     "InvariantCausalPrediction",
+    "InvariantTreeClassifier",
     "SCMClassifier",
     "SavedModel",
     "Tree",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.icp import InvariantCausalPrediction
+    from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forests import Forest
     from icscm.model.rule_sets import Conjunction, Disjunction
     from icscm.model.saved import SavedModel, load

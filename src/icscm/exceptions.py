@@ -57,6 +57,10 @@ class SparseEnvironmentWarning(IcscmWarning):
     """An environment holds too few samples, or lacks a class, to say much about invariance."""
 
 
+class FewEnvironmentsWarning(IcscmWarning):
+    """Two environments: they show that something differs, and little of how it varies."""
+
+
 class NothingFoundWarning(IcscmWarning):
     """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""
 

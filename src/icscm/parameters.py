@@ -134,6 +134,16 @@ PRUNING: Allowed = (
     "True, False, 'shown' or 'always'",
     lambda value: isinstance(value, bool | np.bool_) or value in ("shown", "always"),
 )
+TOLERANCE: Allowed = (
+    "'auto', None or a finite number greater than 0",
+    lambda value: (
+        value is None or (isinstance(value, str) and value == "auto") or POSITIVE_NUMBER[1](value)
+    ),
+)
+SHARE_OR_NUMBER: Allowed = (
+    "a share between 0 and 1, or a whole number of at least 1",
+    lambda value: LEVEL[1](value) or (_is_integer(value) and value >= 1),
+)
 BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 N_JOBS: Allowed = (
     "None, or a whole number other than 0",

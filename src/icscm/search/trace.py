@@ -296,7 +296,7 @@ class Trace(Shown):
         dict
             Dataclasses as dicts, rules as text, tuples as lists.
         """
-        plain: dict[str, Any] = _as_plain(replace(self, criterion=None))
+        plain: dict[str, Any] = as_plain(replace(self, criterion=None))
         del plain["criterion"]
         return plain
 
@@ -388,10 +388,10 @@ def _drop_none(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _as_plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Dataclasses as dicts, rules as text, tuples as lists."""
     if isinstance(value, Rule):
         return str(value)
     if is_dataclass(value):
-        return {each.name: _as_plain(getattr(value, each.name)) for each in fields(value)}
-    return [_as_plain(each) for each in value] if isinstance(value, tuple) else value
+        return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
+    return [as_plain(each) for each in value] if isinstance(value, tuple) else value

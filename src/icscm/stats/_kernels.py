@@ -127,6 +127,23 @@ def _fit_cell(odds_ratio, row, column, size):
 
 
 @compiled
+def _compare_odds(table, node, ratio):
+    """Breslow and Day's statistic of 2 x 2 tables, one per environment, around an odds ratio."""
+    total = 0.0
+    for k in range(node.shape[1]):
+        a, size = table[1, k], float(node[0, k] + node[1, k])
+        row, column = float(a + table[0, k]), float(node[1, k])
+        if row > 0.0 and row < size and column > 0.0 and column < size:
+            cell = _fit_cell(ratio, row, column, size)
+            off = a - cell  # each of the four cells is off by the same
+            squared = off * off
+            total += squared / max(cell, 1e-12) + squared / max(row - cell, 1e-12)
+            total += squared / max(column - cell, 1e-12)
+            total += squared / max(size - row - column + cell, 1e-12)
+    return total
+
+
+@compiled
 def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds):
     """What each split of a node does within its environments, and how that differs between them.
 
@@ -171,21 +188,7 @@ def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log
         # of the half against the rest; where one cell is empty everywhere, as good as infinite
         ratio = min(max(below / max(above, 1e-300), 1e-9), 1e9)
         log_odds[i] = -np.log(ratio)
-        total = 0.0
-        for k in range(n_environments):
-            b, a = table[0, k], table[1, k]
-            size = float(node[0, k] + node[1, k])
-            row, column = float(a + b), float(node[1, k])
-            if row > 0.0 and row < size and column > 0.0 and column < size:
-                cell = _fit_cell(ratio, row, column, size)
-                off = a - cell
-                if off != 0.0:
-                    # each of the four cells is off by the same
-                    total += off * off / max(cell, 1e-12)
-                    total += off * off / max(row - cell, 1e-12)
-                    total += off * off / max(column - cell, 1e-12)
-                    total += off * off / max(size - row - column + cell, 1e-12)
-        heterogeneity[i] = total
+        heterogeneity[i] = _compare_odds(table, node, ratio)
 
 
 @compiled
