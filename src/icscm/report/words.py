@@ -10,12 +10,16 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.model.leaves import LeafCounts
-from icscm.model.rule_sets import RuleSet
+from icscm.model.leaves import LeafCounts, LeafModel
 from icscm.stats.verdicts import compute_wilson
 from icscm.text import as_text
 
 Plain = dict[str, Any]
+
+MISSING = (
+    '"missing: true" means that a missing value counts as fulfilling the rule, '
+    '"missing: false" that it does not.'
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def format_p(p_value: float | None) -> str:
 
 
 def make_names(
-    model: RuleSet,
+    model: LeafModel,
     environments: Sequence[Any],
     classes: Sequence[Any],
     target: str | None = None,
@@ -139,7 +143,9 @@ def make_names(
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
     label, place = as_text(target or "label"), None if not environment else as_text(environment)
-    return Names(label, place, (negative, positive), texts, int(model.settles_when))
+    return Names(
+        label, place, (negative, positive), texts, int(getattr(model, "settles_when", True))
+    )
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
