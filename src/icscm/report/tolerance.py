@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from icscm.search.tree_finding import find_tree
 from icscm.search.tree_trace import SplitCandidate, TreeTrace
 from icscm.showing import Shown, Told
 from icscm.stats.splits import measure_dependence
-from icscm.text import format_name, format_number
+from icscm.text import clip, format_name, format_number
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 # From plain to strict, about even steps on a logarithmic scale.
 DEFAULT_TOLERANCES: Final = (None, 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
+
+# Characters of what leaves and enters, so that the table fits a terminal; `to_frame` has all.
+_MAX_CHANGES: Final = 26
 
 #: What leaving environments out can say of a tolerance, and what it cannot.
 CAUTION: Final = (
@@ -212,14 +216,14 @@ class TolerancePath(Shown):
             rows.append(
                 (
                     name_tolerance(point.tolerance) + own,
-                    changes,
+                    clip(changes, _MAX_CHANGES),
                     *(f"{each:,}" for each in numbers),
                     *("-" if each is None else f"{each:.3f}" for each in scores),
                 )
             )
         told = "From a plain tree to a strict one; * is this one's tolerance."
-        columns = "tolerance", "leave (-), enter (+)", ">leaves", ">information", ">differs"
-        more = (">AUC left out", ">worst") if has_scores else ()
+        columns = "tolerance", "leave (-), enter (+)", ">leaves", ">tells", ">differs"
+        more = (">AUC out", ">worst") if has_scores else ()
         return Told(f"{told} {CAUTION}" if has_scores else told, (*columns, *more), rows)
 
 
