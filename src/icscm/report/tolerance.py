@@ -209,8 +209,7 @@ class TolerancePath(Shown):
         rows = []
         for point, (left, entered) in zip(self.points, self.list_changes(), strict=True):
             own = "*" if point.tolerance == self.own else ""
-            signed = ("-", left), ("+", entered)
-            changes = "; ".join(f"{sign} {', '.join(names)}" for sign, names in signed if names)
+            changes = say_changes(left, entered)
             scores = _tell_held_out(point.held_out).values() if point.held_out else ()
             numbers = len(point.model.leaves), round(point.information), round(point.differs)
             rows.append(
@@ -221,14 +220,25 @@ class TolerancePath(Shown):
                     *("-" if each is None else f"{each:.3f}" for each in scores),
                 )
             )
-        told = "From a plain tree to a strict one; * is this one's tolerance."
+        line = "From a plain tree to a strict one; * is this one's tolerance."
         columns = "tolerance", "leave (-), enter (+)", ">leaves", ">tells", ">differs"
-        more = (">AUC out", ">worst") if has_scores else ()
-        return Told(f"{told} {CAUTION}" if has_scores else told, (*columns, *more), rows)
+        if not has_scores:
+            return Told(line, columns, rows)
+        return Told(f"{line}\n{fill(CAUTION, 80)}", (*columns, ">AUC out", ">worst"), rows)
 
 
 def _tell_held_out(held_out: HeldOut) -> dict[str, float | None]:
     return {"auc_left_out": held_out.mean, "worst_auc_left_out": held_out.worst}
+
+
+def say_changes(left: Sequence[str], entered: Sequence[str]) -> str:
+    """What leaves a tree and what enters it, after signs.
+
+    >>> say_changes(["age", "sex"], ["code"])
+    '- age, sex; + code'
+    """
+    signed = ("-", left), ("+", entered)
+    return "; ".join(f"{sign} {', '.join(names)}" for sign, names in signed if names)
 
 
 def name_tolerance(tolerance: float | None) -> str:

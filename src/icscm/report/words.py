@@ -95,12 +95,12 @@ def format_share(share: float | None) -> str:
 def format_points(difference: float | None) -> str:
     """A difference of two rates in percentage points.
 
-    >>> format_points(0.0512), format_points(0.0004), format_points(0.01), format_points(None)
-    ('5.1 points', '0.04 points', '1 point', 'any number of points')
+    >>> [format_points(each) for each in (0.0512, 0.0004, 0.01, -0.0, None)]
+    ['5.1 points', '0.04 points', '1 point', '0 points', 'any number of points']
     """
     if difference is None:
         return "any number of points"
-    points = 100 * difference
+    points = 100 * difference + 0.0  # no -0
     text = f"{points:.2g}" if points < 1 else f"{points:.1f}".removesuffix(".0")
     return f"{text} point{'' if text == '1' else 's'}"
 
