@@ -269,3 +269,21 @@ def test_missing_values_are_explained(sites):
 def test_a_notebook_shows_the_page_in_a_frame(tree):
     assert "<iframe" in tree.report()._repr_html_()
     assert repr(tree.report()) == "<icscm report: tree of 4 leaves on age and dose>"
+
+
+def test_trees_tried_on_the_way_are_listed(tree):
+    from dataclasses import replace
+
+    from icscm.report.render import make_report
+    from icscm.search.tree_trace import TriedTree
+
+    tried = TriedTree(("code",), ("age", "dose"), 812.4, 33.0, 12, 640.25)
+    learner = fit(InvariantTreeClassifier(max_leaves=2), *make_sites(500))
+    learner.trace_ = replace(learner.trace_, tried=(tried,))
+    report = make_report(learner)
+    assert report.to_dict()["tried"][0]["used"] == ["age", "dose"]
+    text = Page(report.to_html()).text
+    assert "The trees tried" in text
+    assert "age, dose" in text
+    assert "| code | age, dose | 812 | 33 | 12 | 640 |" in report.to_markdown()
+    assert "The trees tried" not in Page(tree.report().to_html()).text

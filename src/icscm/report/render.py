@@ -163,11 +163,12 @@ def make_report(learner: Learner, **options: Any) -> Report:
 
     Parameters
     ----------
-    learner : SCMClassifier or ICSCMClassifier
+    learner : SCMClassifier, ICSCMClassifier or InvariantTreeClassifier
         A fitted one.
     **options : optional
         As for `icscm.report.summary.make_summary`: what to call the data, the label, its classes
-        and the environments, columns left out, the models at other levels, words for parameters.
+        and the environments, columns left out, the models at other levels or tolerances, words for
+        parameters.
 
     Returns
     -------

@@ -8,6 +8,7 @@ from typing import Final
 
 from icscm.report.drawing import Limits
 from icscm.report.words import Plain
+from icscm.text import clip
 
 # Pixels from one level of the tree to the next, and levels before it goes no further right.
 _STEP: Final = 14
@@ -118,7 +119,8 @@ def _place_effects(split: Plain, marks: Sequence[float], limits: Limits) -> Plai
 
 
 # The drawing of a path, in its own units.
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 56, 40, 18, 40
+_MAX_GONE: Final = 26  # characters of the columns that leave
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 300, 56, 200, 18, 40
 
 
 def draw_tolerance_path(path: Plain) -> Plain:
@@ -131,10 +133,16 @@ def draw_tolerance_path(path: Plain) -> Plain:
     for each in points:
         x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * each["differs"] / across[-1]
         y = _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * each["information"] / up[-1]
-        # where two trees are alike, the dot has both names
-        near = [dot for dot in dots if abs(dot["x"] - x) < 24 and abs(dot["y"] - y) < 12]
-        dots.append({"x": round(x, 1), "y": round(y, 1), "names": [], "is_own": each["is_own"]})
-        (near[0] if near else dots[-1])["names"].append(each["name"])
+        place = {"x": round(x, 1), "y": round(y, 1)}
+        if not dots or {key: dots[-1][key] for key in place} != place:
+            dots.append({**place, "names": [], "leave": [], "is_own": False})
+        dots[-1]["names"].append(each["name"])
+        dots[-1]["leave"] += each["leave"]
+        dots[-1]["is_own"] |= each["is_own"]
+    for number, dot in enumerate(dots):
+        gone = f" without {clip(', '.join(dot['leave']), _MAX_GONE)}" if dot["leave"] else ""
+        dot["text"] = name_span(dot["names"]) + gone
+        dot["below"] = _find_room(dot, dots[:number])
     rise, run = _HEIGHT - _TOP - _BOTTOM, _WIDTH - _LEFT - _RIGHT
     return {
         "width": _WIDTH,
@@ -153,6 +161,24 @@ def draw_tolerance_path(path: Plain) -> Plain:
             for each in up
         ],
     }
+
+
+def _find_room(dot: Plain, others: Sequence[Plain]) -> float:
+    """Where the words of a dot stand: below it, where the line seldom is, and below others."""
+    y = float(dot["y"]) + 15
+    taken = [other["below"] for other in others if abs(other["x"] - dot["x"]) < _MAX_GONE * 7]
+    while any(abs(y - each) < 13 for each in taken):
+        y += 13
+    return round(y, 1)
+
+
+def name_span(names: Sequence[str]) -> str:
+    """Neighbouring tolerances that give the same tree, as one.
+
+    >>> name_span(["0.3"]), name_span(["0.3", "0.1", "0.05"])
+    ('0.3', '0.3 to 0.05')
+    """
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def _choose_scale(values: Sequence[float]) -> list[float]:

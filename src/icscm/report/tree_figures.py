@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icscm.report.canvas import ACCENT, EDGE_TEXT, INK, LINE, SOFT, draw_box, make_figure, write
 from icscm.report.drawing import name_verdict, wrap
+from icscm.report.tree_drawing import name_span
 from icscm.report.words import Plain, format_share
 from icscm.text import clip
 
@@ -147,13 +148,17 @@ def draw_path(path: TolerancePath) -> Figure:
         [path.own_point.differs], [path.own_point.information], "o", color=ACCENT, markersize=10
     )
     placed: dict[tuple[float, float], list[str]] = {}
+    gone: dict[tuple[float, float], list[str]] = {}
     for point, (left, _) in zip(path.points, path.list_changes(), strict=True):
-        gone = f" (without {clip(', '.join(left), 30)})" if left else ""
         place = round(point.differs, 6), round(point.information, 6)
-        placed.setdefault(place, []).append(f"{name_tolerance(point.tolerance)}{gone}")
-    for place, names in placed.items():
-        write_at = {"xytext": (8, -4), "textcoords": "offset points", "fontsize": 8}
-        axes.annotate("\n".join(names), place, parse_math=False, va="top", **write_at)
+        placed.setdefault(place, []).append(name_tolerance(point.tolerance))
+        gone.setdefault(place, []).extend(left)
+    for number, (place, names) in enumerate(placed.items()):
+        without = f"\nwithout {clip(', '.join(gone[place]), 30)}" if gone[place] else ""
+        # above and below in turn, so that neighbours do not cover each other
+        below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
+        options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
+        axes.annotate(name_span(names) + without, place, **options)
     axes.set_xlim(0, 1.35 * max(*x, 1.0))
     axes.set_ylim(0, 1.1 * max(*y, 1.0))
     axes.set_xlabel("differs between environments, beyond chance")

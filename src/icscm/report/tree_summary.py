@@ -56,6 +56,8 @@ from icscm.text import count, format_name, format_number
 
 # Features that a sentence names.
 _N_NAMED = 6
+# Of a tree along the tolerance.
+_MEASURES = ("information", "differs")
 
 
 def make_tree_summary(
@@ -411,8 +413,8 @@ def _say_path(points: Sequence[Plain]) -> str:
     plain, own = points[0], next(each for each in points if each["is_own"])
     if plain["tolerance"] is not None or not plain["information"]:
         return f"The tree was grown at {count(len(points), 'tolerance')}."
-    pairs = [f"{own[key]:,.0f} of {plain[key]:,.0f}" for key in ("information", "differs")]
-    told = f"Beside a plain tree: {pairs[0]} of the information, {pairs[1]} of what differs"
+    told, differs = (f"{own[key]:,.0f} against {plain[key]:,.0f}" for key in _MEASURES)
+    told = f"Beside a plain tree: information {told}, what differs {differs}"
     gone = [each for each in plain["features"] if each not in own["features"]]
     less = f"; without {_name_features(gone)}" if gone else ""
     scores = ""
@@ -431,4 +433,4 @@ def list_tree_looks(summary: Plain) -> list[Plain]:
 
 def is_of_tree(summary: Plain) -> bool:
     """Whether a summary is one of a tree."""
-    return bool(summary["model"]["kind"] == "tree")
+    return "splits" in summary
