@@ -199,5 +199,5 @@ def test_a_forest_in_words():
     assert text.startswith(
         "Predicts yes where the mean of the probabilities that its trees give exceeds 1/2,\n"
         "and no elsewhere: a forest of 3 trees with 4 leaves each\n"
-        "most used: age (3 trees), smoker (3 trees)\n\n"
+        "trees that use a feature: age (3), smoker (3)\n\n"
     )
