@@ -24,7 +24,7 @@ def compute_log_marginal(k, n, mu, tau):
 def compute_log_prior_tau(tau, precisions):
     variances = [min(1 / w, 1 / LEAST_PRECISION) for w in precisions]
     jeffreys = np.sqrt(sum((tau / (tau**2 + v)) ** 2 for v in variances))
-    return np.log(jeffreys / (1 + (tau / TAIL) ** 2))
+    return np.log(jeffreys / (1 + (tau / TAIL) ** 4))
 
 
 def expect_slowly(negatives, positives, n_tau=48, n_mu=61):

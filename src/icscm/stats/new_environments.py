@@ -18,12 +18,12 @@ Methods, all on one grid of (tau, mu).
   distributions (mu, tau), weighted by the likelihood times the prior of mu and a prior of tau:
   Jeffreys' (the reference prior), as if the log odds were measured with the variances s_e^2,
 
-      p(tau) ~ sqrt(sum_e (tau / (tau^2 + min(s_e^2, 1/4)))^2) / (1 + (tau / 3)^2).
+      p(tau) ~ sqrt(sum_e (tau / (tau^2 + min(s_e^2, 1/4)))^2) / (1 + (tau / 4)^4).
 
   With many samples this is nearly the t interval of K - 1 degrees of freedom, which is exact; and
   it does not collapse where tau is estimated as 0. Where hardly a sample is positive, Jeffreys'
-  prior alone would take the sampling error for the spread: hence the 1/4; and the divisor, which
-  is 1.1 for a tau of 1, so that leaves of a single class do not allow for everything.
+  prior alone would take the sampling error for the spread: hence the 1/4, and the divisor, which
+  keeps leaves of a single class from allowing for everything; for a tau of 1 it does nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CONFIDENCE = 0.95
 # Log odds that spread more are no longer told apart from this: rates of 0 and of 1 side by side.
 MAX_TAU = 10.0
 # Of the prior of tau: the least precision of a log odds, and where its tail begins.
-LEAST_PRECISION, TAIL = 4.0, 3.0
+LEAST_PRECISION, TAIL = 4.0, 4.0
 
 # Places of the grid: of tau (Gauss-Legendre), of mu given tau (evenly, in standard deviations to
 # either side) and of theta given both. Tests hold the result to that of much finer ones.
@@ -239,7 +239,7 @@ def _compute_log_prior(precisions: FloatArray, tau: FloatArray) -> FloatArray:
     weights = np.where(precisions > 0, np.maximum(precisions, LEAST_PRECISION), 0.0)
     parts = weights[:, np.newaxis] / (1 + tau[..., np.newaxis] ** 2 * weights[:, np.newaxis])
     norm: FloatArray = np.sqrt((parts**2).sum(axis=2))
-    return np.log(tau * norm) - np.log1p((tau / TAIL) ** 2)
+    return np.log(tau * norm) - np.log1p((tau / TAIL) ** 4)
 
 
 def _find_range(
