@@ -181,7 +181,7 @@ def test_what_is_counted_in_a_new_environment_is_inside(size):
     """In 95 % of new environments, their own sampling error accounted for."""
     sizes = np.append(EQUAL, size)
     leaves = simulate(300, sizes, 0.15, 0.6, seed=3)
-    new = leaves[:, :, -1]
+    new = leaves[:, :, -1:]
     p_values = compute_surprise(leaves[:, :, :-1], new[:, 1], new.sum(axis=1))
     assert 0.93 <= np.mean(p_values > 0.05) <= 0.98
 
@@ -191,12 +191,11 @@ def test_surprise_is_that_of_the_interval_where_the_new_rate_is_known():
     low, high = make_expectations(leaf)[0].interval
     n = 10**7
     rates = np.array([low * 0.97, low * 1.03, high * 0.98, high * 1.02])
-    leaves = np.repeat(leaf, 4, axis=0)
-    p_values = compute_surprise(leaves, (n * rates).astype(int), np.full(4, n))
-    assert (p_values > 0.05).tolist() == [False, True, True, False]
+    p_values = compute_surprise(leaf, (n * rates).astype(int)[np.newaxis], np.full((1, 4), n))
+    assert (p_values > 0.05).tolist() == [[False, True, True, False]]
 
 
 def test_no_surprise_where_nothing_was_promised():
     leaves = np.array([[(5, 5, 0), (3, 3, 0)], [(5, 5, 5), (3, 3, 2)]])
-    p_values = compute_surprise(leaves, np.array([1, 0]), np.array([3, 0]))
+    p_values = compute_surprise(leaves, np.array([[1], [0]]), np.array([[3], [0]]))
     assert np.isnan(p_values).all()

@@ -156,7 +156,7 @@ def make_expectations(tables: Sequence[Any] | CountArray) -> tuple[Expectation, 
 def compute_surprise(
     tables: CountArray, positives: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> FloatArray:
-    """p-values of what was counted in a new environment, a row for each leaf; NaN if untold.
+    """p-values (leaf, new environment) of what was counted there; NaN if untold or without samples.
 
     Twice the smaller of the chances that fewer positives, or more, come of `sizes` samples of an
     environment not seen, half of the chance of just as many added to each (mid-p): the spread
@@ -164,20 +164,22 @@ def compute_surprise(
     accounted for. Above 0.05, the rate is where the prediction interval said that it would be.
     """
     tables = np.asarray(tables, dtype=np.int64)
-    p_values = np.full(len(tables), np.nan)
+    p_values = np.full(sizes.shape, np.nan)
     is_told = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
-    for part in _split(np.flatnonzero(is_told & (sizes > 0)), tables.shape[2]):
+    for part in _split(np.flatnonzero(is_told), tables.shape[2]):
         fitted = _fit(tables[part])
         ends = fitted.find_quantile(1e-6), fitted.find_quantile(1 - 1e-6)
         edges = np.linspace(*ends, _N_BINS + 1, axis=1)
         chances = np.diff([fitted.compute_below(each) for each in edges.T], axis=0).T
         rates = special.expit((edges[:, 1:] + edges[:, :-1]) / 2)
-        k, n = positives[part, np.newaxis], sizes[part, np.newaxis]
-        at_most, more = special.bdtr(k, n, rates), special.bdtrc(k, n, rates)
-        fewer = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
-        below = (chances * (fewer + at_most) / 2).sum(axis=1)
-        above = (chances * (2 * more + at_most - fewer) / 2).sum(axis=1)
-        p_values[part] = np.clip(2 * np.minimum(below, above), 0.0, 1.0)
+        for new in range(sizes.shape[1]):
+            k, n = positives[part, new, np.newaxis], sizes[part, new, np.newaxis]
+            at_most, more = special.bdtr(k, n, rates), special.bdtrc(k, n, rates)
+            fewer = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
+            below = (chances * (fewer + at_most) / 2).sum(axis=1)
+            above = (chances * (2 * more + at_most - fewer) / 2).sum(axis=1)
+            found = np.clip(2 * np.minimum(below, above), 0.0, 1.0)
+            p_values[part, new] = np.where(n[:, 0] > 0, found, np.nan)
     return p_values
 
 

@@ -140,18 +140,17 @@ def _keep_promises(
 ) -> list[list[Promise]]:
     """For each leaf what became of its interval in each new environment that has rows in it."""
     n_leaves = len(rules.leaves)
-    tables = np.array(rules.leaves, dtype=np.int64)
+    counts = np.zeros((n_leaves, len(new), 2), dtype=np.int64)
+    for j, (number, _) in enumerate(new):
+        is_here = np.full(len(leaves), True) if environments is None else environments == number
+        counts[:, j, 0] = np.bincount(leaves[is_here], minlength=n_leaves)
+        counts[:, j, 1] = np.bincount(leaves[is_here & is_positive], minlength=n_leaves)
+    sizes, positives = counts[..., 0], counts[..., 1]
+    p_values = compute_surprise(np.array(rules.leaves, dtype=np.int64), positives, sizes)
     kept: list[list[Promise]] = [[] for _ in range(n_leaves)]
-    for number, label in new:
-        is_here = (
-            np.ones(len(leaves), dtype=bool) if environments is None else environments == number
-        )
-        n = np.bincount(leaves[is_here], minlength=n_leaves)
-        k = np.bincount(leaves[is_here & is_positive], minlength=n_leaves)
-        p_values = compute_surprise(tables, k, n)
-        for i in np.flatnonzero(~np.isnan(p_values)).tolist():
-            p_value = float(p_values[i])
-            kept[i].append(Promise(label, int(n[i]), int(k[i]), p_value, p_value > ALPHA))
+    for i, j in np.argwhere(~np.isnan(p_values)).tolist():
+        p, n, k = float(p_values[i, j]), int(sizes[i, j]), int(positives[i, j])
+        kept[i].append(Promise(new[j][1], n, k, p, p > ALPHA))
     return kept
 
 
