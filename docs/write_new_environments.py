@@ -121,8 +121,8 @@ def write_real(folder: str | None) -> Iterator[str]:
 def replace_part(page: str, name: str, lines: Iterator[str]) -> str:
     """The page with what stands between two marks written anew."""
     text = "\n".join(lines)
-    marks = rf"(<!-- {name} -->\n).*(\n<!-- end {name} -->)"
-    return re.sub(marks, lambda found: found[1] + text + found[2], page, flags=re.S)
+    marks = rf"(<!-- {name} -->\n).*(<!-- end {name} -->)"
+    return re.sub(marks, lambda found: f"{found[1]}{text}\n{found[2]}", page, flags=re.S)
 
 
 def main(folder: str | None = None) -> None:
