@@ -28,8 +28,8 @@ _N_SHOWN = 10
 def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     """Show what is in a model file.
 
-    The rule, its leaves with counts for each environment, or the tree with its rates; the settings
-    it was learned with, and with which version.
+    The rule, its leaves with counts for each environment and what to expect in an environment not
+    seen, or the tree with its rates; the settings it was learned with, and with which version.
 
     \b
     Example:
