@@ -132,7 +132,7 @@ def calibrate(
 
 
 def _keep_promises(
-    rules: RuleSet,
+    rules: LeafModel,
     leaves: NDArray[np.intp],
     is_positive: BoolArray,
     environments: IntArray | None,
