@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, load
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarning
 from icscm.search.forest import DRAWN_SHARE
+from icscm.sources.bits.opening import open_bits
+from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.memory import open_memory
 
 
@@ -136,6 +138,22 @@ def test_a_file_gives_the_same_forest(tmp_path):
     np.testing.assert_array_equal(
         load(tmp_path / "forest.json").predict_proba(X), forest.predict_proba(X)
     )
+
+
+def test_packed_bits_give_the_same_forest(tmp_path):
+    rng = np.random.default_rng(0)
+    X, environment = rng.integers(0, 2, (600, 8)), rng.integers(0, 3, 600)
+    y = (rng.random(600) < np.where(X[:, 0] & X[:, 3], 0.8, 0.2)).astype(int)
+    samples = [f"s{i}" for i in range(600)]
+    pack_matrix(X, tmp_path / "t.bits", samples=samples)
+    labels = pd.DataFrame({"sample": samples, "ill": y, "clinic": environment})
+    opened = open_bits(tmp_path / "t.bits", labels, "ill", "clinic", sample_column="sample")
+    packed = make_forest().fit_counts(opened)
+    table = make_forest().fit(X, y, environments=environment)
+    pairs = zip(packed.model_.trees, table.model_.trees, strict=True)
+    assert all(one.leaves == other.leaves for one, other in pairs)
+    assert any(tree.splits for tree in packed.model_.trees)
+    pd.testing.assert_frame_equal(packed.out_of_bag_, table.out_of_bag_)
 
 
 def test_clones_and_weights():
