@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 from write_real_data import TABLES
 
-from icscm import ICSCMClassifier, SCMClassifier, evaluate
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.exceptions import IcscmWarning
 from icscm.stats.new_environments import make_expectations
 
@@ -34,6 +34,7 @@ SIZES = {
 LEARNERS = {
     "ICSCM": lambda: ICSCMClassifier(p="balanced"),
     "SCM": lambda: SCMClassifier(p="balanced", max_rules=5),
+    "invariant tree": InvariantTreeClassifier,
 }
 
 
