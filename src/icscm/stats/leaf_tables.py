@@ -141,7 +141,8 @@ def _compute_settled_values(
 ) -> CountArray:
     """(feature, cut, sign, side, label, environment): what each rule settles of the values."""
     if values.shape[1] == 2 and layout == ORDERED:
-        return values[:, np.newaxis, :, np.newaxis]  # each of the two rules settles one bin
+        # each of the two rules settles one bin
+        return values[:, np.newaxis, : len(signs), np.newaxis]
     if layout.nominal:
         total, part = values.sum(axis=1, keepdims=True), values
     else:
