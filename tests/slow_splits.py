@@ -43,23 +43,20 @@ def find_odds_ratio(split):
 
 
 def fit_cell(table, ratio):
-    """The a for which a d = ratio b c in a table of the same margins, by halving."""
+    """The a for which a d = ratio b c in a table of the same margins: a root of a quadratic."""
     a, b, c, d = table
-    low, high = Decimal(max(0, a - d)), Decimal(min(a + b, a + c))
-    wanted = Decimal(ratio.numerator) / Decimal(ratio.denominator)
-    for _ in range(180):
-        x = (low + high) / 2
-        if x * (d - a + x) < wanted * (a + b - x) * (a + c - x):
-            low = x
-        else:
-            high = x
-    return low
+    r = Decimal(ratio.numerator) / Decimal(ratio.denominator)
+    if r == 1:
+        return Decimal((a + b) * (a + c)) / (a + b + c + d)
+    linear = d - a + r * (2 * a + b + c)
+    root = (linear * linear + 4 * (1 - r) * r * (a + b) * (a + c)).sqrt()
+    return (root - linear) / (2 * (1 - r))
 
 
 def measure_heterogeneity(split):
-    """Breslow and Day's statistic around that odds ratio."""
+    """Breslow and Day's statistic around that odds ratio; one table differs from no other."""
     ratio = find_odds_ratio(split)
-    if ratio is None:
+    if len(list_compared(split)) < 2:
         return 0.0
     with localcontext() as context:
         context.prec = 60

@@ -152,6 +152,12 @@ def test_an_effect_without_exception_is_the_same_everywhere(scale):
         assert found["information"] == pytest.approx(slow_splits.measure_gain(split), rel=1e-2)
 
 
+def test_one_environment_differs_from_no_other():
+    """A split without exception told, in a plain tree, of an effect that differs 20,000-fold."""
+    found = measure([(47, 0, 2, 1), (0, 0, 0, 0)])
+    assert (found["excess"], found["share"]) == (0.0, 0.0)
+
+
 def test_the_effective_number_of_environments():
     assert splits.count_effective(np.array([10, 10, 10, 0])) == pytest.approx(3.0)
     assert splits.find_quantile(0.05, 3) == chi2.isf(0.05, 3)

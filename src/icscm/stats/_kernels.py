@@ -191,7 +191,8 @@ def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log
         # of the half against the rest; where one cell is empty everywhere, as good as infinite
         ratio = min(max(below / max(above, 1e-300), 1e-9), 1e9)
         log_odds[i] = -np.log(ratio)
-        heterogeneity[i] = _compare_odds(table, node, ratio)
+        if n_compared > 1:
+            heterogeneity[i] = _compare_odds(table, node, ratio)
 
 
 @compiled

@@ -87,7 +87,7 @@ def measure_effects(
     cells = np.stack([cell, row - cell, column - cell, size - row - column + cell])
     terms = ((a - cell) ** 2 / np.maximum(cells, 1e-12)).sum(axis=0)
     terms = np.where(is_compared, terms, 0.0).sum(axis=1)
-    heterogeneity[:] = np.where(is_measured, terms, 0.0)
+    heterogeneity[:] = np.where(dof > 0, terms, 0.0)
 
 
 def measure_rates(
