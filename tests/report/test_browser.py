@@ -181,7 +181,7 @@ def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostil
         assert len(list_shown(page)) == n_models
         assert not page.locator("#alpha").is_visible()
         assert not page.locator("nav").is_visible()
-        assert page.locator("main > section").count() == 8
+        assert page.locator("main > section").count() == 9
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(255, 255, 255)"
         assert len(page.pdf()) > 20_000

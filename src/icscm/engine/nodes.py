@@ -9,7 +9,11 @@ not a, not c      a, b | a, not b | not a, c | not a, not c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from icscm._types import IntArray
 from icscm.engine.counts import BinnedRule
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
@@ -39,3 +43,28 @@ class NodeRows:
             self._parts[*key[:n], (rule.feature, (~rule.satisfied).tobytes())] = others
         self._parts[key] = rows
         return rows
+
+
+class BinnedSplit(NamedTuple):
+    """A split as the sources understand it; a child below 0 is leaf `~child`."""
+
+    rule: BinnedRule
+    if_true: int
+    if_false: int
+
+
+def find_leaves(piece: Piece, rows: Rows, splits: Sequence[BinnedSplit]) -> IntArray:
+    """The leaf that each of some rows falls in."""
+    leaves = np.empty(len(rows), dtype=np.int64)
+    waiting = {0 if splits else ~0: np.arange(len(rows))}
+    truths = {}
+    for number, split in enumerate(splits):
+        key = split.rule.feature, split.rule.satisfied.tobytes()
+        if key not in truths:
+            truths[key] = piece.find_satisfied(rows, split.rule)
+        places = waiting.pop(number)
+        truth = truths[key][places]
+        waiting[split.if_true], waiting[split.if_false] = places[truth], places[~truth]
+    for child, places in waiting.items():
+        leaves[places] = ~child
+    return leaves

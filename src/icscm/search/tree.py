@@ -82,6 +82,7 @@ class Memory(NamedTuple):
     measured against, for a tree of all samples; None until the root was looked at.
     """
 
+    features: tuple[IntArray, ...] = ()
     shares: tuple[FloatArray, ...] = ()
     scale: float | None = None
 
@@ -194,7 +195,11 @@ class EffectLooker:
         ]
         return SplitLook(
             min(filter(None, (each.find_best() for each in judged)), key=_rank, default=None),
-            Memory(tuple(each.shares for each in judged), scale),
+            Memory(
+                tuple(tables.features for tables in halves),
+                tuple(each.shares for each in judged),
+                scale,
+            ),
             n_candidates,
             *(_describe(judged, self._candidates) if self._is_told else ()),
         )
