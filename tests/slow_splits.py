@@ -77,7 +77,7 @@ def measure_split(split, n_least):
     ratio = find_odds_ratio(split)
     information = max(gain - heterogeneity, 0.0)
     dof = len(compared) - 1 if ratio is not None else 0
-    excess = max(heterogeneity - dof - 2 * math.sqrt(2 * dof), 0.0)
+    excess = max(heterogeneity - dof - 3 * math.sqrt(2 * dof), 0.0)
     # (n_L n_R / n) p (1 - p) of each environment
     weights = [
         Fraction((a + b) * (c + d) * (a + c) * (b + d), (a + b + c + d) ** 3)
