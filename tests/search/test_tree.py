@@ -117,7 +117,7 @@ def count_rows(node, labels, place):
 def test_the_tree_is_the_one_grown_row_by_row():
     reached = Counter()
 
-    @settings(max_examples=150, deadline=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32), PARAMETERS)
     def check(seed, options):
         fitted, (labels, place), (splits, leaves) = grow_both(*make_table(seed), options)
