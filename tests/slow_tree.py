@@ -17,6 +17,18 @@ N_REFUSED_KEPT = 5
 REASONS = ("unreplicated", "dependent", "remembered")
 
 
+def list_splits(values, max_thresholds, missing):
+    """Rules that split differently: no negations, and of two levels only the first.
+
+    Unless missing values may not go either way: then the levels differ in whom they join.
+    """
+    rules = [rule for rule in list_candidates(values, max_thresholds, missing, None) if rule[2]]
+    groups = list(dict.fromkeys(rule[1] for rule in rules if rule[0] == "level"))
+    is_either = missing != "separate" or None not in values
+    second = groups[1] if len(groups) == 2 and is_either else None
+    return [rule for rule in rules if rule[0] != "level" or rule[1] != second]
+
+
 def grow_slowly(
     X, y, environments, *, tolerance=0.03, max_leaves=16, n_least=1, max_thresholds=50, missing
 ):
@@ -31,8 +43,7 @@ def grow_slowly(
     candidates = [
         (feature, *rule)
         for feature in range(len(X[0]))
-        for rule in list_candidates([row[feature] for row in X], max_thresholds, missing, None)
-        if rule[2]
+        for rule in list_splits([row[feature] for row in X], max_thresholds, missing)
     ]
 
     def divide(rule, rows):
