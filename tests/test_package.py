@@ -40,8 +40,8 @@ def test_public_names_exist():
     assert set(icscm.__all__) <= set(dir(icscm))
     for name in icscm.__all__:
         assert getattr(icscm, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'Forest'"):
-        icscm.Forest  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'Wood'"):
+        icscm.Wood  # noqa: B018
 
 
 FIT_AND_COUNT_COMPILATIONS = """

@@ -11,6 +11,7 @@ _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
     "InvariantCausalPrediction": "icscm.estimators.icp",
+    "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
     "Conjunction": "icscm.model.rule_sets",
     "Disjunction": "icscm.model.rule_sets",
@@ -32,6 +33,7 @@ __all__ = [
     "Forest",
     "ICSCMClassifier",
     "InvariantCausalPrediction",
+    "InvariantForestClassifier",
     "InvariantTreeClassifier",
     "SCMClassifier",
     "SavedModel",
@@ -49,6 +51,7 @@ __all__ = [
 if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+    from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.icp import InvariantCausalPrediction
     from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forests import Forest

@@ -126,6 +126,10 @@ POSITIVE_OR_BALANCED: Allowed = (
     lambda value: (isinstance(value, str) and value == "balanced") or POSITIVE_NUMBER[1](value),
 )
 SHARE: Allowed = ("a number from 0 to 1", lambda value: _is_real(value) and 0 <= value <= 1)
+POSITIVE_SHARE: Allowed = (
+    "a number above 0 and at most 1",
+    lambda value: _is_real(value) and 0 < value <= 1,
+)
 NUMBER_OR_NONE: Allowed = (
     "a finite number, or None",
     lambda value: value is None or (_is_real(value) and np.isfinite(value)),

@@ -266,7 +266,7 @@ def test_a_forest_prints():
     forest = Forest((TREE, Tree((), (((1, 1), (2, 2)),)), make_chain([SEX])))
     assert (
         str(forest)
-        == "forest of 3 trees with 1 to 3 leaves each\nmost used: sex (2 trees), age (1 tree)"
+        == "forest of 3 trees with 1 to 3 leaves each\ntrees that use a feature: sex (2), age (1)"
     )
     assert repr(forest) == (
         "Forest of 3 trees with 1 to 3 leaves each\n"
@@ -277,7 +277,8 @@ def test_a_forest_prints():
     assert forest.count_uses() == {"sex": 2, "age": 1}
     nothing = Forest((Tree((), (((1, 1), (2, 2)),)),))
     assert str(nothing) == (
-        "forest of 1 tree with 1 leaf each\nmost used: no feature, since no split was found"
+        "forest of 1 tree with 1 leaf each\n"
+        "trees that use a feature: none, since no split was found"
     )
 
 

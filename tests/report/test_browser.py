@@ -181,7 +181,7 @@ def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostil
         assert len(list_shown(page)) == n_models
         assert not page.locator("#alpha").is_visible()
         assert not page.locator("nav").is_visible()
-        assert page.locator("main > section").count() == 8
+        assert page.locator("main > section").count() == 9
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(255, 255, 255)"
         assert len(page.pdf()) > 20_000
@@ -247,4 +247,5 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
         assert len(bars) == rows.count()
         assert max(bars) > 10
         assert page.locator(".effects .dot").count() >= 8
-        assert page.locator(".path circle").count() == 8
+        assert page.locator(".path circle.own").count() == 1
+        assert "without code" in page.locator(".path").text_content()

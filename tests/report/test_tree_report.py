@@ -287,3 +287,20 @@ def test_trees_tried_on_the_way_are_listed(tree):
     assert "age, dose" in text
     assert "| code | age, dose | 812 | 33 | 12 | 640 |" in report.to_markdown()
     assert "The trees tried" not in Page(tree.report().to_html()).text
+
+
+def test_a_forest_has_no_report_and_that_is_said_plainly():
+    from icscm.estimators.forest import InvariantForestClassifier
+    from icscm.report.render import make_report
+
+    forest = fit(InvariantForestClassifier(n_estimators=2), *make_sites(500))
+    with pytest.raises(IcscmError, match="there is no report on a forest"):
+        make_report(forest)
+
+
+def test_what_to_expect_elsewhere_is_told(tree):
+    report = tree.report()
+    assert "What to expect in an environment not seen" in Page(report.to_html()).text
+    assert "## What to expect in an environment not seen" in report.to_markdown()
+    printed = print_on_terminal(report.to_dict())
+    assert "95 % of new ones" in printed

@@ -71,7 +71,9 @@ def evaluate(
     Error, balanced accuracy, sensitivity, specificity, PPV, NPV, AUC, Brier score and log loss
     with their 95 % intervals, in all and for each environment, beside those of the constant:
     always the class that was more frequent in training. For each leaf, whether the rate of
-    positives is still what it was. A model no better than the constant is called that first.
+    positives is still what it was, and in environments never seen in training whether it is where
+    95 % of such rates were to be expected. A model no better than the constant is called that
+    first.
 
     Columns are found by name, as for icscm predict. Environments may be new ones, or none.
 

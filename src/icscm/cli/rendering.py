@@ -13,6 +13,7 @@ from icscm.model.leaves import count_labels, tell_counts
 from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings, list_used
 from icscm.model.trees import Tree
+from icscm.report.elsewhere import say_expected
 from icscm.report.errors import describe_errors
 from icscm.report.leaves import describe_leaves
 from icscm.report.terminal import (
@@ -174,6 +175,11 @@ def _render_rules(saved: SavedModel, model: RuleSet, most: int | None) -> Iterat
         yield make_heading(f"Leaf {leaf['number']}: {name_leaf(leaf)}")
         predicted = names.classes[leaf["is_positive"]]
         yield f"predicts {predicted}; the probability of {names.classes[1]} is {chance:.3f}"
+        if leaf["new_interval"] is not None:
+            expected = say_expected(leaf["new_interval"])
+            yield f"in an environment not seen, 95 %: {expected} (tau {leaf['tau']:.2f})"
+        elif saved.environments is not None:
+            yield f"in an environment not seen: cannot tell. {leaf['new_reason']}"
         yield make_environment_table(leaf, most)
         yield from _render_rest(len(names.environments), most)
 

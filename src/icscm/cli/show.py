@@ -19,7 +19,7 @@ _N_SHOWN = 10
 
 @main.command()
 @click.argument("model", type=FILE)
-@flag("--all show_all", "Every environment of every leaf.")
+@flag("--all show_all", "Every environment of every leaf, and every tree of a forest.")
 @flag("--json as_json", "As JSON, for other programs.")
 @flag(
     "--fasta",
@@ -28,8 +28,8 @@ _N_SHOWN = 10
 def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     """Show what is in a model file.
 
-    The rule, its leaves with counts for each environment, the settings it was learned with, and
-    with which version.
+    The rule, its leaves with counts for each environment and what to expect in an environment not
+    seen, or the tree with its rates; the settings it was learned with, and with which version.
 
     \b
     Example:

@@ -119,6 +119,10 @@ class Piece:
         """Of some rows those that satisfy the rule, and those that it settles."""
         return rows.split(self._find_settled(rows, rule))
 
+    def find_satisfied(self, rows: Rows, rule: BinnedRule) -> BoolArray:
+        """Truth of the rule for each of some rows."""
+        return ~self._find_settled(rows, rule)
+
     def count(self, rows: Rows, block: int) -> CountArray:
         """Some rows, by (feature, bin, label, environment), for one store of features."""
         restricted = self.stores[block].restrict(rows)

@@ -33,6 +33,7 @@ class Store(Protocol):
     """Binned columns that know which samples are still in play."""
 
     features: IntArray
+    n_threads: int
 
     @property
     def n_bytes(self) -> int:
@@ -141,7 +142,7 @@ class BitStore(Store):
     def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
         self.features = features
         self._layout = layout
-        self._n_threads = n_threads
+        self.n_threads = n_threads
         sizes = np.diff(rows.bounds)
         self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
         padding = np.repeat(self._word_bounds[:-1] * WORD_BITS - rows.bounds[:-1], sizes)
@@ -192,7 +193,7 @@ class BitStore(Store):
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * 2 * len(self._n_in_play)
         blocks = split_evenly(len(self.features), -(-n_cells // PACKED_BLOCK_CELLS))
-        n_threads = self._n_threads if self.words.size >= MIN_THREADED_CELLS else 1
+        n_threads = self.n_threads if self.words.size >= MIN_THREADED_CELLS else 1
         return run_ahead(self._count_block, blocks, n_threads)
 
     def _count_block(self, block: slice) -> CountCube:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from icscm.estimators.describing import DescribedMixin
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.model.rule_sets import RuleSet
 from icscm.model.trees import Tree
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from icscm.report.summary import Resampled
 
 
-class ReportedMixin:
+class ReportedMixin(DescribedMixin):
     """Report and figure of a learner, in the words of the columns it learned from."""
 
     tests_invariance: ClassVar[bool]

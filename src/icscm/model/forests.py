@@ -37,7 +37,7 @@ class Forest(Shown):
     >>> tree = Tree((Split(rule, -1, -2),), (((1, 2), (3, 4)), ((5, 6), (0, 1))))
     >>> print(Forest((tree, tree)))
     forest of 2 trees with 2 leaves each
-    most used: age (2 trees)
+    trees that use a feature: age (2)
     """
 
     trees: tuple[Tree, ...]
@@ -167,11 +167,10 @@ class Forest(Shown):
         leaves = count(sizes[0], "leaf")
         if len(set(sizes)) > 1:
             leaves = f"{min(sizes):,} to {count(max(sizes), 'leaf')}"
-        uses = self.count_uses().items()
-        told = shorten_list([f"{format_name(name)} ({count(n, 'tree')})" for name, n in uses])
+        uses = [f"{format_name(name)} ({n:,})" for name, n in self.count_uses().items()]
         return (
             f"forest of {count(len(self.trees), 'tree')} with {leaves} each\n"
-            f"most used: {told or 'no feature, since no split was found'}"
+            f"trees that use a feature: {shorten_list(uses) or 'none, since no split was found'}"
         )
 
     def _tell(self) -> Told:

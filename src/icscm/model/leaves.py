@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.model.rules import Rule, warn_of_unseen
 from icscm.showing import Shown
-from icscm.tables.columns import Column, read_column
+from icscm.tables.columns import Column, Numbers, read_column
 
 # Samples of one leaf, by label and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
@@ -175,8 +176,11 @@ def read_columns(X: Any, rules: Sequence[Rule]) -> dict[str | int, Column]:
     asking: dict[str | int, list[Rule]] = {}
     for rule in rules:
         asking.setdefault(rule.feature, []).append(rule)
-    columns = {}
+    columns: dict[str | int, Column] = {}
     for feature, those in asking.items():
-        columns[feature] = read_column(X, those[0].column, those[0].name)
-        warn_of_unseen(those, columns[feature])
+        column = read_column(X, those[0].column, those[0].name)
+        if isinstance(column, Numbers):  # of an array of rows each value has its own cache line
+            column = replace(column, values=np.ascontiguousarray(column.values))
+        warn_of_unseen(those, column)
+        columns[feature] = column
     return columns

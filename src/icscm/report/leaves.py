@@ -12,11 +12,13 @@ from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
 from icscm.model.leaves import LeafCounts, LeafModel
 from icscm.model.trees import Tree
+from icscm.report.elsewhere import describe_expectation
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
 from icscm.stats.breaking import find_breaking
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import make_test
+from icscm.stats.new_environments import make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 from icscm.text import count
 
@@ -102,9 +104,10 @@ def describe_leaves(
     standard: Plain | None = None,
     criterion: Criterion | None = None,
 ) -> list[Plain]:
-    """Every leaf with its counts, rates and verdict, and which environments break it."""
+    """Every leaf with its counts, rates and verdict, which environments break it, and elsewhere."""
     judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
     is_positive, conditions = model.leaf_verdicts.tolist(), _list_conditions(model)
+    expected = make_expectations(model.leaves)
     leaves = []
     for number, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
         overall, environments = describe_counts(counts, names)
@@ -118,6 +121,7 @@ def describe_leaves(
             "environments": environments,
             **find_extremes(environments),
             **describe_verdict(verdict),
+            **describe_expectation(expected[number]),
         }
         odd = criterion if leaf["conclusion"] == NOT_INVARIANT else None
         leaf |= describe_breaking(counts, names, odd, leaf["n_seen"])

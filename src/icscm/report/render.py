@@ -29,6 +29,7 @@ from icscm.model.learner import Learner
 from icscm.model.plain import dump_json
 from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
 from icscm.report.effects import format_ratio
+from icscm.report.elsewhere import say_expected, say_range
 from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
@@ -229,6 +230,7 @@ def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
         "p": format_p,
         "value": format_value,
         "interval": format_interval,
+        "expected": say_expected,
         "count": lambda n: f"{n:,}",
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
@@ -262,6 +264,7 @@ def _lay_out_shared(summary: Plain, limits: Limits) -> Plain:
             {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
             for leaf in shown
         ],
+        "elsewhere_plot": _lay_out_elsewhere(summary, shown, limits),
         "environment_plot": make_plot(
             asked["environments"], asked["overall"], "rate", limits, None, "name"
         ),
@@ -286,6 +289,38 @@ def _lay_out_rules(summary: Plain, limits: Limits) -> Plain:
         "shown_sets": summary["search"]["sets"][: limits.sets],
         "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),
+    }
+
+
+def _lay_out_elsewhere(summary: Plain, shown: Sequence[Plain], limits: Limits) -> Plain | None:
+    """A row for each leaf, and one for all samples, of which something can be expected."""
+    overall = {**summary["asked"]["overall"], **summary["elsewhere"]["overall"]}
+    told = [leaf for leaf in shown if leaf["new_interval"] is not None]
+    if overall["new_interval"] is None or not told:
+        return None
+    rows = [
+        {
+            **leaf,
+            "environment": f"{leaf['number']}: {leaf['condition']}",
+            "rate_interval": leaf["new_interval"],
+        }
+        for leaf in told
+    ]
+    pooled = {**overall, "rate_interval": overall["new_interval"]}
+    plot = make_plot(rows, pooled, "rate", limits._replace(environments=len(rows)))
+    pairs = zip(plot["rows"], told, strict=True)
+    return {
+        **plot,
+        "line": None,  # leaves are meant to differ
+        "rows": [
+            {**row, "seen": say_range(leaf["environments"]), "tau": leaf["tau"]}
+            for row, leaf in pairs
+        ],
+        "pooled": {
+            **plot["pooled"],
+            "seen": say_range(summary["asked"]["environments"]),
+            "tau": overall["tau"],
+        },
     }
 
 

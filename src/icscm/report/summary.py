@@ -16,6 +16,9 @@
 - `leaves`: for each leaf counts, rate and interval overall and per environment, the p-value,
   the verdict (`conclusion`), the difference between environments and the detectable one; of one
   that is not invariant the few environments that break it (`breaking`), if it is these.
+- `elsewhere`: what to expect in an environment not seen: a `text` that says what the intervals of
+  the leaves (`new_interval`, with `tau`, `tau_interval` and `i2`) mean, or why there are none
+  (`new_reason`); the numbers of the `leaves` that have one; the same of all samples (`overall`).
 - `invariance`: by what the leaves were judged: level, margin, null hypothesis in words.
 - `errors`: prediction error on the training data, overall, per environment, the `worst` and the
   `best`, and that of always saying the more frequent class (`majority_is_positive` tells which,
@@ -49,6 +52,7 @@ from icscm.model.rule_sets import RuleSet
 from icscm.model.trees import Tree
 from icscm.report.advice import explain_alpha, explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
+from icscm.report.elsewhere import describe_elsewhere
 from icscm.report.errors import describe_errors, format_error, say_measures
 from icscm.report.leaves import (
     count_conclusions,
@@ -100,6 +104,11 @@ def make_summary(
             class_names=class_names,
             words=words,
         )
+    if not isinstance(learner.model_, RuleSet):
+        raise IcscmError(
+            f"there is no report on a {learner.model_.kind}; report on a tree or on rules, or print "
+            "the model"
+        )
     left_out = learner.left_out_ if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
     classes = class_names or trace.classes
@@ -120,6 +129,7 @@ def make_summary(
         "model": _describe_model(learner, names),
         "tree": _describe_tree(model, leaves),
         "leaves": leaves,
+        "elsewhere": describe_elsewhere(leaves, model.leaves, names),
         "invariance": standard,
         "errors": errors,
         "search": search,

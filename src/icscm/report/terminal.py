@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from icscm.report.advice import explain_tests
-from icscm.report.errors import find_worst_and_best, say_fault, say_measures
+from icscm.report.elsewhere import ASSUMED, find_ends, say_expected, say_range
+from icscm.report.errors import say_fault, say_measures
 from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.tree_summary import is_of_tree
@@ -192,6 +193,26 @@ def render_leaves(summary: Plain) -> Iterator[RenderableType]:
         yield make_note("\nNot invariant: " + " ".join(broken))
     if leaves[0]["conclusion"] is not None:
         yield make_note("\n" + describe_bounds(leaves, summary["invariance"]))
+    yield from _render_elsewhere(summary["elsewhere"], leaves)
+
+
+def _render_elsewhere(elsewhere: Plain, leaves: Sequence[Plain]) -> Iterator[RenderableType]:
+    """What to expect of each leaf in an environment not seen, a line each."""
+    yield make_heading("What to expect in an environment not seen")
+    rows = [
+        (
+            name_leaf(leaf),
+            format_share(leaf["rate"]),
+            say_range(leaf["environments"]),
+            say_expected(leaf["new_interval"]),
+        )
+        for leaf in leaves
+        if leaf["new_interval"] is not None
+    ]
+    if rows:
+        yield make_table(("leaf", ">rate", ">so far", ">95 % of new ones"), rows)
+    told = f"\n{ASSUMED}" if rows else elsewhere["text"]
+    yield make_note(f"{told} {elsewhere['untold_text']}".rstrip())
 
 
 def _render_nothing_found(summary: Plain) -> Iterator[RenderableType]:
@@ -275,7 +296,7 @@ def _make_rate_table(leaves: Sequence[Plain]) -> Table:
 
 def make_range_table(leaves: Sequence[Plain]) -> Table:
     """For many environments: those of lowest and highest rate."""
-    cells = [[f"{leaf['n']:,}", *name_range(leaf)] for leaf in leaves]
+    cells = [[f"{leaf['n']:,}", *_name_ends(leaf)] for leaf in leaves]
     return _make_leaf_table(leaves, [">samples", "lowest rate", "highest rate"], cells)
 
 
@@ -295,16 +316,11 @@ def _format_rate(cell: Plain) -> str:
     return f"{cell['rate']:.1%} of {cell['n']:,}" if cell["n"] else "no sample"
 
 
-def name_range(leaf: Plain) -> list[str]:
-    """Lowest and highest rate, each with its environment; a single environment once.
-
-    An environment with hardly a sample in the leaf has a rate of 0 or 1 by chance, and is passed
-    over where there are others.
-    """
-    if leaf["n_seen"] == 0:
+def _name_ends(leaf: Plain) -> list[str]:
+    """Lowest and highest rate, each with its environment; a single environment once."""
+    ends = find_ends(leaf["environments"])
+    if ends is None:
         return ["no sample", ""]
-    highest, lowest = find_worst_and_best(leaf["environments"], "n_positive")
-    ends = lowest or leaf["lowest"], highest or leaf["highest"]
     texts = [f"{_format_rate(each)}\n(env {each['environment']})" for each in ends]
     return texts if leaf["n_seen"] > 1 else [texts[0], "no other env"]
 

@@ -1,7 +1,7 @@
 """A fitted tree as a plain dict: all that its report says, before anything is laid out.
 
 `make_tree_summary` returns what `icscm.report.summary` describes under `about`, `title`, `asked`,
-`answers`, `leaves`, `invariance`, `errors`, `notes` and `meaning`, and:
+`answers`, `leaves`, `elsewhere`, `invariance`, `errors`, `notes` and `meaning`, and:
 
 - `model`: `kind` "tree", the tree as text, its `features` from the most informative, its size.
 - `tree`: its `nodes` in the order of a walk that goes where rules are true first: depth, rule,
@@ -37,6 +37,7 @@ from icscm.report.effects import (
     say_ends,
     say_variation,
 )
+from icscm.report.elsewhere import describe_elsewhere
 from icscm.report.errors import describe_errors, say_fault
 from icscm.report.leaves import (
     AFTERWARDS_ALPHA,
@@ -96,6 +97,7 @@ def make_tree_summary(
         "model": _describe_model(model, names, features),
         "tree": {"nodes": [*_describe_nodes(model, names)]},
         **parts,
+        "elsewhere": describe_elsewhere(leaves, model.leaves, names),
         "invariance": standard,
         "errors": errors,
         "importances": importances,

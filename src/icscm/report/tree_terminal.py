@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from icscm.report.effects import format_ratio
+from icscm.report.elsewhere import ASSUMED, find_ends, say_expected
 from icscm.report.terminal import (
     BRIEFLY,
     list_rule_facts,
@@ -16,11 +17,11 @@ from icscm.report.terminal import (
     make_list,
     make_note,
     make_table,
-    name_range,
     render_advice,
 )
 from icscm.report.tolerance import say_changes
 from icscm.report.words import Plain, format_share
+from icscm.text import clip
 
 # Of refused columns and of tolerances, how many are listed; nodes and splits of a large tree.
 _N_REFUSED, _N_ROWS = 5, 63
@@ -49,10 +50,7 @@ def render_tree(summary: Plain) -> Iterator[RenderableType]:
     yield from render_advice(summary)
     yield from _render_path(summary["tolerance_path"])
     if has_environments and model["n_rules"]:
-        yield make_heading("Positive labels in each leaf: lowest and highest environment")
-        yield _make_leaf_table(summary["leaves"])
-        if summary["search"]["invariance"] == "effect" and summary["search"]["is_tested"]:
-            yield make_note("\nEffects were asked to be the same everywhere; rates need not be.")
+        yield from _render_leaves(summary)
 
 
 def _make_node_table(nodes: Sequence[Plain]) -> Table:
@@ -116,10 +114,21 @@ def _render_path(path: Plain | None) -> Iterator[RenderableType]:
     yield make_note(f"\n* this tree. {path['caution']}")
 
 
-def _make_leaf_table(leaves: Sequence[Plain]) -> Table:
+def _render_leaves(summary: Plain) -> Iterator[RenderableType]:
+    """The rates of each leaf, from the lowest environment to the highest, and elsewhere."""
+    yield make_heading("Positive labels in each leaf")
     rows = []
-    for leaf in leaves[:_N_ROWS]:
+    for leaf in summary["leaves"][:_N_ROWS]:
         judged = "" if leaf["conclusion"] is None else BRIEFLY[leaf["conclusion"]]
-        ends = (text.replace("\n", " ") for text in name_range(leaf))
-        rows.append((str(leaf["number"]), *ends, judged))
-    return make_table((">leaf", "lowest rate", "highest rate", "invariant?"), rows)
+        ends = find_ends(leaf["environments"]) or ()
+        seen = [f"{format_share(e['rate'])} ({clip(e['environment'], 16)})" for e in ends]
+        interval = leaf["new_interval"]
+        expected = "cannot tell" if interval is None else say_expected(interval)
+        rows.append((str(leaf["number"]), *(seen or ["no sample", ""]), expected, judged))
+    columns = ">leaf", "lowest", "highest", "95 % of new ones", "invariant?"
+    yield make_table(columns, rows)
+    has_own_rates = summary["search"]["invariance"] == "effect" and summary["search"]["is_tested"]
+    told = "Effects were asked to be the same everywhere; rates need not be. " * has_own_rates
+    is_told = any(leaf["new_interval"] is not None for leaf in summary["leaves"])
+    new = f"95 % of new ones: {ASSUMED[0].lower()}{ASSUMED[1:]}"
+    yield make_note(f"\n{told}{new if is_told else summary['elsewhere']['text']}")

@@ -15,6 +15,7 @@ from rich.text import Text
 from icscm._version import __version__
 from icscm.parameters import check_matplotlib
 from icscm.report.drawing import Limits, make_plot
+from icscm.report.elsewhere import say_expected
 from icscm.report.render import MAX_HTML_BYTES, render_page
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
 from icscm.report.words import Plain, describe_rates, format_p, format_share
@@ -75,6 +76,44 @@ def say_moved(found: Plain) -> str:
     which = f"leaf {moved[0]}" if len(moved) == 1 else f"leaves {shorten_list(moved)}"
     return f"In {len(moved)} of {count(len(tested), 'leaf')} the rate moved beyond chance: {which}."
 
+
+def say_promises(found: Plain) -> str:
+    """Whether rates in new environments were where training let expect them."""
+    promises = [each for leaf in found["leaves"] for each in leaf["promises"]]
+    if not promises:
+        return ""
+    n_inside = sum(each["is_inside"] for each in promises)
+    n_places = len({str(each["environment"]) for each in promises})
+    where = f"{count(n_places, 'environment')} never seen in training"
+    where = where if found["environments"] else "these samples, taken for a new environment,"
+    were = "was" if n_inside == 1 else "were"
+    return (
+        f"Of {count(len(promises), 'rate')} of leaves in {where} {n_inside:,} {were} where "
+        "95 % were to be expected."
+    )
+
+
+def list_promise(leaf: Plain) -> tuple[str, str]:
+    """What was to be expected of a leaf in a new environment, and where that did not hold."""
+    if leaf["new_interval"] is None:
+        return "cannot tell", ""
+    promises, text = leaf["promises"], say_expected(leaf["new_interval"])
+    outside = [
+        f"{'' if each['environment'] is None else as_text(each['environment']) + ' '}"
+        f"({format_share(each['n_positive'] / each['n_samples'])})"
+        for each in promises
+        if not each["is_inside"]
+    ]
+    if not promises or not outside:
+        return text, "held" if promises else ""
+    return text, f"not in {shorten_list(outside)}" if len(promises) > 1 else f"no {outside[0]}"
+
+
+PROMISED = (
+    "A rate counts as where it was to be expected if it is no more extreme than 95 % of those that "
+    "new environments would show, the sampling error of the new samples accounted for (mid-p above "
+    "0.05)."
+)
 
 EXPLAINED = (
     "expected: share of positive samples in training. p: Fisher's exact test (Pearson's where "
@@ -165,6 +204,14 @@ def _render_leaves(found: Plain) -> Iterator[RenderableType]:
     ]
     yield make_table(("leaf", ">expected", ">of", ">observed", ">of", ">p", ""), rows)
     yield make_note(f"\n{EXPLAINED}")
+    if any(leaf["promises"] for leaf in found["leaves"]):
+        yield make_heading("Was it to be expected?")
+        yield say_promises(found)
+        yield ""
+        pairs = [(f"{leaf['leaf']}: {as_text(leaf['text'])}", leaf) for leaf in found["leaves"]]
+        cells = [(name, *list_promise(leaf)) for name, leaf in pairs]
+        yield make_table(("leaf", ">95 % of new environments", ""), cells)
+        yield make_note(f"\n{PROMISED}")
 
 
 def render_text(found: Plain) -> str:
@@ -203,7 +250,10 @@ def _render(found: Plain, limits: Limits) -> str:
         "shown_environments": order_environments(found)[: limits.environments],
         "constant_text": say_constant(found),
         "moved_text": say_moved(found),
+        "promised_text": say_promises(found),
+        "promise": list_promise,
         "explained": EXPLAINED,
+        "promised": PROMISED,
         "score": lambda scores, name: format_score(name, _get(scores, name)),
         "range": lambda scores, name: format_range(name, scores[name]),
     }

@@ -9,7 +9,7 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.model.leaves import LeafCounts, freeze_counts
+from icscm.model.leaves import freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.trees import Split, Tree
 from icscm.search.nodes import make_root
@@ -31,20 +31,29 @@ def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, TreeTr
 
 def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
     """The model: splits and leaves in the order of a walk that goes where rules hold first."""
-    splits: list[list[int]] = []
-    rules: list[Rule] = []
-    leaves: list[LeafCounts] = []
-    for each, at, _ in _walk(top):
+    cuts, children = list_splits(top)
+    rules = map(source.candidates.make_rule, cuts)
+    splits = (Split(rule, *each) for rule, each in zip(rules, children, strict=True))
+    leaves = (freeze_counts(each.node.totals) for each, _, _ in walk(top) if not each.children)
+    return Tree(tuple(splits), tuple(leaves), balanced)
+
+
+def list_splits(top: Growing) -> tuple[list[Cut], list[list[int]]]:
+    """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
+    cuts: list[Cut] = []
+    children: list[list[int]] = []
+    n_leaves = 0
+    for each, at, _ in walk(top):
+        is_split = each.children is not None and each.look.best is not None
         if at is not None:
             parent, side = at
-            splits[parent][side] = len(splits) if each.children else ~len(leaves)
-        if each.children and each.look.best is not None:
-            rules.append(source.candidates.make_rule(each.look.best.cut))
-            splits.append([0, 0])
+            children[parent][side] = len(children) if is_split else ~n_leaves
+        if each.children is not None and each.look.best is not None:
+            cuts.append(each.look.best.cut)
+            children.append([0, 0])
         else:
-            leaves.append(freeze_counts(each.node.totals))
-    made = (Split(rule, *children) for rule, children in zip(rules, splits, strict=True))
-    return Tree(tuple(made), tuple(leaves), balanced)
+            n_leaves += 1
+    return cuts, children
 
 
 def describe_tree(
@@ -52,15 +61,14 @@ def describe_tree(
 ) -> tuple[Tree, TreeTrace]:
     """The model and how it came about."""
     splits, leaves = [], []
-    is_full = sum(each.children is None for each, _, _ in _walk(top)) >= settings.max_leaves
-    for each, _, path in _walk(top):
+    for each, _, path in walk(top):
         rules = tuple(_make_rule(source, cut, holds=holds) for cut, holds in path)
         look = each.look
         told = rules, look.n_candidates, look.n_refused, _list_refused(source, each)
         if each.children and look.best is not None:
             splits.append(NodeLook(*told, _describe(source, each, look.best)))
         else:
-            leaves.append(NodeLook(*told, end=_find_end(look, is_full=is_full)))
+            leaves.append(NodeLook(*told, end=_find_end(look)))
     model = make_tree(source, top, balanced=settings.balanced)
     test = make_test("chi2")
     return model, TreeTrace(
@@ -79,8 +87,8 @@ def describe_tree(
 _Place = tuple[Growing, tuple[int, int] | None, tuple[tuple[Cut, bool], ...]]
 
 
-def _walk(top: Growing) -> Iterator[_Place]:
-    """All nodes, where rules hold first."""
+def walk(top: Growing) -> Iterator[_Place]:
+    """All nodes of a tree, where rules hold first."""
     waiting: list[_Place] = [(top, None, ())]
     n_splits = 0
     while waiting:
@@ -99,9 +107,9 @@ def _make_rule(source: CountSource, cut: Cut, *, holds: bool) -> Rule:
     return rule if holds else rule.negate()
 
 
-def _find_end(look: SplitLook, *, is_full: bool) -> str:
+def _find_end(look: SplitLook) -> str:
     """Why a leaf was not split."""
-    if look.best is not None or (is_full and not look.n_candidates):
+    if look.best is not None or not look.was_made:
         return "max_leaves"
     if not look.n_candidates:
         return "small"

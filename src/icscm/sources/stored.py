@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from icscm._types import BoolArray, CountArray
+import numpy as np
+
+from icscm._types import BoolArray, CountArray, IntArray
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
-from icscm.engine.nodes import NodeRows
+from icscm.engine.nodes import BinnedSplit, NodeRows, find_leaves
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
 from icscm.engine.stores import Store
@@ -21,6 +24,26 @@ class StoredSource:
         self.piece = Piece(stores, rows, len(terms.environments))
         self._in_play = self.piece.start()
         self._nodes = NodeRows()
+
+    def draw(self, wanted: BoolArray) -> StoredSource:
+        """A source over some of the sorted rows, for one thread; nothing is binned again."""
+        drawn, _ = self.piece.rows.split(~wanted)
+        stores = [store.restrict(drawn) for store in self.piece.stores]
+        for store in stores:
+            store.n_threads = 1
+        return StoredSource(self.terms, stores, drawn)
+
+    def list_cells(self) -> tuple[IntArray, IntArray]:
+        """Number of the label and of the environment of each sorted row."""
+        cells = np.repeat(np.arange(2 * len(self.environments)), np.diff(self.piece.rows.bounds))
+        return cells // len(self.environments), cells % len(self.environments)
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
+        """The leaf of a tree that each sorted row falls in, for those left out; else -1."""
+        leaves = np.full(len(left_out), -1, dtype=np.int64)
+        rows, _ = self.piece.rows.split(~left_out)
+        leaves[left_out] = find_leaves(splits, len(rows), partial(self.piece.find_satisfied, rows))
+        return leaves
 
     def count_totals(self) -> CountArray:
         return self.piece.count_totals()

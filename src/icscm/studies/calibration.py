@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import BoolArray, FloatArray
+from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.model.leaves import LeafModel
 from icscm.report.words import compute_intervals
 from icscm.stats.independence import make_test
+from icscm.stats.new_environments import compute_surprise, make_expectations
 
 # Of the tests whether something differs from what was expected.
 ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Whether a leaf's rate in an environment never seen in training was as could be expected.
+
+    Attributes
+    ----------
+    environment : label or None
+        None where the rows name no environments and are taken for one.
+    n_samples, n_positive : int
+        Its rows in the leaf, and the positive among them.
+    p_value : float
+        Of so few or so many positives, the sampling error of these rows accounted for.
+    is_inside : bool
+        Whether the p-value is above 0.05: the rate is where 95 % of new environments were to be.
+    """
+
+    environment: Any
+    n_samples: int
+    n_positive: int
+    p_value: float
+    is_inside: bool
 
 
 @dataclass(frozen=True)
@@ -33,6 +59,12 @@ class LeafCalibration:
         is and corrected for the number of leaves (Holm); None where one side has no row.
     has_moved : bool or None
         Whether the corrected p-value is at most 0.05.
+    new_interval : pair of floats or None
+        What training let expect of the rate in an environment not seen, 95 %; None where it could
+        not tell.
+    promises : tuple of Promise
+        Whether that came true, for each environment never seen in training; empty where there is
+        none.
     """
 
     leaf: int
@@ -46,12 +78,21 @@ class LeafCalibration:
     p_value: float | None
     adjusted: float | None
     has_moved: bool | None
+    new_interval: tuple[float, float] | None = None
+    promises: tuple[Promise, ...] = ()
 
 
 def calibrate(
-    rules: LeafModel, leaves: NDArray[np.intp], is_positive: BoolArray
+    rules: LeafModel,
+    leaves: NDArray[np.intp],
+    is_positive: BoolArray,
+    environments: IntArray | None = None,
+    new: Sequence[tuple[int, Any]] = (),
 ) -> tuple[LeafCalibration, ...]:
-    """For each leaf its rate in training and that of these rows, which fall in `leaves`."""
+    """For each leaf its rate in training and that of these rows, which fall in `leaves`.
+
+    `new` are number and label of the environments never seen in training.
+    """
     n_leaves = len(rules.leaves)
     old = np.array([[sum(row) for row in leaf] for leaf in rules.leaves], dtype=np.int64)
     n, positives = (
@@ -64,6 +105,8 @@ def calibrate(
     p_values = make_test("fisher").compute_p_values(tables[is_tested])
     tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
     intervals = compute_intervals(positives.tolist(), n.tolist())
+    expected = make_expectations(rules.leaves)
+    kept = _keep_promises(rules, leaves, is_positive, environments, new)
     found = []
     for i, (text, interval) in enumerate(zip(rules.leaf_texts, intervals, strict=True)):
         n_old, size = int(old[i].sum()), int(n[i])
@@ -81,9 +124,34 @@ def calibrate(
                 p_value=p_value,
                 adjusted=adjusted,
                 has_moved=None if adjusted is None else adjusted <= ALPHA,
+                new_interval=expected[i].interval,
+                promises=tuple(kept[i]),
             )
         )
     return tuple(found)
+
+
+def _keep_promises(
+    rules: LeafModel,
+    leaves: NDArray[np.intp],
+    is_positive: BoolArray,
+    environments: IntArray | None,
+    new: Sequence[tuple[int, Any]],
+) -> list[list[Promise]]:
+    """For each leaf what became of its interval in each new environment that has rows in it."""
+    n_leaves = len(rules.leaves)
+    counts = np.zeros((n_leaves, len(new), 2), dtype=np.int64)
+    for j, (number, _) in enumerate(new):
+        is_here = np.full(len(leaves), True) if environments is None else environments == number
+        counts[:, j, 0] = np.bincount(leaves[is_here], minlength=n_leaves)
+        counts[:, j, 1] = np.bincount(leaves[is_here & is_positive], minlength=n_leaves)
+    sizes, positives = counts[..., 0], counts[..., 1]
+    p_values = compute_surprise(np.array(rules.leaves, dtype=np.int64), positives, sizes)
+    kept: list[list[Promise]] = [[] for _ in range(n_leaves)]
+    for i, j in np.argwhere(~np.isnan(p_values)).tolist():
+        p, n, k = float(p_values[i, j]), int(sizes[i, j]), int(positives[i, j])
+        kept[i].append(Promise(new[j][1], n, k, p, p > ALPHA))
+    return kept
 
 
 def adjust_holm(p_values: FloatArray) -> FloatArray:

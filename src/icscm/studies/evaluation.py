@@ -257,6 +257,9 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     for k, label in enumerate(labels):
         is_new = None if known is None else not any(label == each for each in known)
         places.append(judge(label, np.flatnonzero(numbers == k), is_new))
+    # rows that name no environment are taken for one that training did not see
+    new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
+    new = new if environments is not None else [(0, None)]
     verdict, p_value = _compare(predicted != is_positive, always[0] != is_positive)
     return Evaluation(
         model=type(model).__name__ if rules is None else _name_model(judged),
@@ -267,7 +270,11 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         p_value=p_value,
         overall=judge(None, slice(None)),
         environments=tuple(places),
-        leaves=calibrate(rules, leaves, is_positive) if isinstance(rules, LeafModel) else (),
+        leaves=(
+            calibrate(rules, leaves, is_positive, numbers, new)
+            if isinstance(rules, LeafModel)
+            else ()
+        ),
         notes=(*_note_rows(is_positive, classes, places), *notes),
         target=_get_name(y),
         environment=_get_name(environments),

@@ -1,0 +1,194 @@
+"""Forests of trees whose splits mean the same in every environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from icscm.engine.threads import count_threads
+from icscm.estimators.tree import GrownClassifier
+from icscm.exceptions import IcscmError, NothingFoundWarning, warn
+from icscm.model.forests import Forest
+from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
+from icscm.search.forest import ForestSettings, OutOfBag, find_forest
+from icscm.search.tree_trace import TreeTrace
+from icscm.sources.countable import Countable
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class InvariantForestClassifier(GrownClassifier):
+    """Many invariant trees, whose mean predicts.
+
+    Binned once, counted many times. Features are judged once, on all rows, as by
+    `InvariantTreeClassifier`; each tree is grown on some of the rows and some of the features left.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    invariance : {"effect", "rate"}, default="effect"
+        What must be the same in all environments; see `InvariantTreeClassifier`.
+    tolerance : float, "auto" or None, default="auto"
+        How far it may differ; see `InvariantTreeClassifier`. None grows a plain forest.
+    max_leaves : int, default=64
+        Leaves of each tree at which its growth stops.
+    min_samples_leaf : float or int, default=0.005
+        The least samples of a leaf: a share of all, or a number from 1 on.
+    max_features : float, default=0.6
+        Share of the features that a tree may use.
+    resample : {"rows", "environments"}, default="rows"
+        Whether a tree is grown on 63.2 % of the rows, or on all rows of that share of the
+        environments. Drawn without replacement: repeated rows would look like differences.
+    max_thresholds : int or None, default=50
+        Thresholds tried per feature, as in `SCMClassifier`.
+    probabilities : {"pooled", "balanced"}, default="pooled"
+        As in `InvariantTreeClassifier`.
+    n_jobs : int, optional
+        Threads; None for all cores. The result does not depend on it.
+    missing : {"candidate", "separate", "error"}, default="candidate"
+        As in `SCMClassifier`.
+    keep_columns : "all", str or sequence of str, optional
+        As in `SCMClassifier`.
+    random_state : int, RandomState or None, default=None
+        Seed of what is drawn.
+
+    Attributes
+    ----------
+    model_ : Forest
+        The fitted trees: `model_.trees`.
+    trace_ : TreeTrace
+        The look at all features on all rows: which were refused, and why.
+    tolerance_ : float or None
+        What `tolerance` came to.
+    out_of_bag_ : DataFrame
+        A row for each environment and one for all: samples that some tree was not grown on, and
+        accuracy, AUC and Brier score of those trees on them. With `resample="environments"`
+        every such tree never saw the environment.
+    classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_, left_out_
+        As in `InvariantTreeClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm import InvariantForestClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> clinic, age = rng.integers(0, 4, 2000), rng.integers(20, 90, 2000)
+    >>> ill = rng.random(2000) < np.where(age > 60, 0.8, 0.1)
+    >>> forest = InvariantForestClassifier(n_estimators=10, random_state=0)
+    >>> forest.fit(age.reshape(-1, 1), ill, environments=clinic).predict([[30], [80]])
+    array([False,  True])
+    """
+
+    model_: Forest
+    trace_: TreeTrace
+
+    _allowed: ClassVar[dict[str, Allowed]] = {
+        **GrownClassifier._allowed,
+        "n_estimators": whole_number(1),
+        "max_features": POSITIVE_SHARE,
+        "resample": one_of("rows", "environments"),
+    }
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        invariance: str = "effect",
+        tolerance: float | str | None = "auto",
+        max_leaves: int = 64,
+        min_samples_leaf: float = 0.005,
+        max_features: float = 0.6,
+        resample: str = "rows",
+        max_thresholds: int | None = 50,
+        probabilities: str = "pooled",
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.invariance = invariance
+        self.tolerance = tolerance
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.resample = resample
+        self.max_thresholds = max_thresholds
+        self.probabilities = probabilities
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
+        self.random_state = random_state
+
+    def _learn(self, countable: Countable[Any]) -> None:
+        source = countable.source
+        if not hasattr(source, "draw"):
+            raise IcscmError(
+                "a forest draws rows, which these samples do not allow; fit it on a table in "
+                "memory or with fit_dataset, or grow one InvariantTreeClassifier"
+            )
+        if self.resample == "environments" and len(source.environments) < 3:
+            raise IcscmError(
+                "resample='environments' needs at least 3 environments, of which two are drawn; "
+                f"got {len(source.environments)}: use resample='rows'"
+            )
+        tree = self.make_settings(countable)
+        self._look_at_environments(countable)
+        self.tolerance_ = tree.tolerance
+        settings = ForestSettings(
+            tree,
+            n_trees=self.n_estimators,
+            max_features=float(self.max_features),
+            resample=self.resample,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=count_threads(self.n_jobs),
+        )
+        self.model_, self.trace_, held_out = find_forest(source, settings)
+        self.out_of_bag_ = _score(held_out, source.environments)
+
+    def _warn_of_findings(self) -> None:
+        if not any(tree.splits for tree in self.model_.trees):
+            warn(
+                "No tree made a split: the forest says the same of every sample. See trace_ for "
+                "what was refused.",
+                NothingFoundWarning,
+            )
+
+    @property
+    def feature_shares_(self) -> pandas.Series:
+        """The share of the trees that use each feature, the most used first."""
+        import pandas
+
+        check_is_fitted(self, "model_")
+        uses = self.model_.count_uses()
+        shares = {feature: n / len(self.model_.trees) for feature, n in uses.items()}
+        return pandas.Series(shares, dtype=float, name="share of trees").sort_values(
+            ascending=False, kind="stable"
+        )
+
+
+def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
+    """Scores of the votes on rows left out, of all rows and of each environment."""
+    import pandas
+    from sklearn.metrics import roc_auc_score
+
+    rows = {}
+    is_known = ~np.isnan(held_out.votes)
+    named = [("all", is_known)]
+    named += [
+        (name, is_known & (held_out.environments == k)) for k, name in enumerate(environments)
+    ]
+    for name, own in named:
+        labels, votes = held_out.labels[own], held_out.votes[own]
+        is_mixed = len(np.unique(labels)) == 2
+        rows[name] = {
+            "n": len(labels),
+            "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
+            "auc": float(roc_auc_score(labels, votes)) if is_mixed else np.nan,
+            "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
+        }
+    return pandas.DataFrame.from_dict(rows, orient="index")

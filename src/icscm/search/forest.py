@@ -1,0 +1,139 @@
+"""Forests: many trees, each grown on some of the rows and some of the features.
+
+Features are judged once, on all rows: of many trees on fewer rows each, some would let a feature
+in that the others refuse. Rows are drawn without replacement: repeated rows would look like more
+evidence that effects differ than there is.
+
+    all rows   --look-->   which features differ too much (Memory)
+    0.632 of the rows, 0.6 of the features left   --grow-->   tree 1
+    ...                                                      tree 2, ...
+    the other rows of each tree  ----->  scores out of bag, or out of environment
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+
+from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.engine.counts import CountSource
+from icscm.engine.nodes import BinnedSplit
+from icscm.engine.threads import run_tasks
+from icscm.model.forests import Forest
+from icscm.search.nodes import make_root
+from icscm.search.tree import EffectLooker, Growing, Memory, TreeSettings, grow
+from icscm.search.tree_finding import describe_tree, list_splits, make_tree
+from icscm.search.tree_trace import TreeTrace
+
+# Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
+DRAWN_SHARE: Final = 0.632
+
+
+class DrawnSource(CountSource, Protocol):
+    """A source whose rows can be drawn from, by their sorted numbers."""
+
+    def draw(self, wanted: BoolArray) -> CountSource:
+        """A source over some of the rows."""
+        ...
+
+    def list_cells(self) -> tuple[IntArray, IntArray]:
+        """Number of the label and of the environment of each row."""
+        ...
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
+        """The leaf of a tree that each row falls in, for those left out; else -1."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForestSettings:
+    """What a forest must know besides what each of its trees must."""
+
+    tree: TreeSettings
+    n_trees: int = 100
+    max_features: float = 0.6
+    resample: str = "rows"
+    seed: int = 0
+    n_threads: int = 1
+
+
+@dataclass(frozen=True)
+class OutOfBag:
+    """What trees say of the rows that they were not grown on, in one order of rows.
+
+    `votes` are the means of the trees' probabilities, NaN for rows that no tree left out.
+    """
+
+    labels: Array
+    environments: Array
+    votes: FloatArray
+
+
+def find_forest(
+    source: DrawnSource, settings: ForestSettings
+) -> tuple[Forest, TreeTrace, OutOfBag]:
+    """Grow a forest; the trace is that of the first look at all features, on all rows."""
+    root = make_root(source)
+    whole = EffectLooker(source.candidates, settings.tree, root.size)
+    first = whole(root, Memory())
+    _, trace = describe_tree(source, settings.tree, Growing(root, first))
+    features = _list_usable(first.memory, settings.tree.tolerance)
+    labels, environments = source.list_cells()
+    rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
+
+    def grow_one(rng: np.random.Generator) -> tuple[Growing, BoolArray]:
+        wanted = _draw_rows(environments, len(source.environments), settings.resample, rng)
+        columns = _draw_features(features, settings.max_features, rng)
+        drawn = source.draw(wanted)
+        own = source.candidates, settings.tree, root.size, columns
+        look = EffectLooker(*own, is_told=False)
+        return grow(make_root(drawn), look, settings.tree.max_leaves, first.memory), wanted
+
+    grown = run_tasks(grow_one, rngs, settings.n_threads)
+    trees = [make_tree(source, top, balanced=settings.tree.balanced) for top, _ in grown]
+    votes, n_votes = np.zeros((2, len(labels)))
+    for tree, (top, wanted) in zip(trees, grown, strict=True):
+        leaves = source.find_leaves(_list_splits(source, top), ~wanted)
+        said = leaves >= 0
+        votes[said] += tree.leaf_probabilities()[leaves[said]]
+        n_votes += said
+    with np.errstate(invalid="ignore"):
+        means = np.where(n_votes > 0, votes / n_votes, np.nan)
+    return Forest(tuple(trees)), trace, OutOfBag(labels, environments, means)
+
+
+def _list_usable(memory: Memory, tolerance: float | None) -> IntArray:
+    """The features that are not refused on all rows."""
+    most = np.inf if tolerance is None else tolerance
+    pairs = zip(memory.features, memory.shares, strict=True)
+    kept = [features[shares <= most] for features, shares in pairs]
+    return np.sort(np.concatenate(kept)) if kept else np.empty(0, dtype=np.int64)
+
+
+def _draw_features(features: IntArray, share: float, rng: np.random.Generator) -> IntArray:
+    n_drawn = max(1, round(share * len(features)))
+    return rng.choice(features, min(n_drawn, len(features)), replace=False)
+
+
+def _draw_rows(
+    environments: Array, n_environments: int, resample: str, rng: np.random.Generator
+) -> BoolArray:
+    """Which rows a tree is grown on: some of all, or all of some environments, at least two."""
+    if resample == "environments":
+        n_drawn = min(max(2, round(DRAWN_SHARE * n_environments)), n_environments - 1)
+        drawn = rng.choice(n_environments, n_drawn, replace=False)
+        in_drawn: BoolArray = np.isin(environments, drawn)
+        return in_drawn
+    wanted = np.zeros(len(environments), dtype=np.bool_)
+    n_drawn = max(1, round(DRAWN_SHARE * len(wanted)))
+    wanted[rng.choice(len(wanted), n_drawn, replace=False, shuffle=False)] = True
+    return wanted
+
+
+def _list_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
+    rules = map(source.candidates.make_binned_rule, list_splits(top)[0])
+    pairs = zip(rules, list_splits(top)[1], strict=True)
+    return [BinnedSplit(rule, *children) for rule, children in pairs]

@@ -1,0 +1,95 @@
+"""The report's part on an environment not seen: on the page, in Markdown and on the terminal."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from icscm import SCMClassifier
+from icscm.cli.rendering import render_saved
+from icscm.model.saved import make_saved_model
+from icscm.report.terminal import render_summary
+from icscm.stats.new_environments import make_expectations
+
+TITLE = "What to expect in an environment not seen"
+
+
+def fit(n_environments, n=4000):
+    rng = np.random.default_rng(0)
+    x, e = rng.integers(0, 2, n), rng.integers(0, n_environments, n)
+    log_odds = np.where(x, 1.5, -2.0) + rng.normal(0, 0.4, n_environments)[e]
+    y = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+    return SCMClassifier(max_rules=1).fit(x[:, np.newaxis], y, environments=e)
+
+
+def print_all(parts):
+    console = Console(width=80, file=io.StringIO())
+    for part in parts:
+        console.print(part)
+    return console.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def learner():
+    return fit(7)
+
+
+def test_the_summary_holds_the_intervals(learner):
+    summary = learner.report().to_dict()
+    wanted = make_expectations(learner.model_.leaves)
+    for leaf, expected in zip(summary["leaves"], wanted, strict=True):
+        assert tuple(leaf["new_interval"]) == expected.interval
+        assert (leaf["tau"], leaf["i2"], leaf["new_reason"]) == (expected.tau, expected.i2, None)
+    assert summary["elsewhere"]["leaves"] == [1, 2]
+    totals = np.array(learner.model_.leaves).sum(axis=0)
+    (overall,) = make_expectations([totals])
+    assert tuple(summary["elsewhere"]["overall"]["new_interval"]) == overall.interval
+
+
+def test_page_markdown_and_terminal_say_the_same(learner):
+    report = learner.report()
+    low, high = report.to_dict()["leaves"][0]["new_interval"]
+    text = f"{low:.1%} to {high:.1%}"
+    shown = print_all(render_summary(report.to_dict()))
+    for rendering in (report.to_html(), report.to_markdown(), shown):
+        assert TITLE in rendering
+        assert text in rendering
+        assert "another kind" in " ".join(rendering.split())
+
+
+def test_two_environments_say_that_they_cannot_tell():
+    report = fit(2).report()
+    assert report.to_dict()["elsewhere"]["leaves"] == []
+    shown = print_all(render_summary(report.to_dict()))
+    for rendering in (report.to_html(), report.to_markdown(), shown):
+        assert "It cannot be told from 2 environments" in " ".join(rendering.split())
+
+
+def test_no_environments_say_so():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (100, 1))
+    report = SCMClassifier().fit(x, x[:, 0] ^ (rng.random(100) < 0.1)).report()
+    assert "the data name no environments" in report.to_dict()["elsewhere"]["text"]
+    assert TITLE in report.to_html()
+
+
+def test_leaves_that_too_few_environments_share_are_counted():
+    """Three environments have samples, but only one leaf has samples of all of them."""
+    rng = np.random.default_rng(0)
+    x, e = np.repeat([0, 1, 0, 1], 60), np.repeat([0, 0, 1, 2], 60)
+    x[130:140] = 1
+    y = rng.random(240) < 0.2 + 0.6 * x
+    report = SCMClassifier(max_rules=1).fit(x[:, np.newaxis], y, environments=e).report()
+    elsewhere = report.to_dict()["elsewhere"]
+    assert len(elsewhere["leaves"]) == 1
+    assert "cannot be told: fewer than three" in elsewhere["untold_text"]
+    assert elsewhere["untold_text"] in report.to_html()
+
+
+def test_show_says_it_for_each_leaf(learner):
+    shown = print_all(render_saved(make_saved_model(learner), 3))
+    assert shown.count("in an environment not seen, 95 %:") == 2
+    assert "cannot tell. Only two environments" in " ".join(
+        print_all(render_saved(make_saved_model(fit(2)), 3)).split()
+    )
