@@ -106,8 +106,8 @@ def make_summary(
         )
     if not isinstance(learner.model_, RuleSet):
         raise IcscmError(
-            f"there is no report on a {learner.model_.kind}; report on a tree or on rules, or print "
-            "the model"
+            f"there is no report on a {learner.model_.kind} yet, only on trees and on rules; print "
+            "the model instead"
         )
     left_out = learner.left_out_ if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
