@@ -146,6 +146,7 @@ def _describe_refusal(refusal: SplitRefusal, names: Names) -> Plain:
     why = SPLIT_REFUSALS[refusal.reason]
     if refusal.reason == "dependent" and fields["n_seen"] > 1:
         why += f": {say_ends(fields, names)}"
+    del fields["environments"]  # its ends tell enough, and there are many of these
     return {**fields, "reason": refusal.reason, "why": why}
 
 
