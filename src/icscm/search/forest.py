@@ -26,7 +26,12 @@ from icscm.model.forests import Forest
 from icscm.search.banning import RateLooker, find_rate_tree
 from icscm.search.nodes import make_root
 from icscm.search.tree import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
-from icscm.search.tree_finding import describe_rate_tree, describe_tree, list_splits, make_tree
+from icscm.search.tree_finding import (
+    describe_rate_tree,
+    describe_tree,
+    list_binned_splits,
+    make_tree,
+)
 from icscm.search.tree_trace import TreeTrace
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
@@ -91,7 +96,7 @@ def find_forest(
     trees = [make_tree(source, top, balanced=settings.tree.balanced) for top, _ in grown]
     votes, n_votes = np.zeros((2, len(labels)))
     for tree, (top, wanted) in zip(trees, grown, strict=True):
-        leaves = source.find_leaves(_list_splits(source, top), ~wanted)
+        leaves = source.find_leaves(list_binned_splits(source, top), ~wanted)
         said = leaves >= 0
         votes[said] += tree.leaf_probabilities()[leaves[said]]
         n_votes += said
@@ -161,9 +166,3 @@ def _draw_rows(
     n_drawn = max(1, round(DRAWN_SHARE * len(wanted)))
     wanted[rng.choice(len(wanted), n_drawn, replace=False, shuffle=False)] = True
     return wanted
-
-
-def _list_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
-    rules = map(source.candidates.make_binned_rule, list_splits(top)[0])
-    pairs = zip(rules, list_splits(top)[1], strict=True)
-    return [BinnedSplit(rule, *children) for rule, children in pairs]

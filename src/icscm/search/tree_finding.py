@@ -9,6 +9,7 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
+from icscm.engine.nodes import BinnedSplit
 from icscm.model.leaves import freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.trees import Split, Tree
@@ -64,6 +65,13 @@ def list_splits(top: Growing) -> tuple[list[Cut], list[list[int]]]:
         else:
             n_leaves += 1
     return cuts, children
+
+
+def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
+    """The splits as sources understand them."""
+    cuts, children = list_splits(top)
+    rules = map(source.candidates.make_binned_rule, cuts)
+    return [BinnedSplit(rule, *each) for rule, each in zip(rules, children, strict=True)]
 
 
 def describe_tree(
