@@ -10,7 +10,8 @@ import math
 
 from scipy.stats import chi2
 
-from slow_learner import is_true, list_candidates
+from slow_learner import is_true
+from slow_tree import list_splits
 
 
 def weigh(labels):
@@ -31,8 +32,7 @@ class SlowRates:
         self.candidates = [
             (feature, *rule)
             for feature in range(len(X[0]))
-            for rule in list_candidates([row[feature] for row in X], max_thresholds, missing, None)
-            if rule[2]
+            for rule in list_splits([row[feature] for row in X], max_thresholds, missing)
         ]
         self.trees, self.looks = {}, {}
         sizes = [environments.count(place) for place in set(environments)]

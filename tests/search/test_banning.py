@@ -18,18 +18,12 @@ from icscm.search.banning import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects
-from literal import as_tuple, assert_no_nan
+from literal import as_tuple, assert_no_nan, fit_quietly
 from slow_rate_tree import SlowRates, walk_splits
 
 KINDS = ["parent"] * 4 + ["child"] * 2 + ["proxy"] * 3 + ["noise", "marker", "copy", "constant"]
 
 EXAMPLES = 100
-
-
-def fit_quietly(learner, X, y, environments, weights=None):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IcscmWarning)
-        return learner.fit(X, y, sample_weight=weights, environments=environments)
 
 
 def make_column(kind, rng, base, labels, place, columns):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import GrownClassifier
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forests import Forest
 from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
@@ -35,9 +35,9 @@ class InvariantForestClassifier(GrownClassifier):
         What must be the same in all environments; see `InvariantTreeClassifier`.
     tolerance : float, "auto" or None, default="auto"
         How far it may differ; see `InvariantTreeClassifier`. None grows a plain forest.
-    max_leaves : int, default=32
+    max_leaves : int, default=64
         Leaves of each tree at which its growth stops.
-    min_samples_leaf : float or int, default=0.01
+    min_samples_leaf : float or int, default=0.005
         The least samples of a leaf: a share of all, or a number from 1 on.
     max_features : float, default=0.6
         Share of the features that a tree may use.
@@ -99,8 +99,8 @@ class InvariantForestClassifier(GrownClassifier):
         n_estimators: int = 100,
         invariance: str = "effect",
         tolerance: float | str | None = "auto",
-        max_leaves: int = 32,
-        min_samples_leaf: float = 0.01,
+        max_leaves: int = 64,
+        min_samples_leaf: float = 0.005,
         max_features: float = 0.6,
         resample: str = "rows",
         max_thresholds: int | None = 50,
@@ -149,6 +149,14 @@ class InvariantForestClassifier(GrownClassifier):
         )
         self.model_, self.trace_, held_out = find_forest(source, settings)
         self.out_of_bag_ = _score(held_out, source.environments)
+
+    def _warn_of_findings(self) -> None:
+        if not any(tree.splits for tree in self.model_.trees):
+            warn(
+                "No tree made a split: the forest says the same of every sample. See trace_ for "
+                "what was refused.",
+                NothingFoundWarning,
+            )
 
     @property
     def feature_shares_(self) -> pandas.Series:

@@ -23,6 +23,7 @@ import numpy as np
 
 from icscm._constants import N_REFUSED_KEPT
 from icscm._types import IntArray
+from icscm.engine.copies import list_alike
 from icscm.engine.counts import CandidateMap, CountSource
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.search.nodes import Node, make_root
@@ -100,9 +101,14 @@ class RateLooker:
         n_refused = dict.fromkeys(("banned", "idle"), 0)
         for at in np.flatnonzero(is_out).tolist():
             n_refused[self._banned[int(splits.features[at])]] += int(splits.n_informative[at])
-        refused = (splits.best[at] for at in np.flatnonzero(is_out)[:N_REFUSED_KEPT])
-        told = tuple(RefusedSplit(found, self._banned[found.cut.feature]) for found in refused)
-        return SplitLook(best, memory, splits.n_candidates, n_refused, told)
+        told = [
+            RefusedSplit(found._replace(cut=cut), self._banned[found.cut.feature])
+            for found in (splits.best[at] for at in np.flatnonzero(is_out)[:N_REFUSED_KEPT])
+            for cut in list_alike(found.cut, self._candidates, N_REFUSED_KEPT)
+        ]
+        told.sort(key=lambda each: rank(each.found))
+        kept = tuple(told[:N_REFUSED_KEPT])
+        return SplitLook(best, memory, splits.n_candidates, n_refused, kept)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +95,17 @@ def compute_halves(
 ) -> LeafTables:
     """One half of every split, that of the samples for which its rule is false.
 
-    A rule and its negation split alike, so there are only `x > t`, `x == v` and `x is missing`.
+    A rule and its negation split alike, so there are only `x > t`, `x == v` and `x is missing`; of
+    two levels the second splits as the first does, unless missing values may not go either way.
     """
-    return _compute_tables(cube, candidates, (False,), sides, n_presence=1)
+    halves = _compute_tables(cube, candidates, (False,), sides, n_presence=1)
+    has_both = not cube.layout.has_missing or len(halves.sides) == len(EITHER_SIDE)
+    if not cube.layout.is_pair or not has_both:
+        return halves
+    n_kept = halves.n_presence + len(halves.sides)
+    cell = halves.tables.shape[1:]
+    by_feature = halves.tables.reshape(len(cube.features), -1, *cell)[:, :n_kept]
+    return replace(halves, tables=by_feature.reshape(-1, *cell))
 
 
 def _compute_tables(

@@ -20,7 +20,7 @@ from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
 
 # Heterogeneity counts from so many standard deviations of chance on: what is left is there.
-_CHANCE: Final = 2.0
+_CHANCE: Final = 3.0
 # A split must lie in at least so many environments, next to the rows of its node.
 _REPLICATION: Final = 0.5
 
