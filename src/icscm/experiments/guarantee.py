@@ -45,7 +45,12 @@ def make_plan(options: Options) -> Plan:
     cells = [PAPER | {"n_distractors": N_DISTRACTORS} | change for change in SETTINGS]
     if options.quick:
         cells = [cell for cell in cells if cell["n_samples"] == 300]
-    return Plan(options.repeat(cells, full=200), run_task, MEASURES)
+    tasks = [
+        task
+        for cell in cells
+        for task in options.repeat([cell], full=500 if cell["n_samples"] <= 1_000 else 200)
+    ]
+    return Plan(tasks, run_task, MEASURES)
 
 
 def run_task(task: Task, seed: int) -> Row:
