@@ -2,8 +2,9 @@
 
     python docs/write_reproduction.py FOLDER
 
-FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
-its CSV shows; figures are copied beside the page. No number on the pages is typed by hand.
+FOLDER is what `--out` named. Everything between the marks of an experiment whose CSV is there is
+replaced by what that shows; figures are copied beside the page. No number on the pages is typed by
+hand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from icscm.experiments.output import to_markdown
 from icscm.experiments.runner import read_rows
 
 DOCS = Path(__file__).parent
+# What the paper does not have.
+SHARPER = ("sharper", "parents", "guarantee")
 
 
 def describe(name: str, folder: Path) -> str:
@@ -34,7 +37,9 @@ def describe(name: str, folder: Path) -> str:
 def main(folder: Path) -> None:
     """Rewrite the pages."""
     for name in NAMES:
-        page = DOCS / ("sharper.md" if name == "sharper" else "reproduction.md")
+        if not (folder / f"{name}.csv").exists():
+            continue
+        page = DOCS / ("sharper.md" if name in SHARPER else "reproduction.md")
         text = page.read_text(encoding="utf-8")
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, rest = text.split(mark)

@@ -11,6 +11,7 @@ _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
     "InvariantCausalPrediction": "icscm.estimators.icp",
+    "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
     "Conjunction": "icscm.model.rule_sets",
@@ -38,6 +39,7 @@ __all__ = [
     "SCMClassifier",
     "SavedModel",
     "Tree",
+    "TreeCausalPrediction",
     "__version__",
     "compare",
     "datasets",
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.forest import InvariantForestClassifier
-    from icscm.estimators.icp import InvariantCausalPrediction
+    from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
     from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forests import Forest
     from icscm.model.rule_sets import Conjunction, Disjunction

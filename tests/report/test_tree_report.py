@@ -12,6 +12,7 @@ from report_samples import HOSTILE, fit, make_shifted, make_sites
 from rich.console import Console
 
 from icscm import InvariantTreeClassifier
+from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.report.drawing import Limits
 from icscm.report.render import MAX_HTML_BYTES, escape_markdown
@@ -29,6 +30,12 @@ def tree(sites):
     return fit(InvariantTreeClassifier(max_leaves=6), *sites)
 
 
+def make_parents():
+    """Two parents, given which the label's rate is the same at both sites, and a child."""
+    data = make_conjunction(2000, n_distractors=2, random_state=0)
+    return data.X, pd.Series(data.y, name="ill"), pd.Series(data.environments, name="site")
+
+
 @pytest.fixture(scope="module")
 def zoo(sites, tree):
     """Every kind of tree that a report is made of."""
@@ -37,7 +44,8 @@ def zoo(sites, tree):
     noise = X[["code"]].assign(code=np.random.default_rng(1).integers(0, 9, len(X)))
     return {
         "effect": tree,
-        "rate": fit(InvariantTreeClassifier("rate"), *sites),
+        "rate": fit(InvariantTreeClassifier("rate"), *make_parents()),
+        "rates that differ": fit(InvariantTreeClassifier("rate"), *sites),
         "balanced": fit(InvariantTreeClassifier(probabilities="balanced"), *sites),
         "plain": fit(InvariantTreeClassifier(tolerance=None), *sites),
         "without environments": fit(InvariantTreeClassifier(), X, y),
@@ -51,6 +59,7 @@ def zoo(sites, tree):
 KINDS = [
     "effect",
     "rate",
+    "rates that differ",
     "balanced",
     "plain",
     "without environments",
@@ -179,6 +188,16 @@ def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     assert effect["asked"]["settings"] != rate["asked"]["settings"]
     (tolerance,) = (each for each in effect["asked"]["settings"] if each["name"] == "tolerance")
     assert tolerance["value"] == "auto (0.03)"
+
+
+def test_it_says_that_no_tree_of_invariant_rates_was_found(zoo):
+    report = zoo["rates that differ"].report()
+    said = "no tree was found whose leaves have the same rate"
+    (note,) = report.to_dict()["notes"]
+    assert said in note.lower()
+    assert said in Page(report.to_html()).text.lower()
+    assert said in " ".join(print_on_terminal(report.to_dict()).split()).lower()
+    assert zoo["rate"].report().to_dict()["notes"] == []
 
 
 def test_it_says_what_cannot_be_seen(zoo):

@@ -38,8 +38,9 @@ def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: A
     """Repeat the paper's experiments beside its published numbers.
 
     NAME is one or more of identification, dimensions, runtime, precision-recall, alpha,
-    structures, samples, sharper, real; or all. Results go to --out row by row; then tables
-    (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that shows everything.
+    structures, samples, sharper, parents, guarantee, real; or all. Results go to --out row by
+    row; then tables (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that shows
+    everything.
 
     \b
     Example:

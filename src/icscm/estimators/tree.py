@@ -13,6 +13,7 @@ from icscm.exceptions import (
     FewEnvironmentsWarning,
     NoEnvironmentsWarning,
     NothingFoundWarning,
+    NotInvariantWarning,
     warn,
 )
 from icscm.model.trees import Tree
@@ -50,6 +51,7 @@ class GrownClassifier(CountedClassifier):
 
     #: what `tolerance` came to; None for a plain tree
     tolerance_: float | None
+    trace_: TreeTrace
 
     def make_settings(self, countable: Countable[Any]) -> TreeSettings:
         """What the search is told besides the counts.
@@ -86,6 +88,11 @@ class GrownClassifier(CountedClassifier):
         if self.tolerance is None or len(countable.source.environments) < 2:
             return None
         return TOLERANCES[self.invariance] if self.tolerance == "auto" else float(self.tolerance)
+
+    def _warn_of_findings(self) -> None:
+        beyond = self.trace_.say_beyond()
+        if beyond is not None:
+            warn(beyond, NotInvariantWarning)
 
     def _look_at_environments(self, countable: Countable[Any]) -> None:
         """Warn of environments that nothing, or little, can be made of."""
@@ -221,6 +228,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
                 "and refused.",
                 NothingFoundWarning,
             )
+        super()._warn_of_findings()
 
     @property
     def verdicts_(self) -> Verdicts:

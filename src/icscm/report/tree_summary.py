@@ -180,6 +180,8 @@ def _make_title(trace: TreeTrace, model: Tree, errors: Plain, names: Names) -> s
         return f"A tree whose predictions are {say_fault(errors, always)}"
     if trace.tolerance is None:
         return "A plain tree: nothing was asked about environments"
+    if trace.say_beyond():
+        return f"No tree has leaves of the same rate in every {names.environment}: the nearest"
     if trace.invariance == "rate":
         return f"A tree whose leaves were asked to have the same rate in every {names.environment}"
     return f"A tree whose splits were asked to have the same effect in every {names.environment}"
@@ -284,8 +286,10 @@ def _explain_says(trace: TreeTrace, names: Names) -> list[str]:
         ]
     if trace.invariance == "rate":
         return [
-            f"In the leaves together, {names.target} depends on the {names.environment} by no more "
-            "than the tolerance allows. Columns that made the leaves depend on it were left out.",
+            trace.say_beyond()
+            or f"In the leaves together, {names.target} depends on the {names.environment} by no "
+            "more than the tolerance allows. Columns that made the leaves depend on it were left "
+            "out.",
             "This is the notion by which parents are found: if the environments do not act on the "
             "label itself, its rate given its causes is the same everywhere.",
         ]
@@ -321,6 +325,9 @@ def _list_cautions(
     trace: TreeTrace, splits: Sequence[Plain], leaves: Sequence[Plain], errors: Plain
 ) -> Iterator[str]:
     """Warnings that this very result calls for."""
+    beyond = trace.say_beyond()
+    if beyond is not None:
+        yield beyond
     if len(trace.environments) < 2:
         yield "No environments were given, so that nothing could be compared: this is a plain tree."
     elif trace.tolerance is None:
