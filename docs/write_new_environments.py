@@ -94,7 +94,7 @@ def write_real(folder: str | None) -> Iterator[str]:
     yield "|---|---:|---|---:|---:|---:|---:|"
     n_leaves, n_inside = 0, 0
     for title, load in TABLES.items():
-        X, y, environments = load(folder)
+        X, y, environments = load(folder)[:3]
         environments = np.asarray(environments)
         X = X if hasattr(X, "columns") else np.asarray(X)
         n_environments = len(np.unique(environments))
