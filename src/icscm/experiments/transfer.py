@@ -258,7 +258,9 @@ def _draw(cells: dict[str, list[Row]]) -> MatplotlibFigure:
             by_habit = group_rows(own, "habit")
             for i, habit in enumerate(kind for kind in kinds if kind in by_habit):
                 aucs = read_numbers(by_habit[habit], "auc")
-                axes.plot(aucs, np.full(len(aucs), place), ".", color=f"C{i}", label=habit)
+                # a little apart, or equal ones would hide each other
+                heights = np.full(len(aucs), place + 0.12 * (i - 2))
+                axes.plot(aucs, heights, ".", color=f"C{i}", label=habit)
             if "clean" in by_habit:
                 auc = find_mean(by_habit["clean"], "auc")
                 axes.plot(auc, place, "o", color="black", fillstyle="none", label="clean")
@@ -269,6 +271,6 @@ def _draw(cells: dict[str, list[Row]]) -> MatplotlibFigure:
     for axes in panels[len(cells) :]:
         axes.set_axis_off()
     named = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=6, frameon=False)
     figure.supxlabel("AUC in the environment left out")
     return figure
