@@ -2,9 +2,9 @@
 
     python docs/write_reproduction.py FOLDER
 
-FOLDER is what `--out` named. Everything between the marks of an experiment whose CSV is there is
-replaced by what that shows; figures are copied beside the page. No number on the pages is typed by
-hand.
+FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
+its CSV shows, be it whole or not; figures are copied beside the page. Experiments that FOLDER does
+not hold stay as they are. No number on the pages is typed by hand.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ import sys
 from pathlib import Path
 
 from icscm.experiments import NAMES, find_experiment
-from icscm.experiments.output import to_markdown
+from icscm.experiments.output import to_markdown, write_summary
 from icscm.experiments.runner import read_rows
 
 DOCS = Path(__file__).parent
-# What the paper does not have.
-SHARPER = ("sharper", "parents", "guarantee")
+PAGES = {
+    **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
+    "transfer": "transfer.md",
+}
 
 
 def describe(name: str, folder: Path) -> str:
     """Tables, figures and findings of one experiment."""
     summary = find_experiment(name).summarise(read_rows(folder / f"{name}.csv"))
+    write_summary(summary, folder)
     parts = [to_markdown(table) for table in summary.tables]
     for figure in summary.figures:
         (DOCS / "figures").mkdir(exist_ok=True)
@@ -39,7 +42,7 @@ def main(folder: Path) -> None:
     for name in NAMES:
         if not (folder / f"{name}.csv").exists():
             continue
-        page = DOCS / ("sharper.md" if name in SHARPER else "reproduction.md")
+        page = DOCS / PAGES.get(name, "reproduction.md")
         text = page.read_text(encoding="utf-8")
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, rest = text.split(mark)
