@@ -12,10 +12,10 @@ from icscm.model.rules import CategoryRule, MissingRule
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
 
 
-def fit_quietly(estimator, X, y, environments):
+def fit_quietly(estimator, X, y, environments, sample_weight=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        return estimator.fit(X, y, environments=environments)
+        return estimator.fit(X, y, environments=environments, sample_weight=sample_weight)
 
 
 def assert_same(fitted, expected, inverted, environments, positions=None):

@@ -22,6 +22,7 @@ _HOMES = {
     "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
+    "tolerance_path": "icscm.studies.tolerances",
     "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
@@ -44,6 +45,7 @@ __all__ = [
     "leave_one_environment_out",
     "load",
     "stability_selection",
+    "tolerance_path",
 ]
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
+    from icscm.studies.tolerances import tolerance_path
     from icscm.studies.transfer import leave_one_environment_out
 
 

@@ -104,6 +104,17 @@ def test_tally_values(X, most):
     assert n_found == min(len(np.unique(values)), most + 1)
 
 
+def test_rows_that_differ_in_signs_or_in_small_numbers_have_other_hashes():
+    """Rows (1, 0.5) and (-1, -0.5) had one hash, so that files and Dask counted them as copies of
+    each other, and found other thresholds than memory did."""
+    values = np.array([-2, -1, -0.5, 0, 0.5, 1, 2, 3])
+    X = np.stack(np.meshgrid(*[values] * 4), axis=-1).reshape(-1, 4)
+    salt = np.random.default_rng(0).integers(2**64, size=4, dtype=np.uint64)
+    hashes = np.zeros(len(X), np.uint64)
+    _kernels.hash_rows(X, np.arange(4), salt, 0, len(X), hashes)
+    assert len(np.unique(hashes)) == len(X)
+
+
 def test_hash_does_not_depend_on_dtype_or_on_the_sign_of_zero():
     salt, both = np.array([3, 5], dtype=np.uint64), np.arange(2)
     hashes = np.zeros((3, 2), np.uint64)

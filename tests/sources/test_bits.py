@@ -13,6 +13,8 @@ from icscm.engine.counts import Cut, Terms
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import learn
 from icscm.search.settings import Settings
+from icscm.search.tree import TreeSettings
+from icscm.search.tree_finding import find_tree
 from icscm.sources.bits import footer
 from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile
@@ -131,6 +133,15 @@ def test_model_and_trace_are_those_without_collapsing(form, block_cells, folder,
         chosen = Settings(feature_weights=weights, test=chosen.test, alpha=chosen.alpha)
     wanted = search(make_plain(table), chosen)
     assert search(make_source(form, table, folder), chosen) == wanted
+
+
+@pytest.mark.parametrize("form", ["bool", "csr", "file"])
+@settings(max_examples=25, deadline=None)
+@given(table=binary_tables(), tolerance=st.sampled_from([1e-4, 0.03, None]))
+def test_so_are_trees(form, block_cells, folder, table, tolerance):
+    chosen = TreeSettings(tolerance=tolerance, n_least=2)
+    wanted = find_tree(make_plain(table), chosen)
+    assert find_tree(make_source(form, table, folder), chosen) == wanted
 
 
 def test_numbers_keep_their_thresholds():

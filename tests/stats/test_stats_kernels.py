@@ -17,16 +17,17 @@ def test_every_kernel_has_a_twin():
         if hasattr(getattr(_kernels, name), "py_func") and not name.startswith("_")
     }
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
-    assert compiled == statistics | {"weigh_leaves", "measure_spread"}
+    of_splits = {"measure_effects", "measure_rates"}
+    assert compiled == statistics | of_splits | {"weigh_leaves", "measure_spread"}
     assert all(hasattr(_reference, name) for name in compiled)
 
 
-def run_both(name, make_arguments, rtol=0.0):
+def run_both(name, make_arguments, rtol=0.0, atol=0.0):
     """Both twins write and return the same."""
     fast, slow = make_arguments(), make_arguments()
     assert getattr(_kernels, name)(*fast) == getattr(_reference, name)(*slow)
     for found, wanted in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=rtol) if rtol else (
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol) if rtol else (
             np.testing.assert_array_equal(found, wanted)
         )
 
@@ -51,3 +52,23 @@ def test_statistics(seed, n_environments, largest):
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
     run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
     run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)
+
+
+@bounded
+@given(seeds, st.integers(1, 8), st.sampled_from([1, 20, 1000]), st.sampled_from([0, 1, 30]))
+def test_splits(seed, n_environments, largest, n_least):
+    rng = np.random.default_rng(seed)
+    node = rng.integers(0, largest + 1, size=(2, n_environments))
+    tables = rng.integers(0, node + 1, size=(40, 2, n_environments))
+    tables[:4, :, rng.random(n_environments) < 0.5] = 0
+    tables[4:8, 0], tables[8:12, 1] = 0, node[1]
+    tables[12:16, :, 0], tables[16] = node[:, 0], node
+
+    def make(n_floats):
+        empty = [np.full(40, np.nan) for _ in range(n_floats)]
+        empty.insert(2, np.full(40, -9))
+        return tables, node, n_least, *empty
+
+    rounding = {"rtol": 1e-7, "atol": 1e-7 * largest}
+    run_both("measure_effects", lambda: make(4), **rounding)
+    run_both("measure_rates", lambda: make(2), **rounding)

@@ -24,7 +24,7 @@ def hash_rows(X, columns, salt, start, stop, out):
         values = values - low.astype(values.dtype)
     numbers = values.astype(np.float64) + 0.0
     numbers[np.isnan(numbers)] = np.inf
-    hashes += _mix(numbers.view(np.uint64) ^ salt[columns])
+    hashes += _mix(_mix(numbers.view(np.uint64) ^ salt[columns]))
     out[start:stop] = hashes.sum(axis=1, dtype=np.uint64)
 
 

@@ -8,12 +8,12 @@ not a, not c      a, b | a, not b | not a, c | not a, not c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from icscm._types import IntArray
+from icscm._types import BoolArray, IntArray
 from icscm.engine.counts import BinnedRule
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
@@ -53,15 +53,17 @@ class BinnedSplit(NamedTuple):
     if_false: int
 
 
-def find_leaves(piece: Piece, rows: Rows, splits: Sequence[BinnedSplit]) -> IntArray:
-    """The leaf that each of some rows falls in."""
-    leaves = np.empty(len(rows), dtype=np.int64)
-    waiting = {0 if splits else ~0: np.arange(len(rows))}
-    truths = {}
+def find_leaves(
+    splits: Sequence[BinnedSplit], n_rows: int, find_truth: Callable[[BinnedRule], BoolArray]
+) -> IntArray:
+    """The leaf that each of some rows falls in, given the truth of a rule for each of them."""
+    leaves = np.empty(n_rows, dtype=np.int64)
+    waiting = {0 if splits else ~0: np.arange(n_rows)}
+    truths: dict[tuple[int, bytes], BoolArray] = {}
     for number, split in enumerate(splits):
         key = split.rule.feature, split.rule.satisfied.tobytes()
         if key not in truths:
-            truths[key] = piece.find_satisfied(rows, split.rule)
+            truths[key] = find_truth(split.rule)
         places = waiting.pop(number)
         truth = truths[key][places]
         waiting[split.if_true], waiting[split.if_false] = places[truth], places[~truth]

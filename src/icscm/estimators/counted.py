@@ -234,7 +234,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         """Say aloud what a user should not have to look for."""
 
     def predict(self, X: Any) -> Any:
-        """The class of each row: the rule set's own verdict.
+        """The class of each row: the model's own verdict.
 
         Environments are never needed to predict. Columns of a frame go by their names, in any
         order, and only those that the model uses are needed.
@@ -265,8 +265,9 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
 
-        (count + 1) / (samples + 2), so never 0 or 1. It can lean the other way than `predict`
-        where a leaf holds more samples of the other class than of the one it stands for.
+        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
+        of a rule set it can lean the other way than `predict`, where a leaf holds more samples of
+        the other class than of the one it stands for.
 
         Parameters
         ----------

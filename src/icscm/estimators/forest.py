@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import GrownClassifier
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forests import Forest
 from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
@@ -149,6 +149,14 @@ class InvariantForestClassifier(GrownClassifier):
         )
         self.model_, self.trace_, held_out = find_forest(source, settings)
         self.out_of_bag_ = _score(held_out, source.environments)
+
+    def _warn_of_findings(self) -> None:
+        if not any(tree.splits for tree in self.model_.trees):
+            warn(
+                "No tree made a split: the forest says the same of every sample. See trace_ for "
+                "what was refused.",
+                NothingFoundWarning,
+            )
 
     @property
     def feature_shares_(self) -> pandas.Series:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from icscm.estimators.counted import CountedClassifier
-from icscm.estimators.describing import DescribedMixin
+from icscm.estimators.reporting import ReportedTreeMixin
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     NoEnvironmentsWarning,
@@ -106,7 +106,7 @@ class GrownClassifier(CountedClassifier):
             )
 
 
-class InvariantTreeClassifier(DescribedMixin, GrownClassifier):
+class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
     """A tree that predicts by what holds in every environment.
 
     Grown on counts, best first. Of every split two numbers are known: what it tells of the label,

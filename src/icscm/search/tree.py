@@ -19,6 +19,7 @@ import numpy as np
 
 from icscm._constants import N_REFUSED_KEPT
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine.copies import list_alike
 from icscm.engine.counts import CandidateMap, Cut
 from icscm.search.nodes import Node
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, compute_halves
@@ -88,13 +89,14 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitLook:
-    """What a look at all splits of a node found."""
+    """What a look at all splits of a node found; whether one was made at all."""
 
     best: Found | None
     memory: Memory
     n_candidates: int = 0
     n_refused: dict[str, int] = field(default_factory=dict)
     refused: tuple[RefusedSplit, ...] = ()
+    was_made: bool = True
 
 
 @dataclass
@@ -132,7 +134,7 @@ def grow(root: Node, look: Looker, max_leaves: int, memory: Memory | None = None
         n_leaves += 1
         halves = leaf.node.split(best.cut, best.half)
         is_last = n_leaves == max_leaves  # then nobody asks what they could be split by
-        nothing = SplitLook(None, leaf.look.memory)
+        nothing = SplitLook(None, leaf.look.memory, was_made=False)
         looks = [nothing if is_last else look(half, leaf.look.memory) for half in halves]
         true, false = (Growing(*each) for each in zip(halves, looks, strict=True))
         leaf.children = true, false
@@ -199,7 +201,7 @@ class EffectLooker:
                 scale,
             ),
             n_candidates,
-            *(_describe(judged) if self._is_told else ()),
+            *(_describe(judged, self._candidates) if self._is_told else ()),
         )
 
 
@@ -244,8 +246,9 @@ class _Judged:
         # what differs by little does little harm, however small the effect
         is_small = effects.excess <= negligible
         share = np.where(is_small, np.minimum(effects.share, tolerance), effects.share)
+        self._rounded = effects.information.round(DECIMALS)
         own = self._is_informative.reshape(shape)
-        at = np.where(own, effects.information.reshape(shape), -1.0).argmax(axis=1)
+        at = np.where(own, self._rounded.reshape(shape), -1.0).argmax(axis=1)
         every = np.arange(n_features)
         shown = np.where(own[every, at], share.reshape(shape)[every, at], 0.0)
         #: of each feature, the largest share that its most informative split has shown so far
@@ -267,7 +270,7 @@ class _Judged:
         allowed = self._is_usable & ~is_refused
         if not allowed.any():
             return None
-        return self._find(np.where(allowed, self._effects.information, -1.0))
+        return self._make_found(int(np.where(allowed, self._rounded, -1.0).argmax()))
 
     def count_refused(self) -> dict[str, int]:
         """Informative splits that were refused, by the first reason."""
@@ -281,22 +284,20 @@ class _Judged:
     def list_refused(self) -> list[RefusedSplit]:
         """The most informative refused split of each feature, the best features only."""
         is_refused = np.logical_or.reduce([*self._refused.values()]) & self._is_usable
-        information = np.where(is_refused, self._effects.information, -1.0)
-        by_feature = information.reshape(len(self._tables.features), -1)
-        first = by_feature.max(axis=1, initial=-1.0)
+        rounded = np.where(is_refused, self._rounded, -1.0)
+        by_feature = rounded.reshape(len(self._tables.features), -1)
+        first = by_feature.max(axis=1)
         best = np.argsort(-first, kind="stable")[:N_REFUSED_KEPT]
-        found = []
-        for row in best[first[best] >= 0].tolist():
-            alone = np.full_like(by_feature, -1.0)
-            alone[row] = by_feature[row]
-            split, at = self._find(alone.ravel()), int(np.argmax(alone))
-            found.append(
-                RefusedSplit(split, next(why for why, is_so in self._refused.items() if is_so[at]))
+        best = best[first[best] >= 0]
+        places = best * by_feature.shape[1] + by_feature[best].argmax(axis=1)
+        return [
+            RefusedSplit(
+                self._make_found(at), next(why for why, is_so in self._refused.items() if is_so[at])
             )
-        return found
+            for at in places.tolist()
+        ]
 
-    def _find(self, information: FloatArray) -> Found:
-        at = int(np.argmax(information.round(DECIMALS)))
+    def _make_found(self, at: int) -> Found:
         effects = self._effects
         return Found(
             self._tables.locate(at),
@@ -308,11 +309,18 @@ class _Judged:
         )
 
 
-def _describe(judged: Sequence[_Judged]) -> tuple[dict[str, int], tuple[RefusedSplit, ...]]:
-    """How many were refused and why, and the most informative of them."""
+def _describe(
+    judged: Sequence[_Judged], candidates: CandidateMap
+) -> tuple[dict[str, int], tuple[RefusedSplit, ...]]:
+    """How many were refused and why, and the most informative of them, copies included."""
     counts: dict[str, int] = {}
     for each in judged:
         for reason, n in each.count_refused().items():
             counts[reason] = counts.get(reason, 0) + n
-    every = [refused for each in judged for refused in each.list_refused()]
+    every = [
+        refused._replace(found=refused.found._replace(cut=cut))
+        for each in judged
+        for refused in each.list_refused()
+        for cut in list_alike(refused.found.cut, candidates, N_REFUSED_KEPT)
+    ]
     return counts, tuple(sorted(every, key=lambda each: _rank(each.found))[:N_REFUSED_KEPT])

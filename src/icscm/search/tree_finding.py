@@ -61,7 +61,6 @@ def describe_tree(
 ) -> tuple[Tree, TreeTrace]:
     """The model and how it came about."""
     splits, leaves = [], []
-    is_full = sum(each.children is None for each, _, _ in walk(top)) >= settings.max_leaves
     for each, _, path in walk(top):
         rules = tuple(_make_rule(source, cut, holds=holds) for cut, holds in path)
         look = each.look
@@ -69,7 +68,7 @@ def describe_tree(
         if each.children and look.best is not None:
             splits.append(NodeLook(*told, _describe(source, each, look.best)))
         else:
-            leaves.append(NodeLook(*told, end=_find_end(look, is_full=is_full)))
+            leaves.append(NodeLook(*told, end=_find_end(look)))
     model = make_tree(source, top, balanced=settings.balanced)
     test = make_test("chi2")
     return model, TreeTrace(
@@ -108,9 +107,9 @@ def _make_rule(source: CountSource, cut: Cut, *, holds: bool) -> Rule:
     return rule if holds else rule.negate()
 
 
-def _find_end(look: SplitLook, *, is_full: bool) -> str:
+def _find_end(look: SplitLook) -> str:
     """Why a leaf was not split."""
-    if look.best is not None or (is_full and not look.n_candidates):
+    if look.best is not None or not look.was_made:
         return "max_leaves"
     if not look.n_candidates:
         return "small"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class StoredSource:
         """The leaf of a tree that each sorted row falls in, for those left out; else -1."""
         leaves = np.full(len(left_out), -1, dtype=np.int64)
         rows, _ = self.piece.rows.split(~left_out)
-        leaves[left_out] = find_leaves(self.piece, rows, splits)
+        leaves[left_out] = find_leaves(splits, len(rows), partial(self.piece.find_satisfied, rows))
         return leaves
 
     def count_totals(self) -> CountArray:

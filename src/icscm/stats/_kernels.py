@@ -119,11 +119,14 @@ def _fit_cell(odds_ratio, row, column, size):
     """The cell of a 2 x 2 table of these margins in which the odds ratio is as given.
 
     The root of (1 - r) a^2 + (size - row - column + r (row + column)) a - r row column that is
-    a cell, in the form that does not cancel.
+    a cell, in the one of two forms that does not cancel.
     """
     linear = size - row - column + odds_ratio * (row + column)
-    root = linear * linear + 4.0 * (1.0 - odds_ratio) * odds_ratio * row * column
-    return 2.0 * odds_ratio * row * column / (linear + np.sqrt(max(root, 0.0)))
+    square = linear * linear + 4.0 * (1.0 - odds_ratio) * odds_ratio * row * column
+    root = np.sqrt(max(square, 0.0))
+    if linear < 0.0:  # only for an odds ratio below 1
+        return (root - linear) / (2.0 * (1.0 - odds_ratio))
+    return 2.0 * odds_ratio * row * column / (linear + root)
 
 
 @compiled
@@ -188,7 +191,8 @@ def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log
         # of the half against the rest; where one cell is empty everywhere, as good as infinite
         ratio = min(max(below / max(above, 1e-300), 1e-9), 1e9)
         log_odds[i] = -np.log(ratio)
-        heterogeneity[i] = _compare_odds(table, node, ratio)
+        if n_compared > 1:
+            heterogeneity[i] = _compare_odds(table, node, ratio)
 
 
 @compiled

@@ -76,7 +76,9 @@ def _hash_value(value, salt):
     number = value + 0.0
     if number != number:
         number = np.inf
-    return hashed + mix(np.float64(number).view(np.uint64) ^ salt)
+    # twice: once leaves a difference in the highest bits, such as a sign, up there, where those of
+    # two columns cancel
+    return hashed + mix(mix(np.float64(number).view(np.uint64) ^ salt))
 
 
 @compiled

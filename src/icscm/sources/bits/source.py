@@ -29,6 +29,7 @@ from icscm.engine import _kernels
 from icscm.engine.bits import PresenceMap
 from icscm.engine.copies import CollapsedMap
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
+from icscm.engine.nodes import BinnedSplit, find_leaves
 from icscm.engine.patterns import count_patterns
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.footer import BLOCK_PATTERNS
@@ -41,6 +42,7 @@ class PackedSource:
     """Counts over a packed store; see `make_packed_source`."""
 
     def __init__(self, bits: BitFile, segments: IntArray, terms: Terms, n_threads: int) -> None:
+        self._terms = terms
         self.candidates, self.classes, self.environments, self.notes = terms
         self._bits = bits
         self._segments = segments
@@ -51,6 +53,32 @@ class PackedSource:
         is_member[segments[labelled], labelled] = True
         self._every: Words = np.packbits(is_member, axis=1, bitorder="little").view(WORD_DTYPE)
         self._masks = self._every
+
+    def draw(self, wanted: BoolArray) -> PackedSource:
+        """A source over some of the samples in the order of `list_cells`, for one thread."""
+        segments, drawn = np.full_like(self._segments, -1), self._sort()[wanted]
+        segments[drawn] = self._segments[drawn]
+        return PackedSource(self._bits, segments, self._terms, 1)
+
+    def list_cells(self) -> tuple[IntArray, IntArray]:
+        """Number of the label and of the environment of each sample, sorted by the two."""
+        cells = self._segments[self._sort()]
+        return cells // len(self.environments), cells % len(self.environments)
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
+        """The leaf of a tree that each sorted sample falls in, for those left out; else -1."""
+        leaves = np.full(len(left_out), -1, dtype=np.int64)
+        samples, n = self._sort()[left_out], len(self._segments)
+        leaves[left_out] = find_leaves(
+            splits, len(samples), lambda rule: unpack(self._find_satisfied(rule), n)[samples]
+        )
+        return leaves
+
+    def _sort(self) -> IntArray:
+        """The samples that count, by label and environment."""
+        labelled = np.flatnonzero(self._segments >= 0)
+        order: IntArray = labelled[np.argsort(self._segments[labelled], kind="stable")]
+        return order
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]

@@ -1,0 +1,217 @@
+"""The forest: features judged once, rows drawn without replacement, scores on rows left out."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from icscm import InvariantForestClassifier, InvariantTreeClassifier, load
+from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarning
+from icscm.search.forest import DRAWN_SHARE
+from icscm.sources.bits.opening import open_bits
+from icscm.sources.bits.packing import pack_matrix
+from icscm.sources.memory import open_memory
+
+
+def make_table(n=4000, n_environments=5, seed=0):
+    """Two causes, whose effects are the same everywhere, and a habit that is not."""
+    rng = np.random.default_rng(seed)
+    environment = rng.integers(0, n_environments, n)
+    age, dose, noise = rng.normal(size=(3, n))
+    chance = 1 / (1 + np.exp(-(1.5 * (age > 0) + 1.2 * (dose > 0.3) - 1.4 + 0.3 * environment)))
+    y = (rng.random(n) < chance).astype(int)
+    agrees = rng.random(n) < np.linspace(0.95, 0.4, n_environments)[environment]
+    habit = np.where(agrees, y, rng.integers(0, 2, n))
+    X = pd.DataFrame({"age": age, "dose": dose, "noise": noise, "habit": habit})
+    return X, y, environment
+
+
+def make_forest(**parameters):
+    return InvariantForestClassifier(**{"n_estimators": 12, "random_state": 0, **parameters})
+
+
+@parametrize_with_checks(
+    [InvariantForestClassifier(n_estimators=3, random_state=0)], expected_failed_checks={}
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
+    X, y, environment = make_table()
+    forest = make_forest().fit(X, y, environments=environment)
+    plain = make_forest(tolerance=None).fit(X, y, environments=environment)
+    assert set(forest.features_used_) == {"age", "dose"}
+    assert (forest.feature_shares_ > 0.3).all()
+    assert "habit" in plain.features_used_
+    assert [look.candidate.rule.feature for look in forest.trace_.leaves[0].best_refused] == [
+        "habit"
+    ]
+
+
+@pytest.mark.parametrize("resample", ["rows", "environments"])
+def test_threads_make_no_difference_and_seeds_do(resample):
+    X, y, environment = make_table(1500)
+    fitted = [
+        make_forest(resample=resample, n_jobs=n_jobs).fit(X, y, environments=environment)
+        for n_jobs in (1, 2, 3)
+    ]
+    assert fitted[0].model_ == fitted[1].model_ == fitted[2].model_
+    pd.testing.assert_frame_equal(fitted[0].out_of_bag_, fitted[2].out_of_bag_)
+    other = make_forest(resample=resample, random_state=1).fit(X, y, environments=environment)
+    assert other.model_ != fitted[0].model_
+
+
+def test_the_probability_is_the_mean_of_the_trees():
+    X, y, environment = make_table(1000)
+    forest = make_forest().fit(X, y, environments=environment)
+    means = np.mean([tree.predict_proba(X) for tree in forest.model_.trees], axis=0)
+    np.testing.assert_allclose(forest.predict_proba(X)[:, 1], means, rtol=1e-12)
+    np.testing.assert_array_equal(forest.predict(X), (means > 0.5).astype(int))
+
+
+def test_rows_are_drawn_without_replacement():
+    X, y, environment = make_table(1000)
+    forest = make_forest().fit(X, y, environments=environment)
+    sizes = {sum(np.sum(leaf) for leaf in tree.leaves) for tree in forest.model_.trees}
+    assert sizes == {round(DRAWN_SHARE * 1000)}
+
+
+def test_trees_of_environments_see_all_rows_of_some():
+    X, y, environment = make_table(1000)
+    forest = make_forest(resample="environments").fit(X, y, environments=environment)
+    every = np.bincount(environment)
+    for tree in forest.model_.trees:
+        seen = np.sum([np.array(leaf).sum(axis=0) for leaf in tree.leaves], axis=0)
+        assert set(seen[seen > 0]) <= set(every)
+        assert (seen > 0).sum() == round(DRAWN_SHARE * 5)
+
+
+def find_out_of_bag(X, y, environment, resample):
+    """The slow, literal version: draw as the forest draws, predict rows, average."""
+    forest = make_forest(resample=resample, min_samples_leaf=0.02)
+    forest.fit(X, y, environments=environment)
+    source = open_memory(X, y, environment, preparation=forest.prepare()).source
+    at = np.argsort(source.position)  # the row of each sorted one
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    votes, n_votes = np.zeros((2, len(y)))
+    for rng, tree in zip(np.random.default_rng(seed).spawn(12), forest.model_.trees, strict=True):
+        if resample == "rows":
+            n = round(DRAWN_SHARE * len(y))
+            seen = at[rng.choice(len(y), n, replace=False, shuffle=False)]
+        else:
+            drawn = rng.choice(5, round(DRAWN_SHARE * 5), replace=False)
+            seen = np.flatnonzero(np.isin(environment, drawn))
+        left_out = np.setdiff1d(np.arange(len(y)), seen)
+        votes[left_out] += tree.predict_proba(X)[left_out]
+        n_votes[left_out] += 1
+    return forest, votes, n_votes
+
+
+@pytest.mark.parametrize("resample", ["rows", "environments"])
+def test_scores_out_of_bag_are_those_of_trees_that_did_not_see_the_row(resample):
+    X, y, environment = make_table(800)
+    forest, votes, n_votes = find_out_of_bag(X, y, environment, resample)
+    known = n_votes > 0
+    found = forest.out_of_bag_
+    assert list(found.index) == ["all", 0, 1, 2, 3, 4]
+    assert found.loc["all", "n"] == known.sum()
+    wanted = roc_auc_score(y[known], (votes / np.maximum(n_votes, 1))[known])
+    assert found.loc["all", "auc"] == pytest.approx(wanted, abs=1e-12)
+    own = known & (environment == 3)
+    error = ((votes / np.maximum(n_votes, 1))[own] > 0.5) == y[own]
+    assert found.loc[3, "accuracy"] == pytest.approx(error.mean())
+
+
+def test_a_file_gives_the_same_forest(tmp_path):
+    X, y, environment = make_table(1200)
+    forest = make_forest().fit(X, y, environments=environment)
+    X.assign(ill=y, clinic=environment).to_parquet(tmp_path / "t.parquet")
+    read = make_forest().fit_dataset(tmp_path / "t.parquet", "ill", "clinic")
+    assert read.model_ == forest.model_
+    forest.save(tmp_path / "forest.json")
+    np.testing.assert_array_equal(
+        load(tmp_path / "forest.json").predict_proba(X), forest.predict_proba(X)
+    )
+
+
+def test_packed_bits_give_the_same_forest(tmp_path):
+    rng = np.random.default_rng(0)
+    X, environment = rng.integers(0, 2, (600, 8)), rng.integers(0, 3, 600)
+    y = (rng.random(600) < np.where(X[:, 0] & X[:, 3], 0.8, 0.2)).astype(int)
+    samples = [f"s{i}" for i in range(600)]
+    pack_matrix(X, tmp_path / "t.bits", samples=samples)
+    labels = pd.DataFrame({"sample": samples, "ill": y, "clinic": environment})
+    opened = open_bits(tmp_path / "t.bits", labels, "ill", "clinic", sample_column="sample")
+    packed = make_forest().fit_counts(opened)
+    table = make_forest().fit(X, y, environments=environment)
+    pairs = zip(packed.model_.trees, table.model_.trees, strict=True)
+    assert all(one.leaves == other.leaves for one, other in pairs)
+    assert any(tree.splits for tree in packed.model_.trees)
+    pd.testing.assert_frame_equal(packed.out_of_bag_, table.out_of_bag_)
+
+
+def test_clones_and_weights():
+    X, y, environment = make_table(600)
+    weights = np.random.default_rng(1).integers(0, 3, len(y))
+    forest = make_forest(n_estimators=3)
+    weighted = clone(forest).fit(X, y, environments=environment, sample_weight=weights)
+    again = np.repeat(np.arange(len(y)), weights)
+    repeated = forest.fit(X.iloc[again], y[again], environments=environment[again])
+    assert weighted.model_ == repeated.model_
+
+
+def test_without_environments_it_is_a_plain_forest_and_says_so():
+    X, y, environment = make_table(800)
+    with pytest.warns(NoEnvironmentsWarning, match="plain"):
+        forest = make_forest(n_estimators=3).fit(X, y)
+    assert "habit" in forest.features_used_
+    assert forest.tolerance_ is None
+    assert forest.environments_ is None
+    del environment
+
+
+def test_a_forest_without_a_split_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    with pytest.warns(NothingFoundWarning, match="No tree"):
+        make_forest(n_estimators=3).fit(X, y, environments=np.arange(300) % 3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1"),
+        ({"max_features": 0}, "max_features must be a number above 0 and at most 1"),
+        ({"resample": "columns"}, "resample must be one of 'rows', 'environments'"),
+        ({"tolerance": -1}, "tolerance must be 'auto', None or a finite number"),
+        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be a share between 0 and 1"),
+    ],
+)
+def test_parameters_that_cannot_be_used(parameters, told):
+    X, y, environment = make_table(200)
+    with pytest.raises(IcscmError, match=told):
+        make_forest(**parameters).fit(X, y, environments=environment)
+
+
+def test_two_environments_cannot_be_drawn_from():
+    X, y, environment = make_table(400, n_environments=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make_forest(n_estimators=2).fit(X, y, environments=environment)
+        with pytest.raises(IcscmError, match="needs at least 3 environments"):
+            make_forest(resample="environments").fit(X, y, environments=environment)
+
+
+def test_a_feature_refused_on_all_rows_is_refused_by_every_tree():
+    """A tree on fewer rows might let a habit in; judged once on all rows, none does."""
+    X, y, environment = make_table(2000, seed=3)
+    tree = InvariantTreeClassifier().fit(X, y, environments=environment)
+    forest = make_forest(n_estimators=60, max_features=1.0).fit(X, y, environments=environment)
+    assert "habit" not in tree.features_used_
+    assert "habit" not in forest.features_used_

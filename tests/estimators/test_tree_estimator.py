@@ -1,0 +1,348 @@
+"""InvariantTreeClassifier as scikit-learn users meet it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import icscm
+from icscm import InvariantTreeClassifier
+from icscm.exceptions import (
+    FewEnvironmentsWarning,
+    IcscmError,
+    IcscmWarning,
+    NoEnvironmentsWarning,
+    NothingFoundWarning,
+)
+from literal import fit_quietly
+
+SHUFFLED = "1.6 makes the labels binary after shuffling: rows and weights get different ones"
+
+
+def list_expected_failures(_):
+    if not sklearn.__version__.startswith("1.6."):
+        return {}
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": SHUFFLED for kind in kinds}
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@parametrize_with_checks(
+    [InvariantTreeClassifier(), InvariantTreeClassifier(probabilities="balanced", max_leaves=3)],
+    expected_failed_checks=list_expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def make_patients(n=3000, n_places=4, seed=0):
+    """Ill by age and smoking; a code that each place uses as it likes."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, n_places, n)
+    age, smoker = rng.integers(20, 70, n), rng.random(n) < 0.4
+    log_odds = (age - 45) / 10 + 1.5 * smoker - 0.5 + np.linspace(-0.5, 0.5, n_places)[place]
+    ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+    follows = rng.random(n) < np.linspace(0.95, 0.2, n_places)[place]
+    code = np.where(follows, ill, rng.random(n) < 0.5)
+    X = pd.DataFrame({"age": age, "smoker": np.where(smoker, "yes", "no"), "code": code * 1.0})
+    return X, np.where(ill, "ill", "well"), place
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return make_patients()
+
+
+@pytest.fixture(scope="module")
+def fitted(patients):
+    X, y, place = patients
+    return InvariantTreeClassifier().fit(X, y, environments=place)
+
+
+def test_what_is_fitted(fitted, patients):
+    X, y, _ = patients
+    assert fitted.features_used_ == ["age", "smoker"]
+    assert fitted.classes_.tolist() == ["ill", "well"]
+    assert fitted.environments_ == (0, 1, 2, 3)
+    assert fitted.tolerance_ == fitted.trace_.tolerance == 0.03
+    assert fitted.feature_types_ == ("number", "category", "number")
+    assert fitted.score(X, y) > 0.7
+    assert len(fitted.verdicts_) == len(fitted.model_.leaves) == len(fitted.trace_.leaves)
+    refused = fitted.trace_.to_frame("refused")
+    assert {"code"} <= set(refused.feature)
+    assert len(fitted.trace_.to_frame()) == len(fitted.model_)
+
+
+def test_importances(fitted):
+    frame = fitted.feature_importances_
+    assert frame.index.tolist() == ["age", "smoker", "code"]
+    assert frame.columns.tolist() == ["information", "dependence"]
+    assert frame.loc["code"].tolist() == [0.0, 0.0]
+    splits = fitted.trace_.to_frame().groupby("feature")[["information", "dependence"]].sum()
+    pd.testing.assert_frame_equal(frame.loc[splits.index], splits, check_names=False)
+    assert frame.information.sum() > 500
+
+
+def test_positions_where_there_are_no_names():
+    rng = np.random.default_rng(0)
+    X, place = rng.integers(0, 3, (600, 2)), rng.integers(0, 3, 600)
+    fitted = InvariantTreeClassifier().fit(X, X[:, 1] > 0, environments=place)
+    assert fitted.features_used_ == [1]
+    assert fitted.feature_importances_.index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("probabilities", ["pooled", "balanced"])
+def test_probabilities(patients, probabilities):
+    X, y, place = patients
+    fitted = InvariantTreeClassifier(probabilities=probabilities).fit(X, y, environments=place)
+    leaf = fitted.model_.find_leaves(X)
+    found = fitted.predict_proba(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    for number in range(len(fitted.model_.leaves)):
+        groups = [leaf == number]
+        if probabilities == "balanced":
+            groups = [groups[0] & (place == each) for each in np.unique(place[groups[0]])]
+        rates = [((y[rows] == "well").sum() + 1) / (rows.sum() + 2) for rows in groups]
+        np.testing.assert_allclose(found[leaf == number, 1], np.mean(rates))
+    likelier = fitted.classes_[(found[:, 1] > 0.5).astype(int)]
+    np.testing.assert_array_equal(fitted.predict(X), likelier)
+
+
+def test_no_environments_make_a_plain_tree(patients):
+    X, y, place = patients
+    with pytest.warns(NoEnvironmentsWarning, match="this is a plain tree"):
+        without = InvariantTreeClassifier().fit(X, y)
+    plain = InvariantTreeClassifier(tolerance=None).fit(X, y, environments=place)
+    assert without.model_.rules == plain.model_.rules
+    assert without.environments_ is without.tolerance_ is None
+    assert len(without.verdicts_) == 0
+    assert plain.features_used_[0] in ("age", "code")
+    assert "code" in plain.features_used_
+    assert not any(any(look.n_refused.values()) for look in plain.trace_.splits)
+    assert "nothing was refused" in str(plain.trace_)
+
+
+def test_two_environments_are_few():
+    X, y, place = make_patients(n_places=2)
+    with pytest.warns(FewEnvironmentsWarning, match="Three or more tell more"):
+        fitted = InvariantTreeClassifier().fit(X, y, environments=place)
+    assert fitted.features_used_ == ["age", "smoker"]
+
+
+def test_one_label_in_an_environment(patients):
+    """It is warned of, and compares with nothing."""
+    X, y, place = patients
+    y = np.where(place == 3, "ill", y)
+    with pytest.warns(IcscmWarning, match="3"):
+        fitted = InvariantTreeClassifier().fit(X, y, environments=place)
+    assert "code" not in fitted.features_used_
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+def test_nothing_found():
+    rng = np.random.default_rng(0)
+    X, y, place = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.integers(0, 3, 300)
+    with pytest.warns(NothingFoundWarning, match="No split was made"):
+        fitted = InvariantTreeClassifier().fit(X, y, environments=place)
+    assert len(fitted.model_) == 0
+    assert fitted.trace_.leaves[0].end == "uninformative"
+    assert len(set(fitted.predict(X))) == 1
+    assert fitted.features_used_ == []
+    assert (fitted.feature_importances_ == 0).all(axis=None)
+    assert len(fitted.trace_.to_frame()) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"invariance": "cause"}, "invariance must be one of 'effect', 'rate'; got 'cause'"),
+        ({"tolerance": 0}, "tolerance must be 'auto', None or a finite number"),
+        ({"tolerance": "low"}, "tolerance must be 'auto', None or a finite number"),
+        ({"tolerance": np.nan}, "tolerance must be 'auto', None or a finite number"),
+        ({"max_leaves": 0}, "max_leaves must be a whole number of at least 1"),
+        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be a share between 0 and 1"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf must be a share between 0 and 1"),
+        ({"max_thresholds": 0}, "max_thresholds must be"),
+        ({"probabilities": "mean"}, "probabilities must be one of 'pooled', 'balanced'"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"missing": "drop"}, "missing must be one of"),
+        ({"keep_columns": 3}, "keep_columns must be"),
+    ],
+)
+def test_parameters_have_one_clear_error(patients, changed, message):
+    """And a fit that fails leaves the learner as it was."""
+    X, y, place = patients
+    learner = InvariantTreeClassifier(max_leaves=2).fit(X, y, environments=place)
+    before = learner.model_
+    learner.set_params(**changed)
+    with pytest.raises(IcscmError, match=message) as caught:
+        learner.fit(X, y, environments=place)
+    assert "\n" not in str(caught.value)
+    assert learner.model_ is before
+    fresh = InvariantTreeClassifier(**changed)
+    with pytest.raises(IcscmError, match=message):
+        fresh.fit(X, y, environments=place)
+    assert not hasattr(fresh, "model_")
+
+
+def test_data_that_cannot_be_used(fitted, patients):
+    X, y, place = patients
+    learner = clone(fitted).fit(X, y, environments=place)
+    before = dict(vars(learner))
+    for bad in ((X, y[:-1], place), (X, y, place[:-1]), (X, np.zeros(len(y)), place)):
+        with pytest.raises(IcscmError):
+            learner.fit(*bad)
+        assert vars(learner) == before
+    with pytest.raises(IcscmError, match="age"):
+        learner.predict(X.drop(columns="age"))
+    with pytest.raises(IcscmError, match="missing"):
+        InvariantTreeClassifier(missing="error").fit(X.replace({"age": {20: None}}), y, place)
+
+
+def test_saving_and_loading(fitted, patients, tmp_path):
+    X, _, _ = patients
+    fitted.save(tmp_path / "tree.json")
+    loaded = icscm.load(tmp_path / "tree.json")
+    assert loaded.model == fitted.model_
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+    copied = pickle.loads(pickle.dumps(fitted))
+    assert (copied.model_, copied.trace_) == (fitted.model_, fitted.trace_)
+    np.testing.assert_array_equal(copied.predict(X), fitted.predict(X))
+
+
+def test_only_the_columns_of_the_tree_are_needed(fitted, patients):
+    X, _, _ = patients
+    wanted = fitted.predict(X)
+    np.testing.assert_array_equal(fitted.predict(X[["smoker", "age"]]), wanted)
+
+
+def test_clone_keeps_every_parameter():
+    changed = {
+        "invariance": "rate",
+        "tolerance": 0.1,
+        "max_leaves": 5,
+        "min_samples_leaf": 7,
+        "max_thresholds": None,
+        "probabilities": "balanced",
+        "n_jobs": 1,
+        "missing": "separate",
+        "keep_columns": "all",
+    }
+    learner = InvariantTreeClassifier(**changed)
+    assert set(changed) == set(learner.get_params())
+    assert clone(learner).get_params() == changed
+
+
+@pytest.mark.parametrize("with_routing", [True, False])
+def test_model_selection(patients, with_routing):
+    """The environments reach every inner fit, whether metadata routing is on or off."""
+    X, y, place = patients
+    learner = InvariantTreeClassifier(max_leaves=4)
+    with sklearn.config_context(enable_metadata_routing=with_routing), warnings.catch_warnings():
+        warnings.simplefilter("error", IcscmWarning)
+        if with_routing:
+            learner.set_fit_request(environments=True)
+        scores = cross_validate(learner, X, y, cv=3, params={"environments": place})
+        assert (scores["test_score"] > 0.65).all()
+        search = GridSearchCV(learner, {"max_leaves": [2, 8]}, cv=3).fit(X, y, environments=place)
+        assert search.best_estimator_.features_used_ == ["age", "smoker"]
+        name = "environments" if with_routing else "invarianttreeclassifier__environments"
+        pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), learner)
+        pipeline.fit(X[["age", "code"]], y, **{name: place})
+        assert pipeline[-1].features_used_ == ["age"]
+
+
+@pytest.mark.parametrize(("least", "n_least"), [(0.05, 150), (40, 40), (1, 1)])
+def test_the_least_samples_of_a_leaf(patients, least, n_least):
+    X, y, place = patients
+    learner = InvariantTreeClassifier(min_samples_leaf=least, tolerance=None, max_leaves=60)
+    sizes = np.array(fit_quietly(learner, X, y, place).model_.leaves).sum(axis=(1, 2))
+    assert sizes.min() >= n_least
+    assert sizes.sum() == len(y)
+
+
+def test_binary_columns_are_one_candidate_each():
+    """Each split on a column of two values counted twice, once as a rule that is not there."""
+    rng = np.random.default_rng(0)
+    X, place = rng.integers(0, 2, (500, 4)), rng.integers(0, 3, 500)
+    y = X[:, 0] ^ (rng.random(500) < 0.1)
+    for values in (X, X * 1.5, X.astype(bool)):
+        fitted = InvariantTreeClassifier().fit(values, y, environments=place)
+        assert fitted.trace_.splits[0].n_candidates == 4
+
+
+def test_a_leaf_of_one_label_says_so():
+    """In a tree that had all its leaves, leaves of one label said that they were too many."""
+    rng = np.random.default_rng(0)
+    X, place = rng.integers(0, 4, (800, 2)), rng.integers(0, 3, 800)
+    y = (X[:, 0] > 0) & (rng.random(800) < np.where(X[:, 1] > 1, 0.9, 0.3))
+    learner = InvariantTreeClassifier(max_leaves=3)
+    trace = learner.fit(X, y, environments=place).trace_
+    pure = [
+        look.end
+        for look, leaf in zip(trace.leaves, learner.model_.leaves, strict=True)
+        if not all(map(sum, leaf))
+    ]
+    assert pure == ["small"]
+
+
+# --- statistics as statistics -------------------------------------------------------------------
+
+
+def simulate(rng, n=1500, n_places=5, habit=False, effect=1.2):
+    """Two causes whose effects are the same everywhere, and baselines that are not."""
+    place = rng.integers(0, n_places, n)
+    X = rng.integers(0, 4, (n, 4)).astype(float)
+    log_odds = (
+        effect * (X[:, 0] - 1.5) + effect * (X[:, 1] > 1) + rng.normal(0, 0.7, n_places)[place]
+    )
+    y = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+    if habit:  # agrees with the label as often as the place has it
+        agrees = rng.random(n) < np.linspace(0.98, 0.55, n_places)[place]
+        coin = rng.random(n) < y.mean()
+        X[:, 3] = np.where(agrees, y, coin)
+    return X, y, place
+
+
+def test_equal_effects_are_seldom_refused():
+    """At the root, where the test is strongest: a few of a hundred true features, by chance."""
+    rng = np.random.default_rng(0)
+    n_runs, refused = 200, 0
+    for _ in range(n_runs):
+        learner = InvariantTreeClassifier(max_leaves=2, n_jobs=1)
+        trace = fit_quietly(learner, *simulate(rng)).trace_
+        told = (trace.splits or trace.leaves)[0].best_refused
+        refused += any(
+            each.candidate.rule.column < 2 and each.reason == "dependent" for each in told
+        )
+    assert refused <= 0.04 * n_runs
+
+
+def test_a_planted_habit_is_never_used():
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        learner = InvariantTreeClassifier(n_jobs=1)
+        fitted = fit_quietly(learner, *simulate(rng, n=4000, habit=True))
+        assert 3 not in fitted.features_used_
+        assert {0, 1} <= set(fitted.features_used_)
+    plain = InvariantTreeClassifier(tolerance=None, max_leaves=2)
+    assert fit_quietly(plain, *simulate(rng, n=4000, habit=True)).features_used_ == [3]
+
+
+def test_noise_gives_no_split():
+    rng = np.random.default_rng(2)
+    n_empty = 0
+    for _ in range(100):
+        X, _, place = simulate(rng, n=600)
+        y = rng.random(600) < np.linspace(0.2, 0.6, 5)[place]
+        n_empty += not fit_quietly(InvariantTreeClassifier(n_jobs=1), X, y, place).model_.splits
+    assert n_empty >= 90

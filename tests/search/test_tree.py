@@ -1,0 +1,141 @@
+"""The tree found from counts is the one grown row by row, for the same reasons."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm import InvariantTreeClassifier
+from icscm.search.tree_trace import LEAF_ENDS
+from literal import as_tuple, assert_no_nan, fit_quietly
+from slow_tree import REASONS, grow_slowly
+
+KINDS = ["habit", "cause", "binary", "word", "holes", "habit", "local", "noise", "constant", "copy"]
+
+
+def make_column(kind, rng, base, labels, place, columns):
+    """Values of one kind, made from what the label depends on, or from the label itself."""
+    n = len(labels)
+    if kind == "cause":
+        return np.round(base + rng.normal(0, 0.3, n), 1).tolist()
+    if kind == "binary":
+        return (base > 0).astype(float).tolist()
+    if kind == "word":
+        return [("low", "mid", "high", "top")[k] for k in np.digitize(base, [-0.5, 0.3, 1.0])]
+    if kind == "holes":  # missing more often where the label is positive
+        is_missing = rng.random(n) < 0.1 + 0.5 * labels
+        return [None if hole else float(v > 0) for v, hole in zip(base, is_missing, strict=True)]
+    if kind == "habit":  # agrees with the label as often as the environment has it
+        agrees = rng.random(n) < np.array([0.98, 0.1, 0.9, 0.0, 0.5])[place]
+        said = np.where(agrees, labels, rng.integers(0, 2, n))
+        return np.round(2 * said + rng.normal(0, 0.8, n)).tolist()
+    if kind == "local":  # tells something in one environment, and is constant elsewhere
+        return np.where(place == 0, labels ^ (rng.random(n) < 0.05), 0).astype(float).tolist()
+    if kind == "copy":
+        return list(columns[-1]) if columns else [1.0] * n
+    return [2.0] * n if kind == "constant" else rng.integers(0, 9, n).astype(float).tolist()
+
+
+def make_table(seed):
+    """Columns, labels, places and weights; a seed only, so that an example is short to tell."""
+    rng = np.random.default_rng(seed)
+    n, n_places = int(rng.integers(8, 500)), int(rng.integers(1, 6))
+    place = rng.choice(n_places, n, p=rng.dirichlet(np.full(n_places, 4.0)))
+    place[:n_places] = range(n_places)
+    base, other = rng.normal(size=(2, n))
+    log_odds = rng.choice([0, 2, 6]) * base + other + rng.normal(size=n_places)[place]
+    labels = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    labels[:2] = 0, 1
+    columns = []
+    for kind in rng.choice(KINDS, rng.integers(1, 7)):
+        source = base if rng.random() < 0.7 else other
+        columns.append(make_column(kind, rng, source, labels, place, columns))
+    weights = rng.integers(0, 3, n) if rng.random() < 0.3 else None
+    if weights is not None:
+        weights[: max(2, n_places)] = 1
+    return columns, labels, place, weights
+
+
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "tolerance": st.sampled_from([0.03, 0.03, 0.3, None]),
+        "max_leaves": st.sampled_from([1, 2, 3, 6, 16]),
+        "min_samples_leaf": st.sampled_from([1, 5, 20]),
+        "max_thresholds": st.sampled_from([2, 4]),
+        "missing": st.sampled_from(["candidate", "separate"]),
+    }
+)
+
+
+def grow_both(columns, labels, place, weights, options):
+    frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
+    environments = place if place.max() else None
+    learner = InvariantTreeClassifier(**options, keep_columns="all", n_jobs=1)
+    fitted = fit_quietly(learner, frame, labels, environments, weights)
+    rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
+    cells = [list(row) for row in zip(*columns, strict=True)]
+    slow = {**options, "n_least": options["min_samples_leaf"]}
+    del slow["min_samples_leaf"]
+    slow["tolerance"] = None if environments is None else options["tolerance"]
+    taken = [cells[i] for i in rows], labels[rows].tolist(), place[rows].tolist()
+    return fitted, taken[1:], grow_slowly(*taken, **slow)
+
+
+def assert_same_look(look, node):
+    assert [as_tuple(rule, False) for rule in look.path] == [
+        as_negated(rule, side) for rule, side in node["path"]
+    ]
+    assert look.n_candidates == node["n_candidates"]
+    assert look.n_refused == node["n_refused"]
+    told = [(as_tuple(each.candidate.rule, False), each.reason) for each in look.best_refused]
+    assert told == node["refused"]
+    measured = [each.candidate for each in look.best_refused]
+    measured += [look.chosen] if look.chosen else []
+    for each in measured:
+        wanted = node["found"][as_tuple(each.rule, False)]
+        for name in ("information", "excess", "share", "log_odds"):
+            assert getattr(each, name) == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
+
+
+def as_negated(rule, side):
+    """The rule that is true of the samples on one side."""
+    feature, kind, what, sign, missing = rule
+    return (
+        rule if side else (feature, kind, what, not sign, None if missing is None else not missing)
+    )
+
+
+def count_rows(node, labels, place):
+    places = sorted(set(place))
+    cells = Counter((labels[i], place[i]) for i in node["rows"])
+    return tuple(tuple(cells[label, each] for each in places) for label in (0, 1))
+
+
+def test_the_tree_is_the_one_grown_row_by_row():
+    reached = Counter()
+
+    @settings(max_examples=100, deadline=None, derandomize=True)
+    @given(st.integers(0, 2**32), PARAMETERS)
+    def check(seed, options):
+        fitted, (labels, place), (splits, leaves) = grow_both(*make_table(seed), options)
+        trace, model = fitted.trace_, fitted.model_
+        assert [as_tuple(rule, False) for rule in model.rules] == [each["best"] for each in splits]
+        assert model.leaves == tuple(count_rows(leaf, labels, place) for leaf in leaves)
+        for look, node in zip(trace.splits, splits, strict=True):
+            assert as_tuple(look.chosen.rule, False) == node["best"]
+            assert_same_look(look, node)
+        for look, node in zip(trace.leaves, leaves, strict=True):
+            assert look.end == node["end"]
+            assert_same_look(look, node)
+        assert_no_nan(trace.to_dict())
+        reached.update(look.end for look in trace.leaves)
+        for look in (*trace.splits, *trace.leaves):
+            reached.update(why for why, n in look.n_refused.items() if n)
+            reached.update(f"told {each.reason}" for each in look.best_refused)
+
+    check()
+    wanted = {*LEAF_ENDS, *REASONS, *(f"told {why}" for why in REASONS)}
+    assert wanted == set(reached), reached
