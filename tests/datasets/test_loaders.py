@@ -39,6 +39,7 @@ from icscm.datasets import (
     load_heart_disease,
     load_meps,
     load_sachs,
+    several,
 )
 from icscm.exceptions import IcscmError
 
@@ -830,3 +831,23 @@ def test_all_codes_of_birthplaces_and_occupations_have_groups():
 def test_data_folder_may_start_with_a_tilde(monkeypatch):
     monkeypatch.setenv("HOME", "/somewhere")
     assert _files.find_data_home("~/raw") == Path("/somewhere/raw")
+
+
+@pytest.mark.parametrize(
+    ("title", "shape", "n_environments"),
+    [
+        pytest.param("ACS income by state", (40_815, 18), 6, marks=needs("acs_income")),
+        pytest.param(
+            "Diabetes by source of admission", (99_493, 46), 7, marks=needs("diabetes_readmission")
+        ),
+        pytest.param("Heart disease by hospital", (920, 13), 4, marks=needs("heart_disease")),
+        pytest.param("Sachs by experiment", (6_564, 10), 8, marks=needs("sachs")),
+    ],
+)
+def test_tables_by_environment(title, shape, n_environments):
+    data = several.TABLES[title][1](DATA)
+    assert data.X.shape[1] == shape[1]
+    assert data.X.shape[0] == len(data.y) == len(data.environments) <= shape[0]
+    names, n = np.unique(data.environments, return_counts=True)
+    assert len(names) == n_environments
+    assert min(n) > 100

@@ -30,6 +30,7 @@ from icscm.cli.growing import (
     growing_options,
     least_option,
     make_grown,
+    say_purpose,
 )
 from icscm.cli.options import (
     check_outputs,
@@ -202,7 +203,8 @@ output_options = apply(
     value("--report FILE", "Write a report here: .html (a page to read), .md or .json.", FILE),
     flag(
         "--no-alpha-path",
-        "Leave the models at other alphas out of the report; saves a search for each.",
+        "Leave the models at other alphas, or trees at other tolerances, out of the report; saves "
+        "a search for each.",
     ),
     force_option,
 )
@@ -351,19 +353,16 @@ def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
 def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:
     """Make all outputs, then write them."""
     from icscm.model.saved import make_saved_model
-    from icscm.report.path import compute_alpha_path
     from icscm.report.render import make_report
 
     out, path, force = options["out"], options["report"], options["force"]
     learner, countable, report = fitted.learner, fitted.countable, None
     if path is not None:
         with progress.stage("Making the report"):
-            levels = None
-            has_path = hasattr(learner, "alpha_") and not options["no_alpha_path"]
-            if countable and has_path:
-                levels = compute_alpha_path(countable.source, learner.make_settings(countable))
             names = fitted.name_things(name_data(data))
-            report = make_report(learner, alpha_path=levels, **names)
+            if countable is not None and not options["no_alpha_path"]:
+                names |= _follow_path(learner, countable)
+            report = make_report(learner, **names)
     text, saved = "", make_saved_model(learner)
     if out is not None:  # before the report is written: not every model can be saved
         settings = {**saved.settings, "table": _describe_table(fitted, data, options)}
@@ -374,6 +373,19 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
         check_free(out, force=force)
         write_text(out, text)
     return [each for each in (out, path) if each is not None]
+
+
+def _follow_path(learner: Any, countable: Countable[MemorySource]) -> dict[str, Any]:
+    """The models at other alphas, or the trees at other tolerances, for the report."""
+    from icscm.report.path import compute_alpha_path
+    from icscm.report.tolerance import compute_tolerance_path
+
+    source, settings = countable.source, learner.make_settings(countable)
+    if getattr(learner, "tolerance_", None) is not None:
+        return {"tolerance_path": compute_tolerance_path(source, settings)}
+    if hasattr(learner, "alpha_"):
+        return {"alpha_path": compute_alpha_path(source, settings)}
+    return {}
 
 
 def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -411,8 +423,9 @@ def _list_levels(learner: CountedClassifier) -> dict[str, list[Any]]:
 
 def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     """What was given, what was chosen, and the rule with all that is known of it."""
-    from icscm.cli.grown import render_grown
-    from icscm.estimators.base import CoverClassifier
+    from icscm.cli.forests import render_forest
+    from icscm.estimators.forest import InvariantForestClassifier
+    from icscm.estimators.tree import GrownClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
 
@@ -428,14 +441,16 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     )
     if learner.left_out_:
         facts.append(("Left out", f"{_join_reasons(learner.left_out_)} (--keep keeps them)"))
+    if isinstance(learner, GrownClassifier):
+        facts.append(("For", say_purpose(learner.trace_)))
     console.print(make_fact_table(facts))
     if fitted.choice is not None:
         print_choice(console, fitted.choice)
     console.print()
-    if isinstance(learner, CoverClassifier):
-        told = render_summary(make_summary(learner, **fitted.name_things(name)))
+    if isinstance(learner, InvariantForestClassifier):
+        told = render_forest(learner)
     else:
-        told = render_grown(learner, fitted.samples)
+        told = render_summary(make_summary(learner, **fitted.name_things(name)))
     print_all(console, told)
     console.print()
 

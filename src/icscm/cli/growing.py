@@ -9,22 +9,32 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from icscm.cli.scale import DASK, PACKED
+from icscm.cli.scale import DASK
 from icscm.cli.shorthand import Share, apply, choice, number, value
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
 
 if TYPE_CHECKING:
     from icscm.estimators.tree import GrownClassifier
+    from icscm.search.tree_trace import TreeTrace
 
 RULES, GROWN = ("icscm", "scm"), ("tree", "forest")
 MODELS = (*RULES, *GROWN)
 
 _SHARED = ("invariance", "tolerance", "probabilities", "max_thresholds", "missing")
+# What trees and forests are for, by what must be the same in all environments.
+_PURPOSES = {
+    "effect": "predicting elsewhere: splits must have the same effect in all environments; a "
+    "consequence of the label may pass (--invariance rate looks for parents)",
+    "rate": "looking for parents: the label's rate in each leaf must be the same in all "
+    "environments (--invariance effect predicts better elsewhere)",
+}
+_PLAIN = "comparison: a plain model, of which nothing was asked to be the same in environments"
 # Options that not every model has: who has them.
 _WHOSE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("p", "model_type", "max_rules", "cv", "cv_scorer", "cv_folds"), RULES),
-    **dict.fromkeys(("stability", "no_alpha_path"), RULES),
+    "stability": RULES,
+    "no_alpha_path": (*RULES, "tree"),
     **dict.fromkeys(("alpha", "test", "stop", "pruning", "search", "min_replication"), ("icscm",)),
     **dict.fromkeys(("min_utility", "criterion", "margin", "margin_on"), ("icscm",)),
     **dict.fromkeys(("correction", "evidence"), ("icscm",)),
@@ -32,8 +42,6 @@ _WHOSE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("invariance", "tolerance", "max_leaves", "probabilities"), GROWN),
     **dict.fromkeys(("trees", "max_features", "resample"), ("forest",)),
 }
-# Of trees read elsewhere than in memory or in passes, rows cannot be drawn.
-_NOT_DRAWN = {DASK: "on Dask", PACKED: "as bits"}
 
 
 def _read_tolerance(text: Any) -> float | str | None:
@@ -125,11 +133,16 @@ def _is_plain(options: Mapping[str, Any]) -> bool:
 
 def check_route(route: str, options: Mapping[str, Any]) -> None:
     """Raise where rows cannot be drawn."""
-    if options["model"] == "forest" and route in _NOT_DRAWN:
+    if options["model"] == "forest" and route == DASK:
         raise IcscmError(
-            "--model forest draws rows, which cannot be done where they are learned from "
-            f"{_NOT_DRAWN[route]}; grow one --model tree"
+            "--model forest draws rows, which cannot be done on Dask; grow one --model tree, or "
+            "leave out --dask and --workers"
         )
+
+
+def say_purpose(trace: TreeTrace) -> str:
+    """What a tree or forest is for."""
+    return _PLAIN if trace.tolerance is None else _PURPOSES[trace.invariance]
 
 
 def make_grown(options: Mapping[str, Any], **more: Any) -> GrownClassifier:
