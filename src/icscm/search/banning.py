@@ -241,7 +241,7 @@ class _Search:
     def __init__(self, source: CountSource, settings: TreeSettings) -> None:
         self._source = source
         self._settings = settings
-        self._root = make_root(source)
+        self._root = make_root(source, is_shared=True)
         self._trees: dict[Banned, _Grown] = {}
         self._names: dict[int, str | int] = {}
         self.balance = measure_balance(self._root.totals.sum(axis=0))

@@ -21,8 +21,9 @@ import numpy as np
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
 from icscm.engine.nodes import BinnedSplit
-from icscm.engine.threads import run_tasks
+from icscm.engine.threads import run_ahead
 from icscm.model.forests import Forest
+from icscm.model.trees import Tree
 from icscm.search.banning import RateLooker, find_rate_tree
 from icscm.search.nodes import make_root
 from icscm.search.tree import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
@@ -86,17 +87,19 @@ def find_forest(
     labels, environments = source.list_cells()
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
-    def grow_one(rng: np.random.Generator) -> tuple[Growing, BoolArray]:
+    def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
+        """A tree, and the leaf of each row that it was not grown on."""
         wanted = _draw_rows(environments, len(source.environments), settings.resample, rng)
         look = judged.make_looker(_draw_features(judged.features, settings.max_features, rng))
         root = make_root(source.draw(wanted))
-        return grow(root, look, settings.tree.max_leaves, judged.memory), wanted
-
-    grown = run_tasks(grow_one, rngs, settings.n_threads)
-    trees = [make_tree(source, top, balanced=settings.tree.balanced) for top, _ in grown]
-    votes, n_votes = np.zeros((2, len(labels)))
-    for tree, (top, wanted) in zip(trees, grown, strict=True):
+        top = grow(root, look, settings.tree.max_leaves, judged.memory)
         leaves = source.find_leaves(list_binned_splits(source, top), ~wanted)
+        return make_tree(source, top, balanced=settings.tree.balanced), leaves
+
+    trees = []
+    votes, n_votes = np.zeros((2, len(labels)))
+    for tree, leaves in run_ahead(grow_one, rngs, settings.n_threads):
+        trees.append(tree)
         said = leaves >= 0
         votes[said] += tree.leaf_probabilities()[leaves[said]]
         n_votes += said

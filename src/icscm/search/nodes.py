@@ -78,13 +78,19 @@ class Node:
         pairs = zip(every, less, strict=True)
         cubes = [replace(cube, counts=cube.counts - part.counts) for cube, part in pairs]
         self._kept.add(self, cubes)
+        if not self._kept.is_shared:  # both halves are known: nobody asks for the whole again
+            self._kept.drop(parent)
         return cubes
 
 
 class _Kept:
-    """Cubes of the nodes looked at last, up to a bound on their bytes."""
+    """Cubes of the nodes looked at last, up to a bound on their bytes.
 
-    def __init__(self) -> None:
+    Where several trees share nodes, a node may be split again in another way.
+    """
+
+    def __init__(self, *, is_shared: bool) -> None:
+        self.is_shared = is_shared
         self._cubes: dict[int, tuple[Node, list[CountCube], int]] = {}
         self._n_bytes = 0
 
@@ -100,10 +106,12 @@ class _Kept:
         self._cubes[id(node)] = node, cubes, n_bytes
         self._n_bytes += n_bytes
         while self._n_bytes > MAX_KEPT_CUBE_BYTES and len(self._cubes) > 1:
-            first = next(iter(self._cubes))
-            self._n_bytes -= self._cubes.pop(first)[2]
+            self.drop(next(iter(self._cubes.values()))[0])
+
+    def drop(self, node: Node) -> None:
+        self._n_bytes -= self._cubes.pop(id(node))[2]
 
 
-def make_root(source: CountSource) -> Node:
-    """All samples of a source."""
-    return Node(source, _Kept(), (), np.ascontiguousarray(source.count_totals()))
+def make_root(source: CountSource, *, is_shared: bool = False) -> Node:
+    """All samples of a source, for one tree or, if `is_shared`, for several."""
+    return Node(source, _Kept(is_shared=is_shared), (), np.ascontiguousarray(source.count_totals()))

@@ -79,7 +79,7 @@ def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[in
 
     And those of them that stand for several identical ones.
     """
-    root = make_root(source)
+    root = make_root(source, is_shared=True)
     n_least = _find_least(root, settings)
     found: list[tuple[float, int]] = []
     copied: set[int] = set()
@@ -113,7 +113,7 @@ class SetTester:
         self._labels, self._environments = source.list_cells()
         first = draw_half(self._environments, np.random.default_rng(settings.seed))
         self._halves = first, ~first
-        self._roots = [make_root(source.draw(half)) for half in self._halves]
+        self._roots = [make_root(source.draw(half), is_shared=True) for half in self._halves]
         self._tested: dict[tuple[int, tuple[object, ...]], PearsonSum] = {}
 
     def test(self, features: Iterable[int]) -> float:
