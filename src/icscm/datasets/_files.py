@@ -100,6 +100,8 @@ class RawFiles:
         path = path or self.obtain(self.source.files[0])
         spelling = match_columns(self.read_first_row(path, suffix), list(columns), path)
         kinds = {spelling[name]: kind for name, kind in dtype.items()}
+        # whole, not in parts: pandas 3.0 cannot join a category's parts if one is all missing
+        options = {"low_memory": False, **options}
         with self.open(path, suffix) as stream:
             table = pd.read_csv(
                 stream, usecols=[*spelling.values()], dtype=kinds, encoding="utf-8-sig", **options
