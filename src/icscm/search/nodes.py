@@ -78,8 +78,8 @@ class Node:
         pairs = zip(every, less, strict=True)
         cubes = [replace(cube, counts=cube.counts - part.counts) for cube, part in pairs]
         self._kept.add(self, cubes)
-        if not self._kept.is_shared:  # both halves are known: nobody asks for the whole again
-            self._kept.drop(parent)
+        if not self._kept.is_shared and self._kept.has(parent):
+            self._kept.drop(parent)  # both halves are known: nobody asks for the whole again
         return cubes
 
 
