@@ -1,11 +1,14 @@
 """Stores on a card, with the kernels' twins in its place."""
 
 import numpy as np
-from cards import check_same_search, move
-from countables import countable, draw_cuts
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cards import check_kernels, check_same_counts, check_same_search, move
+from countables import countable, draw_cuts
+from icscm.search import asking, greedy
+from icscm.sources.gpu import judging
 from icscm.sources.gpu.card import make_stand_in
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
@@ -29,3 +32,23 @@ def test_counts_as_in_memory(drawn):
 @given(seeds)
 def test_same_model_and_trace(seed):
     check_same_search(np.random.default_rng(seed), CARD)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.sampled_from([1e-9, 1e-3, 0.3]), st.integers(0, 3))
+def test_same_model_and_trace_in_small_parts(seed, slack, most):
+    """Many open questions, many blocks, and more ties than are listed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "_SLACK", slack)
+        patch.setattr(judging, "_COMPARED", 3)
+        patch.setattr(judging, "_TESTED", 5)
+        for module in (asking, greedy):
+            patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
+        check_same_search(np.random.default_rng(seed), CARD)
+
+
+def test_what_runs_on_a_card_runs_here():
+    """The checks of `tests/gpu` hold for the twins themselves."""
+    for seed in range(3):
+        check_kernels(np.random.default_rng(seed), CARD)
+        check_same_counts(np.random.default_rng(seed), CARD)

@@ -78,7 +78,9 @@ class Utility:
         if least is None:
             return -_LARGEST
         limit = Fraction(str(least)) * self.ratio.denominator
-        return float(limit) if self.weights is not None else min(max(ceil(limit), -_LARGEST), _LARGEST)
+        return (
+            float(limit) if self.weights is not None else min(max(ceil(limit), -_LARGEST), _LARGEST)
+        )
 
     def compute(self, leaf: CountArray, feature: int) -> float:
         """The utility of one leaf (label, environment), as a reader wants to see it."""

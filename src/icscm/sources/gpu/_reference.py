@@ -58,7 +58,9 @@ def _compute_statistics(leaves, test):
         return np.zeros(len(leaves)), np.zeros_like(dof)
     with np.errstate(all="ignore"):
         if test == "g":
-            expected = sizes[:, np.newaxis] * (rows / rows.sum(axis=1)[:, np.newaxis])[:, :, np.newaxis]
+            expected = (
+                sizes[:, np.newaxis] * (rows / rows.sum(axis=1)[:, np.newaxis])[:, :, np.newaxis]
+            )
             parts = np.where(leaves > 0, leaves * np.log(leaves / expected), 0.0)
             found = np.maximum(2 * parts.sum(axis=(1, 2)), 0.0)
         else:
@@ -112,7 +114,7 @@ def find_next(totals, codes, standard, wanted, after):
 
 
 def list_columns(totals, codes, standard, wanted, key=None):
-    """Columns, in order, with a code that is wanted; if a key is given, of that utility and margin."""
+    """Columns, in order, with a code that is wanted and, if given, the utility and margin of a key."""
     found = np.zeros(len(codes), dtype=np.bool_)
     for sign in (0, 1):
         utility, margin = compute_keys(totals, standard, sign)

@@ -173,7 +173,8 @@ def list_nearest(columns: Columns, question: Question) -> Iterator[CountCube]:
         p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
         halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
         p_values = card.xp.where(halves == DEPENDENT, p_values, -1.0).max(axis=1)
-        least = card.xp.partition(p_values, -min(n, len(words)))[-min(n, len(words))]
+        last = min(n, len(words)) - 1
+        least = -card.xp.partition(-p_values, last)[last]
         near = card.xp.flatnonzero((p_values >= least * (1 - _P_VALUE_SLACK)) & (p_values >= 0))
         found.append((part.start + card.bring(near), card.bring(p_values[near])))
         opened.append(part.start + card.bring(card.xp.flatnonzero((halves == OPEN).any(axis=1))))

@@ -384,7 +384,7 @@ extern "C" __global__ void sort_bits(
 
 // --- bin numbers ------------------------------------------------------------
 
-// out[feature, bin, segment] of some rows; blocks (part of the rows, feature), a histogram a warp.
+// out[feature, bin, segment] of some rows; blocks (feature, part of the rows), a histogram a warp.
 template <class Code>
 __device__ __forceinline__ void count_coded(
     const Code *codes, i64 n_rows, const u32 *rows, const i64 *bounds, int n_segments, int n_bins,
@@ -392,8 +392,8 @@ __device__ __forceinline__ void count_coded(
   extern __shared__ uint4 shared[];
   int *own = (int *)shared + (threadIdx.x >> 5) * n_bins;
   const int n_warps = blockDim.x >> 5;
-  const Code *column = codes + blockIdx.y * n_rows;
-  const i64 first = blockIdx.x * part, last = min(bounds[n_segments], first + part);
+  const Code *column = codes + blockIdx.x * n_rows;
+  const i64 first = blockIdx.y * part, last = min(bounds[n_segments], first + part);
   int s = 0;
   for (int low = 0, high = n_segments; low < high;) {  // the last segment that starts here or before
     int middle = (low + high + 1) / 2;
@@ -411,7 +411,7 @@ __device__ __forceinline__ void count_coded(
     for (int b = threadIdx.x; b < n_bins; b += blockDim.x) {
       int sum = 0;
       for (int w = 0; w < n_warps; w++) sum += ((int *)shared)[w * n_bins + b];
-      if (sum) atomicAdd(out + ((i64)blockIdx.y * n_bins + b) * n_segments + s, sum);
+      if (sum) atomicAdd(out + ((i64)blockIdx.x * n_bins + b) * n_segments + s, sum);
     }
     __syncthreads();
   }

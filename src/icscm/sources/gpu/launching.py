@@ -120,7 +120,7 @@ class CompiledKernels:
         n_features, n_bins, n_segments = out.shape
         out[:] = 0
         n_rows = int(codes.shape[1] if rows is None else len(rows))
-        grid = (max(1, -(-n_rows // _CODED_ROWS)), n_features)
+        grid = (n_features, max(1, -(-n_rows // _CODED_ROWS)))
         listed = np.int64(codes.shape[1]), _NOTHING if rows is None else rows, bounds
         sizes = np.int32(n_segments), np.int32(n_bins), np.int64(_CODED_ROWS)
         shared = 4 * n_bins * _THREADS // 32
@@ -136,4 +136,11 @@ def _list_ranking(totals, codes, standard, wanted):
     question = standard.question
     margins = np.int32(standard.n_negative), np.int32(standard.n_positive)
     ratio = np.int64(question.num), np.int64(question.den)
-    return totals, codes, np.int64(len(codes)), *margins, *ratio, np.uint32(sum(1 << c for c in wanted))
+    return (
+        totals,
+        codes,
+        np.int64(len(codes)),
+        *margins,
+        *ratio,
+        np.uint32(sum(1 << c for c in wanted)),
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from icscm._types import Array, IntArray
 from icscm.engine.counts import Question
 
-# Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds; as in `kernels.cu`.
+# Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
 CHUNK_BITS = 128
 TILE_BITS = 128 * CHUNK_BITS
 

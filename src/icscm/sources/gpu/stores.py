@@ -69,9 +69,11 @@ class CardBits(Store):
         bounds = self._find_bounds(rows)
         n_in_play = np.diff(rows.bounds)
         places = mask, bounds.astype(np.int32), find_tiles(bounds, self._n_samples)
-        on_card = map(self.card.send, (*places, n_in_play.astype(np.int32)))
+        mask, bounds, tiles, in_play = map(self.card.send, (*places, n_in_play.astype(np.int32)))
         negatives, positives = n_in_play.reshape(2, -1).sum(axis=1).tolist()
-        self.segments = Segments(*on_card, len(n_in_play) // 2, (negatives, positives))
+        self.segments = Segments(
+            mask, bounds, tiles, in_play, len(n_in_play) // 2, (negatives, positives)
+        )
         self._in_play = n_in_play
 
     def _find_bounds(self, rows: Rows) -> IntArray:
@@ -102,7 +104,7 @@ class CardBits(Store):
         """The counts of some columns, or of all, a block at a time."""
         n = len(self) if columns is None else len(columns)
         for block in split_evenly(n, -(-n * 2 * len(self._in_play) // BLOCK_CELLS)):
-            at = block if columns is None else columns[block]
+            at: Any = block if columns is None else columns[block]
             words = self.words[block if columns is None else self.card.send(at)]
             ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
             cube = np.stack((self._in_play - ones, ones), axis=1)
