@@ -114,7 +114,7 @@ def find_next(totals, codes, standard, wanted, after):
 
 
 def list_columns(totals, codes, standard, wanted, key=None):
-    """Columns, in order, with a code that is wanted and, if given, the utility and margin of a key."""
+    """Columns, in order, with a code that is wanted and, if given, a key's utility and margin."""
     found = np.zeros(len(codes), dtype=np.bool_)
     for sign in (0, 1):
         utility, margin = compute_keys(totals, standard, sign)
