@@ -262,6 +262,9 @@ def main() -> None:
     lines += compare("200,000 x 100 floats", make_floats(200_000, 100), everyone, 3, 2)
     own_and_floor = [*OWN, "HistGradientBoosting, 1 tree", "np.copyto"]
     lines += compare("832,000 x 232 floats", make_floats(832_000, 232), own_and_floor, 2, 3)
+    from trees import measure as measure_trees  # which needs this module
+
+    lines += measure_trees()
     lines += measure_scaling(200_000, 100)
     lines += measure_compilation()
     write_tables(lines)

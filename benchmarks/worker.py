@@ -39,6 +39,34 @@ def make_tree(**options):
     return lambda X, y, _: DecisionTreeClassifier(max_depth=10, **options).fit(X, y)
 
 
+def make_invariant_tree(**options):
+    from icscm import InvariantTreeClassifier
+
+    return lambda X, y, e: InvariantTreeClassifier(max_leaves=16, **options).fit(
+        X, y, environments=e
+    )
+
+
+def make_invariant_forest(**options):
+    from icscm import InvariantForestClassifier
+
+    options = {"max_leaves": 32, "max_features": 0.6, "n_jobs": 2, "random_state": 0, **options}
+    return lambda X, y, e: InvariantForestClassifier(100, **options).fit(X, y, environments=e)
+
+
+def make_small_tree(**options):
+    from sklearn.tree import DecisionTreeClassifier
+
+    return lambda X, y, _: DecisionTreeClassifier(max_leaf_nodes=16, **options).fit(X, y)
+
+
+def make_forest(**options):
+    from sklearn.ensemble import RandomForestClassifier
+
+    options = {"max_leaf_nodes": 32, "max_features": 0.6, "n_jobs": 2, **options}
+    return lambda X, y, _: RandomForestClassifier(100, **options).fit(X, y)
+
+
 def make_boosting(**options):
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -65,6 +93,10 @@ CONTENDERS = {
     "tree, depth 10": make_tree,
     "HistGradientBoosting, 1 tree": make_boosting,
     "np.copyto": make_copy,
+    "invariant tree, 16 leaves": make_invariant_tree,
+    "sklearn tree, 16 leaves": make_small_tree,
+    "invariant forest, 100 x 32 leaves": make_invariant_forest,
+    "sklearn forest, 100 x 32 leaves": make_forest,
 }
 
 

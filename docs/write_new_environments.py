@@ -93,7 +93,7 @@ def regroup(column: str, bounds: Sequence[float] | None = None) -> Callable[...,
     """ACS income with other environments: the groups of a column, which is then no feature."""
 
     def load(folder: str | None) -> Any:
-        X, y, _ = TABLES["ACS income by state"](folder)
+        X, y = TABLES["ACS income by state"](folder)[:2]
         values = X[column].astype(str) if bounds is None else np.digitize(X[column], bounds)
         values = np.asarray(values)
         labels, sizes = np.unique(values, return_counts=True)
@@ -109,7 +109,7 @@ def write_real(folder: str | None) -> Iterator[str]:
     yield "|---|---:|---|---:|---:|---:|---:|"
     n_leaves, n_inside = 0, 0
     for title, load in {**TABLES, **OTHERS}.items():
-        X, y, environments = load(folder)
+        X, y, environments = load(folder)[:3]
         environments = np.asarray(environments)
         X = X if hasattr(X, "columns") else np.asarray(X)
         n_environments = len(np.unique(environments))

@@ -20,12 +20,9 @@ from typing import Any
 import numpy as np
 
 from icscm import ICSCMClassifier, __version__, compare
-from icscm.datasets import _census, load_diabetes_readmission, load_heart_disease, load_sachs
-from icscm.datasets._files import RawFiles, find_data_home
-from icscm.datasets._preparation import label_codes, relabel
-from icscm.datasets._sources import SOURCES
+from icscm.datasets import several
 from icscm.studies.candidates import NAMES, make_candidates
-from icscm.studies.comparison import MIN_ROWS, Comparison
+from icscm.studies.comparison import Comparison
 
 PAGE = Path(__file__).parent / "real-data.md"
 Table = tuple[Any, Any, Any]
@@ -35,11 +32,6 @@ PAPER: dict[str, Any] = {"pruning": "always", "min_replication": 0, "min_utility
 # Ours as the defaults are now; of the others in `make_all` those that are not pruned.
 OURS, PLAIN = [name for name in NAMES if "scm" in name], ", no pruning"
 N_DRAWS = 5
-NUMBERS = ["AGEP", "WKHP", "SCHL"]
-CODES = [
-    "COW", "MAR", "OCCP", "POBP", "RELP", "SEX", "RAC1P", "WKW", "HINS1", "HINS2", "HINS4", "CIT",
-    "DIS", "ENG", "JWTR",
-]  # fmt: skip
 
 
 class Before(ICSCMClassifier):
@@ -64,42 +56,7 @@ def make_all() -> dict[str, Any]:
     return found
 
 
-def load_income_by_state(folder: str | None) -> Table:
-    """ACS income, 18 columns, a missing code being a level; states are the environments."""
-    files = RawFiles(SOURCES["acs_income"], find_data_home(folder), False)
-    table = _census.read_persons(files, None, ["ST", "PINCP", *NUMBERS, *CODES])
-    kept = (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)
-    table = table[kept].reset_index(drop=True)
-    table["OCCP"] //= 100  # the first two digits of four
-    states = table["ST"].map({code: name for name, code in _census.STATES.items()}).to_numpy()
-    y = (table["PINCP"] > 56_000).to_numpy().astype(int)
-    codes = relabel(table, CODES, lambda each: label_codes(each, "{:02d}".format, "missing"))
-    return codes[[*NUMBERS, *CODES]], y, states
-
-
-def load_diabetes_by_source(folder: str | None) -> Table:
-    """Readmission, 46 columns; sources of admission are the environments, if large enough."""
-    data = load_diabetes_readmission(folder, prepared=False)
-    sources = data.X["admission_source_id"].to_numpy()
-    X = data.X.drop(columns="admission_source_id")
-    X = X.astype(dict.fromkeys(["admission_type_id", "discharge_disposition_id"], "category"))
-    names, n = np.unique(sources, return_counts=True)
-    kept = np.isin(sources, names[n >= MIN_ROWS])
-    return X[kept].reset_index(drop=True), data.y[kept], sources[kept]
-
-
-def load_heart_by_hospital(folder: str | None) -> Table:
-    """Heart disease, as measured; hospitals are the environments."""
-    data = load_heart_disease(folder, prepared=False)
-    return data.X.drop(columns="hospital"), data.y, data.environments
-
-
-TABLES = {
-    "ACS income by state": load_income_by_state,
-    "Diabetes by source of admission": load_diabetes_by_source,
-    "Heart disease by hospital": load_heart_by_hospital,
-    "Sachs by experiment": lambda folder: load_sachs(folder)[:3],
-}
+TABLES: dict[str, Any] = {title: load for title, (_, load) in several.TABLES.items()}
 
 
 def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
@@ -190,7 +147,7 @@ def main(folder: str | None = None) -> None:
     results, sections, goals = {}, [], []
     for title, load in TABLES.items():
         print(title, flush=True)
-        table = load(folder)
+        table = load(folder)[:3]
         results[title] = found = compare(*table, make_all())
         sections += describe(title, table[0], found)
         goals += hold_against_goals(title, table, found)

@@ -3,7 +3,8 @@
     python docs/write_reproduction.py FOLDER
 
 FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
-its CSV shows; figures are copied beside the page. No number on the pages is typed by hand.
+its CSV shows, be it whole or not; figures are copied beside the page. Experiments that FOLDER does
+not hold stay as they are. No number on the pages is typed by hand.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ import sys
 from pathlib import Path
 
 from icscm.experiments import NAMES, find_experiment
-from icscm.experiments.output import to_markdown
+from icscm.experiments.output import to_markdown, write_summary
 from icscm.experiments.runner import read_rows
 
 DOCS = Path(__file__).parent
+PAGES = {
+    **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
+    "transfer": "transfer.md",
+}
 
 
 def describe(name: str, folder: Path) -> str:
     """Tables, figures and findings of one experiment."""
     summary = find_experiment(name).summarise(read_rows(folder / f"{name}.csv"))
+    write_summary(summary, folder)
     parts = [to_markdown(table) for table in summary.tables]
     for figure in summary.figures:
         (DOCS / "figures").mkdir(exist_ok=True)
@@ -34,7 +40,9 @@ def describe(name: str, folder: Path) -> str:
 def main(folder: Path) -> None:
     """Rewrite the pages."""
     for name in NAMES:
-        page = DOCS / ("sharper.md" if name == "sharper" else "reproduction.md")
+        if not (folder / f"{name}.csv").exists():
+            continue
+        page = DOCS / PAGES.get(name, "reproduction.md")
         text = page.read_text(encoding="utf-8")
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, rest = text.split(mark)

@@ -18,15 +18,15 @@ REASONS = ("unreplicated", "dependent", "remembered")
 
 
 def list_splits(values, max_thresholds, missing):
-    """Rules that split differently: no negations, and of two levels only the first.
+    """Rules that split differently: no negations, and of two levels only the second.
 
     Unless missing values may not go either way: then the levels differ in whom they join.
     """
     rules = [rule for rule in list_candidates(values, max_thresholds, missing, None) if rule[2]]
     groups = list(dict.fromkeys(rule[1] for rule in rules if rule[0] == "level"))
     is_either = missing != "separate" or None not in values
-    second = groups[1] if len(groups) == 2 and is_either else None
-    return [rule for rule in rules if rule[0] != "level" or rule[1] != second]
+    first = groups[0] if len(groups) == 2 and is_either else None
+    return [rule for rule in rules if rule[0] != "level" or rule[1] != first]
 
 
 def grow_slowly(

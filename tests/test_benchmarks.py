@@ -12,6 +12,7 @@ QUICK = {
     "files.py": (("--folder", "{scratch}"), "rate of files / rate in memory"),
     "packed.py": (("--scratch", "{scratch}"), "of bandwidth"),
     "cluster.py": ((), "not used for the constants"),
+    "trees.py": ((), "invariant forest, 100 x 32 leaves"),
     "extremes.py": ((), "columns of floats in a frame"),
 }
 

@@ -98,11 +98,12 @@ def test_every_command_says_what_it_does():
                 assert parameter.help, f"{name}: {parameter.name} has no help"
 
 
-def test_the_readme_example_prints_what_it_says():
+def test_the_readme_examples_print_what_they_say():
     readme = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    (output,) = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
-    assert run_python(code).stdout == output
+    examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL)
+    assert len(examples) == readme.count("```python") == 2
+    for code, output in examples:
+        assert run_python(code).stdout == output
 
 
 def test_the_readme_commands_exist():

@@ -11,6 +11,7 @@ _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
     "InvariantCausalPrediction": "icscm.estimators.icp",
+    "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
     "Conjunction": "icscm.model.rule_sets",
@@ -22,6 +23,7 @@ _HOMES = {
     "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
+    "tolerance_path": "icscm.studies.tolerances",
     "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "SCMClassifier",
     "SavedModel",
     "Tree",
+    "TreeCausalPrediction",
     "__version__",
     "compare",
     "datasets",
@@ -44,13 +47,14 @@ __all__ = [
     "leave_one_environment_out",
     "load",
     "stability_selection",
+    "tolerance_path",
 ]
 
 if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.forest import InvariantForestClassifier
-    from icscm.estimators.icp import InvariantCausalPrediction
+    from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
     from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forests import Forest
     from icscm.model.rule_sets import Conjunction, Disjunction
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
+    from icscm.studies.tolerances import tolerance_path
     from icscm.studies.transfer import leave_one_environment_out
 
 

@@ -65,6 +65,10 @@ class NothingFoundWarning(IcscmWarning):
     """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""
 
 
+class NotInvariantWarning(IcscmWarning):
+    """The best tree that was found is not invariant within the tolerance."""
+
+
 class TooLittleDataWarning(IcscmWarning):
     """The model rests on leaves too small to tell whether they are invariant."""
 

@@ -22,7 +22,7 @@ def test_tables_rules_and_sentences():
         "id, for all candidates",
         "By rows: 5 folds",
         "3 environments left out in turn",
-        "Rules learned from all rows",
+        "Learned from all rows",
         "What this says",
         "errs least",
     ):
@@ -65,7 +65,7 @@ def test_json():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--candidates", "forest"), "there is no candidate 'forest'"),
+        (("--candidates", "jungle"), "there is no candidate 'jungle'"),
         (("--out", "table.txt"), "table.txt must end in .csv, .tsv, .parquet, .md"),
         (("--plot", "figure.gif"), "figure.gif must end in .svg, .png, .pdf"),
         (("--plot", "clinics.csv"), "must end in"),

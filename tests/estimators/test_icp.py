@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm.datasets import make_conjunction
 from icscm.engine.levels import LevelCounts
-from icscm.estimators.icp import InvariantCausalPrediction
+from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets
 from slow_icp import predict_slowly
@@ -252,6 +252,12 @@ class WithEnvironments(InvariantCausalPrediction):
         return super().fit(X, y, environments=environments)
 
 
+class TreeWithEnvironments(WithEnvironments, TreeCausalPrediction):
+    """The same for the sets that are tested by trees."""
+
+    __init__ = TreeCausalPrediction.__init__
+
+
 def list_expected_failures(estimator):
     """At the usual alpha the check's data select nothing; the second estimator does select."""
     reason = "inverse_transform of scikit-learn's selectors takes no table without columns"
@@ -272,7 +278,11 @@ def make_environments(X, y):
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @parametrize_with_checks(
-    [WithEnvironments(), WithEnvironments(alpha=0.98, max_set_size=1)],
+    [
+        WithEnvironments(),
+        WithEnvironments(alpha=0.98, max_set_size=1),
+        TreeWithEnvironments(random_state=0),
+    ],
     expected_failed_checks=list_expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -23,7 +23,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 @pytest.mark.parametrize("name", NAMES)
 def test_quick(name, tmp_path):
     options = []
-    if name == "real":
+    if name in ("real", "transfer"):
         if not DATA.exists():
             pytest.skip("the folder of raw data files is not here")
         options = ["--data", str(DATA)]

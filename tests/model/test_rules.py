@@ -200,7 +200,10 @@ def test_frozen_counts():
 
 
 def test_only_learners():
-    sentence = "estimator must be an SCMClassifier or an ICSCMClassifier; got dict"
+    sentence = (
+        "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
+        "InvariantForestClassifier; got dict"
+    )
     assert_says(IcscmError, sentence, check_learner, {})
     assert_says(IcscmError, sentence, check_fitted, {})
     with pytest.raises(NotFittedError):

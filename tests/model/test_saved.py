@@ -277,7 +277,7 @@ def test_only_fitted_learners_can_be_saved():
     from sklearn.exceptions import NotFittedError
     from sklearn.tree import DecisionTreeClassifier
 
-    with pytest.raises(IcscmError, match="must be an SCMClassifier"):
+    with pytest.raises(IcscmError, match="must be an ICSCMClassifier"):
         make_saved_model(DecisionTreeClassifier())
     with pytest.raises(NotFittedError):
         make_saved_model(SCMClassifier())

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 from PIL import Image
-from report_samples import find_path, fit, make_noise
+from report_samples import find_path, fit, make_noise, make_sites
 
-from icscm import ICSCMClassifier
+from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.report.render import make_report
 
 
@@ -222,3 +222,30 @@ def test_many_environments_fit_as_well(browser, tmp_path):
     with open_page(browser, path, width=320) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 320
         assert page.record == [f"request: {path.as_uri()}"]
+
+
+@pytest.fixture(scope="module")
+def tree_file(tmp_path_factory):
+    samples = make_sites()
+    tree = fit(InvariantTreeClassifier(), *samples)
+    report = tree.report(*samples, data_name="sites")
+    return report.save(tmp_path_factory.mktemp("report") / "tree.html")
+
+
+@pytest.mark.parametrize("width", [320, 400, 1280])
+def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
+    with open_page(browser, tree_file, width=width) as page:
+        assert page.record == [f"request: {tree_file.as_uri()}"]
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        rows = page.locator(".grown tbody tr")
+        assert rows.count() >= 5
+        heights = [rows.nth(i).bounding_box()["height"] for i in range(rows.count())]
+        assert max(heights) < 110
+        bars = page.eval_on_selector_all(
+            ".grown .bar", "all => all.map(each => each.getBoundingClientRect().width)"
+        )
+        assert len(bars) == rows.count()
+        assert max(bars) > 10
+        assert page.locator(".effects .dot").count() >= 8
+        assert page.locator(".path circle.own").count() == 1
+        assert "without code" in page.locator(".path").text_content()

@@ -244,7 +244,7 @@ def test_few_samples_are_said_to_be_too_few(simulation):
 
 
 def test_only_fitted_learners_of_ours():
-    with pytest.raises(IcscmError, match="must be an SCMClassifier"):
+    with pytest.raises(IcscmError, match="must be an ICSCMClassifier"):
         make_summary(object())
     with pytest.raises(Exception, match="not fitted"):
         make_summary(SCMClassifier())

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
 
-from icscm import ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.studies.choice import SCORERS, _make_folds, choose, choose_p
@@ -158,3 +158,13 @@ def test_any_kind_of_frame(kind):
     columns = {"good": y, "bad": np.arange(100) % 3}
     choice = choose_p(SCMClassifier(), frames.DataFrame(columns), y, None, [0.5, 1.0])
     assert choice == choose_p(SCMClassifier(), pa.table(columns), y, None, [0.5, 1.0])
+
+
+@pytest.mark.parametrize("folds", ["rows", "environments"])
+def test_trees_and_forests_are_chosen_too(folds):
+    """Ties are broken by p, which trees do not have: `choose` failed with an AttributeError."""
+    data = make_conjunction(500, n_environments=4, random_state=1)
+    for learner in (InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0)):
+        found = choose(learner, *data[:3], {"max_leaves": [1, 4]}, folds=folds)
+        assert found.best == {"max_leaves": 4}
+        assert found.scores[1] > found.scores[0] == found.constant

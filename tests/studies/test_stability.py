@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from countables import countable, draw_cuts, make_literal
-from icscm import ICSCMClassifier, SCMClassifier, stability_selection
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, stability_selection
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, UnstableModelWarning
 from icscm.sources.memory import make_memory_source
@@ -217,3 +217,10 @@ def test_a_model_that_does_not_come_back_is_warned_of():
     with pytest.warns(UnstableModelWarning, match=r"came back on \d+ of 10 random halves"):
         found = stability_selection(SCMClassifier(), X, y, environments, 10, random_state=0)
     assert found.model_frequency < 0.5
+
+
+def test_trees_are_refused_in_a_sentence():
+    """A tree was taken, and failed with an AttributeError."""
+    data = make_conjunction(100, random_state=1)
+    with pytest.raises(IcscmError, match=r"needs an ICSCMClassifier or SCMClassifier; got Invar"):
+        stability_selection(InvariantTreeClassifier(), *data[:3])

@@ -42,7 +42,8 @@ _MAX_MODEL = 160
 @value(
     "--candidates NAMES",
     "Which to compare, with commas between; the constant always is.  [default: scm, icscm, "
-    "icscm-exhaustive, icscm-equivalence and these with -or, tree, logistic, boosting]",
+    "icscm-exhaustive, icscm-equivalence and these with -or, invariant-tree, invariant-forest, "
+    "tree, forest, logistic, boosting]",
 )
 @number("--folds", 5, "Folds of rows.", least=2)
 @number("--min-rows", 200, "Environments with fewer rows are not left out.", least=2)
@@ -59,8 +60,9 @@ def compare(data: Path, as_json: bool, quiet: bool, **options: Any) -> None:
     What does a short rule cost, and what does it gain? Each candidate is fitted without each of
     five folds of the rows, then without each environment, and judged on what was left out: error,
     balanced accuracy, AUC. The constant always says the more frequent class. scm are plain rules,
-    icscm those that hold in every environment (-or: any of them suffices), tree has at most 16
-    leaves, logistic is a regression, boosting many trees; the last three are scikit-learn's.
+    icscm those that hold in every environment (-or: any of them suffices), invariant-tree and
+    invariant-forest split by what has the same effect in every environment; tree (at most 16
+    leaves), forest (100 trees), logistic (a regression) and boosting are scikit-learn's.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input.
@@ -166,7 +168,7 @@ def render_comparison(found: Comparison, facts: list[tuple[str, str]]) -> Iterat
     yield make_note("\nMeans over folds and over environments, and the worst environment.")
     models = [(each.name, clip(each.model, _MAX_MODEL)) for each in found.candidates if each.model]
     if models:
-        yield make_heading("Rules learned from all rows")
+        yield make_heading("Learned from all rows")
         yield make_fact_table(models)
     failures = [(each.name, as_text(each.failure)) for each in found.candidates if each.failure]
     if failures:

@@ -13,7 +13,9 @@ from typing import IO, TYPE_CHECKING, cast
 
 from icscm.exceptions import (
     ContraryLeafWarning,
+    FewEnvironmentsWarning,
     LeftOutWarning,
+    NoEnvironmentsWarning,
     NothingFoundWarning,
     TooLittleDataWarning,
     UnstableModelWarning,
@@ -142,7 +144,9 @@ def _tell_misread(misread: Mapping[tuple[str, str], int]) -> str:
 
 _SAID_BELOW = (
     ContraryLeafWarning,
+    FewEnvironmentsWarning,
     LeftOutWarning,
+    NoEnvironmentsWarning,
     NothingFoundWarning,
     TooLittleDataWarning,
     UnstableModelWarning,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from icscm._constants import DEFAULT_MARGIN
 from icscm.cli.choosing import check_choice, choose_parameters, choosing_options, print_choice
@@ -21,6 +21,16 @@ from icscm.cli.console import (
     said_below,
 )
 from icscm.cli.group import main
+from icscm.cli.growing import (
+    GROWN,
+    MODELS,
+    RULES,
+    check_model_options,
+    check_route,
+    growing_options,
+    least_option,
+    make_grown,
+)
 from icscm.cli.options import (
     check_outputs,
     column_options,
@@ -43,16 +53,16 @@ from icscm.cli.shorthand import (
     value,
 )
 from icscm.cli.words import name_option
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
-from icscm.text import count, shorten_list
+from icscm.text import as_text, count, format_name, shorten_list
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.estimators.base import CoverClassifier
+    from icscm.estimators.counted import CountedClassifier
     from icscm.sources.countable import Countable
     from icscm.sources.memory import MemorySource
     from icscm.studies.choice import Choice
@@ -62,9 +72,8 @@ REPORT_ENDINGS = (".html", ".md", ".json")
 
 # Options that are parameters of the same name: of both learners, and of the invariant one only.
 _SHARED = ("p", "model_type", "max_rules", "max_thresholds", "missing")
-_OWN = ("alpha", "test", "stop", "search", "min_samples_leaf", "min_replication", "min_utility")
+_OWN = ("alpha", "test", "stop", "search", "min_replication", "min_utility")
 _ALSO_OWN = ("criterion", "margin_on", "evidence")
-_INVARIANT_ONLY = (*_OWN, *_ALSO_OWN, "pruning", "margin", "correction")
 # The words of --pruning as the learner's.
 _PRUNING: dict[str, bool | str] = {
     "allowed": True,
@@ -83,8 +92,9 @@ _MANY = number_or("none", None, int, "a whole number from 1", lambda x: x >= 1)
 
 model_options = apply(
     choice(
-        "--model icscm scm",
-        "icscm: rules that hold in every environment. scm: the plain learner, untested.",
+        f"--model {' '.join(MODELS)}",
+        "icscm: rules that hold in every environment. scm: the plain learner, untested. tree, "
+        "forest: splits whose effect is the same in every environment, for predicting elsewhere.",
     ),
     choice(
         "--type conjunction disjunction",
@@ -129,7 +139,7 @@ model_options = apply(
         "--search greedy exhaustive",
         "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
     ),
-    number("--min-samples-leaf", 1, "Fewest rows that a rule must settle, and leave."),
+    least_option,
     value(
         "--min-replication SHARE",
         "In how many environments a rule's rows must lie, next to all rows; 0: nothing is asked.",
@@ -161,6 +171,7 @@ model_options = apply(
         "Of p-values for the number of candidates; with it fewer are refused.",
     ),
     choice("--evidence step cumulative", "cumulative: a rule once refused is not tried again."),
+    growing_options,
     choice(
         "--missing candidate separate error",
         "Missing values: tried on either side of each rule; only in rules 'is missing' and 'is "
@@ -178,7 +189,7 @@ model_options = apply(
         "Learn again from so many random halves, such as 50, and tell which rules and models come "
         "back.  [default: none]",
     ),
-    number("--seed", 0, "Of --cv and --stability; nothing else is random.", least=0),
+    number("--seed", 0, "Of --cv, --stability and a forest; nothing else is random.", least=0),
     number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
 )
 
@@ -206,11 +217,12 @@ output_options = apply(
 @reading_options
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
-    """Learn a rule from a table.
+    """Learn a rule, a tree or a forest from a table.
 
     Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
     handled by the rule itself. The rule, how it was found and how it fares in each environment
-    are printed; --out keeps the model, --report a page to read and to hand on.
+    are printed; --out keeps the model, --report a page to read and to hand on. Where one rule
+    predicts too little, --model tree grows a tree of such rules, --model forest many.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input. A folder of Parquet or CSV files, or a file too large for memory,
@@ -221,6 +233,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     Examples:
       icscm fit heart.csv --target ill --environment hospital \\
           --out model.json --report report.html
+      icscm fit heart.csv --target ill --environment hospital --model tree
       icscm fit visits.csv --target readmitted --positive '<30' \\
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
@@ -228,6 +241,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     progress = Progress(quiet=quiet)
     console = make_console(stderr=options["out"] == STDOUT)  # which is for the model, then
     route = choose_route(data, options)
+    check_route(route, options)
     learn = _fit_in_memory if route == MEMORY else _fit_elsewhere
     fitted = learn(route, data, options, progress)
     try:  # first to files: what a terminal cannot show must not lose them
@@ -244,7 +258,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 class Fitted(NamedTuple):
     """A fitted learner, what is known of its data, the counts if here, and what was asked of it."""
 
-    learner: CoverClassifier
+    learner: CountedClassifier
     samples: Labelling
     countable: Countable[MemorySource] | None = None
     choice: Choice | None = None
@@ -293,37 +307,34 @@ def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Pr
 
 def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> None:
     """Raise for what cannot work, before anything is read."""
-    if options["model"] == "scm":
-        for name in _INVARIANT_ONLY:
-            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                option = name_option(Parameter(name))
-                raise IcscmError(f"{option} is for --model icscm; the plain learner tests nothing")
-    elif options["environment"] is None:
-        raise IcscmError(
-            "name the column of the environments with --environment, or learn without them "
-            "with --model scm"
-        )
+    check_model_options(ctx, options)
     report = options["report"]
     if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
         raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
     check_outputs([options["out"], report], force=options["force"], inputs=[data])
     learner = make_learner(None, options)
     learner.prepare()
-    check_choice(ctx, learner, options)
+    if report is not None and not hasattr(learner, "report"):
+        raise IcscmError(f"no report is made of a {options['model']}; --out keeps the model")
+    if options["model"] in RULES:
+        check_choice(ctx, learner, options)
 
 
-def make_learner(samples: Samples | None, options: dict[str, Any]) -> CoverClassifier:
+def make_learner(samples: Samples | None, options: dict[str, Any]) -> Any:
     """The learner that the options describe; columns to keep are known once there are samples."""
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
-    settings = {name: options[name] for name in _SHARED}
-    settings["n_jobs"] = options["jobs"]
-    settings["keep_columns"] = None if samples is None else _find_kept(samples, options["keep"])
+    kept = None if samples is None else _find_kept(samples, options["keep"])
+    found = {"n_jobs": options["jobs"], "keep_columns": kept}
+    if options["model"] in GROWN:
+        return make_grown(options, **found)
+    settings = {name: options[name] for name in _SHARED} | found
     if options["model"] == "scm":
         return SCMClassifier(**settings)
     settings |= {name: options[name] for name in (*_OWN, *_ALSO_OWN)}
     return ICSCMClassifier(
         **settings,
+        min_samples_leaf=options["min_samples_leaf"] or 1,
         pruning=_PRUNING[options["pruning"]],
         margin=options["margin"] or _DEFAULT_MARGINS[options["margin_on"]],
         correction=None if options["correction"] == "none" else options["correction"],
@@ -348,7 +359,8 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
     if path is not None:
         with progress.stage("Making the report"):
             levels = None
-            if countable and learner.tests_invariance and not options["no_alpha_path"]:
+            has_path = hasattr(learner, "alpha_") and not options["no_alpha_path"]
+            if countable and has_path:
                 levels = compute_alpha_path(countable.source, learner.make_settings(countable))
             names = fitted.name_things(name_data(data))
             report = make_report(learner, alpha_path=levels, **names)
@@ -367,7 +379,7 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
 def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
     samples, is_packed = fitted.samples, data.suffix.lower() == BITS
-    alike = fitted.learner.equivalent_rules_ if is_packed else []
+    alike = getattr(fitted.learner, "equivalent_rules_", []) if is_packed else []
     equivalents = [[str(rule) for rule in rules] for rules in alike]
     return {
         **({"equivalents": equivalents} if equivalents else {}),
@@ -385,7 +397,7 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
     }
 
 
-def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
+def _list_levels(learner: CountedClassifier) -> dict[str, list[Any]]:
     """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
     from icscm.tables.columns import sort_key
 
@@ -399,32 +411,38 @@ def _list_levels(learner: CoverClassifier) -> dict[str, list[Any]]:
 
 def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     """What was given, what was chosen, and the rule with all that is known of it."""
+    from icscm.cli.grown import render_grown
+    from icscm.estimators.base import CoverClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
 
-    summary = make_summary(fitted.learner, **fitted.name_things(name))
-    asked = summary["asked"]
+    learner, table = fitted.learner, fitted.samples
+    n_negative, n_positive = map(sum, learner.class_counts_)
     facts = list_data_facts(
         name,
-        fitted.samples,
-        n_rows=asked["n_rows"],
-        n_positive=asked["overall"]["n_positive"],
-        n_columns=asked["n_columns"] - len(asked["left_out"]),
-        n_environments=asked["n_environments"],
+        table,
+        n_rows=n_negative + n_positive,
+        n_positive=n_positive,
+        n_columns=learner.n_features_in_ - len(learner.left_out_),
+        n_environments=len(learner.environments_ or ()),
     )
-    if asked["left_out"]:
-        facts.append(("Left out", f"{_join_reasons(asked['left_out'])} (--keep keeps them)"))
+    if learner.left_out_:
+        facts.append(("Left out", f"{_join_reasons(learner.left_out_)} (--keep keeps them)"))
     console.print(make_fact_table(facts))
     if fitted.choice is not None:
         print_choice(console, fitted.choice)
     console.print()
-    print_all(console, render_summary(summary))
+    if isinstance(learner, CoverClassifier):
+        told = render_summary(make_summary(learner, **fitted.name_things(name)))
+    else:
+        told = render_grown(learner, fitted.samples)
+    print_all(console, told)
     console.print()
 
 
-def _join_reasons(left_out: list[dict[str, str]]) -> str:
+def _join_reasons(left_out: Mapping[str | int, str]) -> str:
     """Columns by the reason for which they were left out."""
     by_reason: dict[str, list[str]] = {}
-    for each in left_out:
-        by_reason.setdefault(each["reason"], []).append(each["column"])
+    for column, why in left_out.items():
+        by_reason.setdefault(as_text(why), []).append(format_name(column))
     return "; ".join(f"{shorten_list(names)}: {why}" for why, names in by_reason.items())

@@ -66,7 +66,8 @@ def column_options(*, needs_environment: bool) -> Decorator:
         value(
             "--environment COLUMN",
             "Where each row comes from: hospital, country, year; A,B joins columns. At least two "
-            "environments" + ("." if needs_environment else "; --model scm does without."),
+            "environments"
+            + ("." if needs_environment else "; --model scm and --tolerance none do without."),
             required=needs_environment,
         ),
         value(

@@ -31,15 +31,16 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @flag("--quick", "Small sizes, to see that it works: a minute in all.")
 @value(
     "--data FOLDER",
-    "Folder of the raw data files for `real`.  [default: $ICSCM_DATA]",
+    "Folder of the raw data files for `real` and `transfer`.  [default: $ICSCM_DATA]",
     click.Path(exists=True, file_okay=False, path_type=Path),
 )
 def reproduce(names: tuple[str, ...], out: Path, data: Path | None, **options: Any) -> None:
     """Repeat the paper's experiments beside its published numbers.
 
     NAME is one or more of identification, dimensions, runtime, precision-recall, alpha,
-    structures, samples, sharper, real; or all. Results go to --out row by row; then tables
-    (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that shows everything.
+    structures, samples, sharper, parents, guarantee, real, transfer; or all. Results go to --out
+    row by row; then tables (Markdown, LaTeX), figures (PNG, SVG) and one page, index.html, that
+    shows everything.
 
     \b
     Example:

@@ -36,7 +36,7 @@ from icscm.io.roles import (
 if TYPE_CHECKING:
     import pyarrow
 
-    from icscm.estimators.base import CoverClassifier
+    from icscm.estimators.counted import CountedClassifier
 
 BITS = ".bits"
 MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
@@ -123,7 +123,7 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
 
 
 def learn_elsewhere(
-    learner: CoverClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
+    learner: CountedClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
     with progress.stage(f"Learning from {data}"):
@@ -131,7 +131,7 @@ def learn_elsewhere(
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_in_passes(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
@@ -152,7 +152,7 @@ def _learn_in_passes(learner: CoverClassifier, data: Path, options: dict[str, An
     return replace(labelling, misread=keep_used(get_misread(reader), columns, roles))
 
 
-def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_on_dask(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.folders import read_folder
     from icscm.sources.dask.opening import open_dask
@@ -168,7 +168,7 @@ def _learn_on_dask(learner: CoverClassifier, data: Path, options: dict[str, Any]
     return labelling
 
 
-def _learn_packed(learner: CoverClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_packed(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
     table, labelling = read_labels(options)

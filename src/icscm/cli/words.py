@@ -12,6 +12,8 @@ _OPTIONS = {
     "model_type": "--type",
     "n_jobs": "--jobs",
     "n_candidates": "",
+    "n_estimators": "--trees",
+    "random_state": "--seed",
     "SCMClassifier": "--model scm",
     "folds": "--cv-folds",
     "icscm.studies.checkup.check_environments": "icscm check",

@@ -15,6 +15,11 @@ from icscm.datasets.loaders import (
     load_meps,
     load_sachs,
 )
+from icscm.datasets.several import (
+    load_diabetes_by_source,
+    load_heart_by_hospital,
+    load_income_by_state,
+)
 from icscm.datasets.simulated import Simulation, make_conjunction
 
 __all__ = [
@@ -27,8 +32,11 @@ __all__ = [
     "load_acs_income",
     "load_assistments",
     "load_college_scorecard",
+    "load_diabetes_by_source",
     "load_diabetes_readmission",
+    "load_heart_by_hospital",
     "load_heart_disease",
+    "load_income_by_state",
     "load_meps",
     "load_sachs",
     "make_conjunction",

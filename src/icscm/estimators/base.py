@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm._types import FloatArray
 from icscm.estimators.counted import CountedClassifier
 from icscm.estimators.findings import warn_of_findings
-from icscm.estimators.reporting import ReportedMixin
+from icscm.estimators.reporting import ReportedRulesMixin
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.parameters import POSITIVE_OR_BALANCED, Allowed, check_weights, one_of, whole_number
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     pass
 
 
-class CoverClassifier(ReportedMixin, CountedClassifier):
+class CoverClassifier(ReportedRulesMixin, CountedClassifier):
     """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
 
     _allowed: ClassVar[dict[str, Allowed]] = {

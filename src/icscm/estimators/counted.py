@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array
 from icscm.estimators.scoring import KnownLabelsMixin
+from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
 from icscm.parameters import (
@@ -54,6 +55,8 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     model_: Any
     classes_: Array
     environments_: tuple[Any, ...] | None
+    #: training samples by label and environment
+    class_counts_: LeafCounts
     n_features_in_: int
     feature_types_: tuple[str, ...]
     levels_: dict[str | int, tuple[Level, ...]]
@@ -204,6 +207,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     def _keep_table(self, countable: Countable[Any]) -> None:
         """Keep what is known of the table."""
         self.classes_ = countable.classes
+        self.class_counts_ = freeze_counts(countable.source.count_totals())
         self.n_features_in_ = countable.n_features
         self.environments_ = None
         if countable.has_environments:

@@ -8,21 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icscm._types import FloatArray
-from icscm.engine.levels import LevelCounts, make_level_counts
+from icscm._types import Array, FloatArray
+from icscm.engine.levels import make_level_counts
 from icscm.exceptions import IcscmError, NothingAcceptedWarning, warn
 from icscm.parameters import (
     LEVEL,
+    POSITIVE_SHARE,
     Allowed,
     check_parameters,
     one_of,
     whole_number,
     whole_or_nothing,
 )
-from icscm.search.sets import SET_TESTS, check_affordable, find_invariant_sets
+from icscm.search.sets import SET_TESTS, InvariantSets, check_affordable, find_invariant_sets
+from icscm.search.tree_sets import SetSettings, find_tree_sets
+from icscm.sources.memory import make_memory_source
 from icscm.tables.arrays import check_table
 from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.labels import check_labels
@@ -102,6 +105,9 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         "max_levels": whole_number(2),
     }
 
+    # what makes thresholds finer
+    _finer: ClassVar[str] = "max_levels"
+
     parents_: tuple[str | int, ...] | None
     accepted_sets_: dict[tuple[str | int, ...], float]
     p_values_: FloatArray
@@ -148,12 +154,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             tested; the message says what to do.
         """
         check_parameters(self, self._allowed)
-        counts = self._count(*take_environments(X, environments), y)
-        size = min(self.max_set_size or counts.n_features, counts.n_features)
-        check_affordable(counts, size, self.max_set_size)
-        found = find_invariant_sets(
-            counts.merge_equal(), size, test=self.test, dof=self.dof, alpha=self.alpha
-        )
+        found = self._find_sets(*self._check(*take_environments(X, environments), y))
         names = self._get_features()
         self.parents_ = None
         if found.shared is not None:
@@ -167,8 +168,18 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             self._warn_of_nothing()
         return self
 
-    def _count(self, X: Any, environments: Any, y: Any) -> LevelCounts:
-        """Check the data and make it countable."""
+    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
+        """Test the sets."""
+        own = table, labels, environments, len(self.environments_)
+        counts = make_level_counts(*own, self.max_levels)
+        size = min(self.max_set_size or counts.n_features, counts.n_features)
+        check_affordable(counts, size, self.max_set_size)
+        return find_invariant_sets(
+            counts.merge_equal(), size, test=self.test, dof=self.dof, alpha=self.alpha
+        )
+
+    def _check(self, X: Any, environments: Any, y: Any) -> tuple[Array, Array, Array]:
+        """The table, labels and environments as numbers."""
         table = check_table(self, X, reset=True)
         labels, _ = check_labels(y, len(table))
         if environments is None:
@@ -178,8 +189,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             )
         numbers, self.environments_ = encode_environments(environments, len(table))
         check_several(self.environments_)
-        n_environments = len(self.environments_)
-        return make_level_counts(table, labels, numbers, n_environments, self.max_levels)
+        return table, labels, numbers
 
     def _warn_of_nothing(self) -> None:
         warn(
@@ -188,7 +198,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             "None, which is not the empty set. A cause that is hidden, binned too coarsely or "
             "left out by max_set_size would do this, and so would an environment that acts on "
             "the label directly. Try a smaller alpha, more features (screened if they are many), "
-            "a larger max_levels, or other and more environments.",
+            f"a larger {self._finer}, or other and more environments.",
             NothingAcceptedWarning,
         )
 
@@ -208,3 +218,103 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         # no classifier, but its y is that of one with two classes
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+class TreeCausalPrediction(InvariantCausalPrediction):
+    """Invariant causal prediction in which a tree stands for each set of features.
+
+    `InvariantCausalPrediction` holds every combination of the values of a set fixed, of which there
+    are soon more than samples. Here a tree over the features of a set is grown on one half of the
+    rows of every environment, and the label is tested against the environment in its leaves on
+    the other half; then the halves change places. A set is accepted if twice the smaller p-value
+    exceeds `alpha`; the features that all accepted sets share are selected.
+
+    What is guaranteed is what `InvariantCausalPrediction` guarantees, with level `alpha`, if
+
+    - the causes are at most `max_set_size`, and among the features that were screened. A cause that
+      tells nothing by itself (as in an exclusive or) is not;
+    - the tree over the causes finds all that they tell: the label's rate is the same all over each
+      leaf. With continuous causes and many samples it is not, since the true threshold lies
+      between two of the `max_thresholds` that are tried: then the causes' own set is rejected
+      more often than `alpha`, and less is found.
+
+    Parameters
+    ----------
+    alpha : float, default=0.05
+        Level of the tests.
+    max_set_size : int, default=4
+        Largest size of the sets tested.
+    max_features : int, default=7
+        Features screened: those that tell most of the label within environments, beyond chance.
+    max_leaves : int, default=32
+        Leaves of a tree at which its growth stops.
+    min_samples_leaf : float, default=0.01
+        The least samples of a leaf, as a share of those that the tree is grown on.
+    max_thresholds : int or None, default=50
+        Thresholds tried per feature, as in `SCMClassifier`.
+    random_state : int, RandomState or None, default=None
+        Seed of the halves.
+
+    Attributes
+    ----------
+    parents_, accepted_sets_, p_values_, n_sets_tested_, environments_, n_features_in_
+        As in `InvariantCausalPrediction`. Of identical features none is selected.
+    feature_names_in_ : array of str
+        Names of the columns, where X had names.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.estimators.icp import TreeCausalPrediction
+    >>> data = make_conjunction(2000, n_distractors=20, random_state=0)
+    >>> selector = TreeCausalPrediction(random_state=0)
+    >>> selector.fit(data.X, data.y, environments=data.environments).parents_
+    ('A1', 'A2')
+    """
+
+    _allowed: ClassVar[dict[str, Allowed]] = {
+        "alpha": LEVEL,
+        "max_set_size": whole_number(1),
+        "max_features": whole_number(1),
+        "max_leaves": whole_number(2),
+        "min_samples_leaf": POSITIVE_SHARE,
+        "max_thresholds": whole_number(1, or_none=True),
+    }
+    _finer: ClassVar[str] = "max_thresholds"
+
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        max_set_size: int = 4,
+        max_features: int = 7,
+        max_leaves: int = 32,
+        min_samples_leaf: float = 0.01,
+        max_thresholds: int | None = 50,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.max_set_size = max_set_size
+        self.max_features = max_features
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_thresholds = max_thresholds
+        self.random_state = random_state
+
+    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
+        source = make_memory_source(
+            table,
+            labels,
+            environments,
+            environment_labels=self.environments_,
+            max_thresholds=self.max_thresholds,
+            n_jobs=1,
+        )
+        settings = SetSettings(
+            float(self.alpha),
+            self.max_features,
+            self.max_set_size or self.max_features,
+            self.max_leaves,
+            float(self.min_samples_leaf),
+            int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        return find_tree_sets(source, table.shape[1], settings)

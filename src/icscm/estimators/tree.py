@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from icscm.estimators.counted import CountedClassifier
-from icscm.estimators.describing import DescribedMixin
+from icscm.estimators.reporting import ReportedTreeMixin
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     NoEnvironmentsWarning,
     NothingFoundWarning,
+    NotInvariantWarning,
     warn,
 )
 from icscm.model.trees import Tree
@@ -50,6 +51,7 @@ class GrownClassifier(CountedClassifier):
 
     #: what `tolerance` came to; None for a plain tree
     tolerance_: float | None
+    trace_: TreeTrace
 
     def make_settings(self, countable: Countable[Any]) -> TreeSettings:
         """What the search is told besides the counts.
@@ -87,6 +89,11 @@ class GrownClassifier(CountedClassifier):
             return None
         return TOLERANCES[self.invariance] if self.tolerance == "auto" else float(self.tolerance)
 
+    def _warn_of_findings(self) -> None:
+        beyond = self.trace_.say_beyond()
+        if beyond is not None:
+            warn(beyond, NotInvariantWarning)
+
     def _look_at_environments(self, countable: Countable[Any]) -> None:
         """Warn of environments that nothing, or little, can be made of."""
         source = countable.source
@@ -106,7 +113,7 @@ class GrownClassifier(CountedClassifier):
             )
 
 
-class InvariantTreeClassifier(DescribedMixin, GrownClassifier):
+class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
     """A tree that predicts by what holds in every environment.
 
     Grown on counts, best first. Of every split two numbers are known: what it tells of the label,
@@ -221,6 +228,7 @@ class InvariantTreeClassifier(DescribedMixin, GrownClassifier):
                 "and refused.",
                 NothingFoundWarning,
             )
+        super()._warn_of_findings()
 
     @property
     def verdicts_(self) -> Verdicts:

@@ -12,7 +12,7 @@ from icscm.experiments.base import Experiment
 # In the order in which they are shown.
 NAMES = (
     *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
-    *("samples", "sharper", "real"),
+    *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from icscm.datasets import make_conjunction
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.icp import InvariantCausalPrediction
+from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.experiments.runner import Task
 
 P_GRID = (0.1, 0.5, 0.75, 1.0, 2.5, 5, 10)
@@ -74,6 +75,13 @@ def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
     """Fit as the paper does, but for what the learner's own parameters change; its features."""
     learner.set_params(**PAPER).fit(train.X, train.y, environments=train.environments)
     return train.name(learner.features_used_)
+
+
+def fit_rate_tree(train: Training) -> set[str]:
+    """The features of a tree whose leaves have the same rate in all environments."""
+    tree = InvariantTreeClassifier("rate", n_jobs=1)
+    tree.fit(train.X, train.y, environments=train.environments)
+    return train.name(tree.features_used_)
 
 
 def _tune(learner: Any, grid: dict[str, list[Any]], train: Training, **known: Any) -> Any:

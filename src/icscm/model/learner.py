@@ -43,8 +43,8 @@ def check_learner(estimator: Any) -> None:
     """Raise unless it is one of ours: others cannot learn from counts, or have no rules."""
     if not hasattr(estimator, "fit_counts"):
         raise IcscmError(
-            "estimator must be an SCMClassifier or an ICSCMClassifier; got "
-            f"{type(estimator).__name__}"
+            "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
+            f"InvariantForestClassifier; got {type(estimator).__name__}"
         )
 
 

@@ -54,8 +54,8 @@ class Split:
     if_false: int
 
 
-class _Node(NamedTuple):
-    """A line of a printed tree; `leaf` is None where it is split further."""
+class Node(NamedTuple):
+    """A node of a walk over a tree; `leaf` is None where it is split further."""
 
     depth: int
     text: str
@@ -245,8 +245,15 @@ class Tree(LeafModel):
                 stack.append((split.if_false, extend(told, split.rule.negate())))
                 stack.append((split.if_true, extend(told, split.rule)))
 
-    def _list_nodes(self) -> Iterator[_Node]:
-        """The lines of the printed tree."""
+    def list_nodes(self) -> Iterator[Node]:
+        """The nodes of a walk that goes where rules are true first.
+
+        Yields
+        ------
+        Node
+            Its depth, its rule as text, its negative and positive samples, and its leaf's number
+            or None.
+        """
         leaves = [count_labels(leaf) for leaf in self.leaves]
         counts = [(0, 0)] * len(self.splits)
         for i in reversed(range(len(self.splits))):
@@ -257,7 +264,7 @@ class Tree(LeafModel):
         for node, (depth, text) in ways:
             is_leaf = node < 0
             own = leaves[~node] if is_leaf else counts[node]
-            yield _Node(depth, text, own, ~node if is_leaf else None)
+            yield Node(depth, text, own, ~node if is_leaf else None)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values.
@@ -280,7 +287,7 @@ class Tree(LeafModel):
         if not self.splits:
             return self._describe_nothing()
         words = self._name_verdicts()
-        lines = [_make_line(node, words) for node in self._list_nodes()]
+        lines = [_make_line(node, words) for node in self.list_nodes()]
         if self.balanced:
             lines[0] += " (predicts by the mean of the environments' rates)"
         return "\n".join(lines)
@@ -299,7 +306,7 @@ class Tree(LeafModel):
                 "" if node.leaf is None else words[node.leaf],
                 *tell_counts(*node.counts),
             )
-            for node in self._list_nodes()
+            for node in self.list_nodes()
         ]
         line = f"Tree of {count(len(self.leaves), 'leaf')}"
         return Told(line, ("node", "predicts", ">samples", ">positive", ">rate"), rows)
@@ -337,7 +344,7 @@ def _indent(depth: int) -> str:
     return "  " * depth if depth <= _MAX_INDENT else f"{'  ' * _MAX_INDENT}[{depth:,}] "
 
 
-def _make_line(node: _Node, words: Sequence[str]) -> str:
+def _make_line(node: Node, words: Sequence[str]) -> str:
     """A node in a line that fits a terminal, whatever the names in it."""
     samples, _, rate = tell_counts(*node.counts)
     tail = f": {rate} of {samples}" + ("" if node.leaf is None else f" -> {words[node.leaf]}")

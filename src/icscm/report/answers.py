@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm.model.learner import Learner
+from icscm.model.leaves import LeafModel
 from icscm.model.rule_sets import RuleSet
 from icscm.report.errors import format_error, say_fault, say_measures
 from icscm.report.leaves import CONCLUSIONS, count_conclusions, say_conclusions
@@ -50,7 +51,7 @@ def make_answers(
     asked = f"Does it hold in every {names.environment}?"
     answers = {
         "rule": ("What is the rule?", *_answer_rule(learner, names, set_aside)),
-        "error": ("How good is it?", *_answer_error(learner.model_, errors, names)),
+        "error": ("How good is it?", *answer_error(learner.model_, errors, names)),
         "invariance": (asked, *_answer_invariance(leaves, standard)),
         "refused": ("What was refused?", *_answer_refused(learner, search)),
     }
@@ -66,7 +67,8 @@ def _answer_rule(learner: Learner, names: Names, set_aside: Plain | None) -> tup
     return make_sentence(model, names, aside), (told, "A single rule.", many)[min(len(model), 2)]
 
 
-def _answer_error(model: RuleSet, errors: Plain, names: Names) -> tuple[str, str]:
+def answer_error(model: LeafModel, errors: Plain, names: Names) -> tuple[str, str]:
+    """How often it is wrong, beside always saying the same."""
     wrong, always = f"rong for {format_error(errors)}", f"always saying {errors['majority_class']}"
     at_worst = f" At worst, in {errors['worst']['text']}." if errors["worst"] else ""
     told = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm._types import CountArray, FloatArray
-from icscm.model.rule_sets import RuleSet
+from icscm.model.leaves import LeafModel
 from icscm.report.words import Names, Plain, compute_intervals, format_share
 from icscm.text import as_text, count
 
@@ -17,7 +17,7 @@ from icscm.text import as_text, count
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 
 
-def describe_errors(model: RuleSet, names: Names, p: Any = 1.0) -> Plain:
+def describe_errors(model: LeafModel, names: Names, p: Any = 1.0) -> Plain:
     """Errors from the leaves' counts: for the training data these are exact.
 
     `p` is the weight of errors that the model was learned with.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.model.learner import Learner
-from icscm.model.leaves import LeafCounts
-from icscm.model.rule_sets import RuleSet
+from icscm.model.leaves import LeafCounts, LeafModel
+from icscm.model.trees import Tree
 from icscm.report.elsewhere import describe_expectation
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
@@ -72,7 +73,7 @@ def find_standard(learner: Learner, names: Names) -> Plain:
     return make_standard(names, alpha, settings["margin"], settings["margin_on"])
 
 
-def judge(model: RuleSet, trace: Trace, standard: Plain) -> Sequence[Verdict]:
+def judge(model: LeafModel, trace: Trace, standard: Plain) -> Sequence[Verdict]:
     """The search's own verdicts, or those of Pearson's test where it made none; [] without any."""
     level = standard["alpha"], standard["margin"]
     if standard["alpha"] is None:
@@ -97,7 +98,7 @@ def describe_breaking(
 
 
 def describe_leaves(
-    model: RuleSet,
+    model: LeafModel,
     names: Names,
     verdicts: Sequence[Verdict] = (),
     standard: Plain | None = None,
@@ -105,15 +106,15 @@ def describe_leaves(
 ) -> list[Plain]:
     """Every leaf with its counts, rates and verdict, which environments break it, and elsewhere."""
     judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
-    is_positive = model.leaf_verdicts.tolist()
+    is_positive, conditions = model.leaf_verdicts.tolist(), _list_conditions(model)
     expected = make_expectations(model.leaves)
     leaves = []
     for number, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
         overall, environments = describe_counts(counts, names)
         leaf = {
             "number": number + 1,
-            "condition": _describe_condition(model, number),
-            "is_rest": number == len(model.rules),
+            "condition": conditions[number],
+            "is_rest": number == len(model.rules) and (number == 0 or not isinstance(model, Tree)),
             "predicts": names.predict(is_positive[number]),
             "is_positive": is_positive[number],
             **overall,
@@ -129,14 +130,15 @@ def describe_leaves(
     return leaves
 
 
-def _describe_condition(model: RuleSet, number: int) -> str:
-    """What brings a sample into this leaf, given that it came to its node."""
+def _list_conditions(model: Any) -> list[str]:
+    """What brings a sample into each leaf: into one of rules, given that it came to its node."""
     if not model.rules:
-        return "every sample"
-    if number == len(model.rules):
-        return "no rule is true" if model.settles_when else "every rule is true"
-    rule = model.rules[number]
-    return str(rule if model.settles_when else rule.negate())
+        return ["every sample"]
+    if isinstance(model, Tree):
+        return [*model.leaf_texts]
+    rest = "no rule is true" if model.settles_when else "every rule is true"
+    rules = (rule if model.settles_when else rule.negate() for rule in model.rules)
+    return [*map(str, rules), rest]
 
 
 def find_extremes(environments: Sequence[Plain]) -> Plain:

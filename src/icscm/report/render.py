@@ -28,10 +28,13 @@ from icscm.exceptions import IcscmError
 from icscm.model.learner import Learner
 from icscm.model.plain import dump_json
 from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
+from icscm.report.effects import format_ratio
 from icscm.report.elsewhere import say_expected, say_range
 from icscm.report.leaves import say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.summary import make_summary
+from icscm.report.tree_drawing import draw_effects, draw_nodes, draw_tolerance_path
+from icscm.report.tree_summary import is_of_tree, list_tree_looks
 from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.text import clip, format_number
 from icscm.writing import check_free, write_text
@@ -95,8 +98,9 @@ class Report:
         str
             Markdown; names in it are text whatever characters they hold.
         """
-        template = _make_environment(Limits(), is_html=False).get_template("report.md")
-        return template.render(_lay_out(self.summary, Limits())).strip() + "\n"
+        environment = _make_environment(Limits(), is_html=False)
+        name, content = _lay_out(self.summary, Limits())
+        return environment.get_template(f"{name}.md").render(content).strip() + "\n"
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the report as its file's ending says, whole or not at all.
@@ -130,7 +134,7 @@ class Report:
         return path
 
     def __repr__(self) -> str:
-        return f"<icscm report: {self.summary['model']['text']}>"
+        return f"<icscm report: {self.summary['model']['name']}>"
 
     def _repr_html_(self) -> str:
         """The page in a frame: neither its styles nor its script can touch the notebook.
@@ -160,11 +164,12 @@ def make_report(learner: Learner, **options: Any) -> Report:
 
     Parameters
     ----------
-    learner : SCMClassifier or ICSCMClassifier
+    learner : SCMClassifier, ICSCMClassifier or InvariantTreeClassifier
         A fitted one.
     **options : optional
         As for `icscm.report.summary.make_summary`: what to call the data, the label, its classes
-        and the environments, columns left out, the models at other levels, words for parameters.
+        and the environments, columns left out, the models at other levels or tolerances, words for
+        parameters.
 
     Returns
     -------
@@ -187,7 +192,8 @@ def make_report(learner: Learner, **options: Any) -> Report:
 
 
 def _render_html(summary: Plain, limits: Limits) -> str:
-    return render_page("report.html", _lay_out(summary, limits), limits)
+    name, content = _lay_out(summary, limits)
+    return render_page(f"{name}.html", content, limits)
 
 
 def render_page(name: str, content: Plain, limits: Limits) -> str:
@@ -229,32 +235,57 @@ def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
         "level": lambda alpha: f"{alpha:g}",
         "percent": lambda share: f"{100 * share:.4g}%",
         "utility": format_utility,
+        "ratio": format_ratio,
+        "variation": lambda share: "-" if share is None else f"{share:.0%}",
+        "score": lambda value: "" if value is None else f"{value:.3f}",
+        "deviance": lambda value: f"{value:,.0f}" if abs(value) >= 10 else f"{value:.1f}",
         "clip": lambda text: clip(text, limits.characters),
         "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
     }
     return environment
 
 
-def _lay_out(summary: Plain, limits: Limits) -> Plain:
-    """The summary with its drawings, and no more of it than the limits allow."""
+def _lay_out(summary: Plain, limits: Limits) -> tuple[str, Plain]:
+    """The template's name, and the summary with its drawings, no more than the limits allow."""
+    if is_of_tree(summary):
+        name, parts = "tree", _lay_out_tree(summary, limits)
+    else:
+        name, parts = "report", _lay_out_rules(summary, limits)
+    return name, {**summary, "limits": limits, **_lay_out_shared(summary, limits), **parts}
+
+
+def _lay_out_shared(summary: Plain, limits: Limits) -> Plain:
     asked, errors, standard = summary["asked"], summary["errors"], summary["invariance"]
     band = standard["margin"] if standard["margin_on"] == "rate" else None
     *first, last = summary["leaves"]  # where no rule settles is always shown
     shown = [*first[: limits.leaves - 1], last]
     return {
-        **summary,
-        "limits": limits,
         "shown_leaves": [
             {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
             for leaf in shown
         ],
-        "tree_drawing": draw_tree(summary["tree"], limits),
         "elsewhere_plot": _lay_out_elsewhere(summary, shown, limits),
         "environment_plot": make_plot(
             asked["environments"], asked["overall"], "rate", limits, None, "name"
         ),
         "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
         "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
+    }
+
+
+def _lay_out_tree(summary: Plain, limits: Limits) -> Plain:
+    path = summary["tolerance_path"]
+    return {
+        "tree_drawing": draw_nodes(summary["tree"], limits),
+        "effects": draw_effects(summary["splits"], limits),
+        "looks": list_tree_looks(summary),
+        "path": path and {**path, "drawing": draw_tolerance_path(path)},
+    }
+
+
+def _lay_out_rules(summary: Plain, limits: Limits) -> Plain:
+    return {
+        "tree_drawing": draw_tree(summary["tree"], limits),
         "shown_sets": summary["search"]["sets"][: limits.sets],
         "looks": list_looks(summary["search"]),
         "path": summary["alpha_path"] and _lay_out_path(summary["alpha_path"], limits),

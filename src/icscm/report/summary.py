@@ -42,16 +42,14 @@ here, with what does not print written as an escape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
-from icscm._version import __version__
 from icscm.exceptions import IcscmError, Words
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
+from icscm.model.trees import Tree
 from icscm.report.advice import explain_alpha, explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
 from icscm.report.elsewhere import describe_elsewhere
@@ -64,52 +62,12 @@ from icscm.report.leaves import (
     judge,
 )
 from icscm.report.path import AlphaModel, AlphaPath
+from icscm.report.question import ABOUT, LeftOut, describe_question
 from icscm.report.steps import describe_pruning, describe_search
-from icscm.report.words import (
-    Names,
-    Plain,
-    count_samples,
-    describe_counts,
-    format_share,
-    make_names,
-)
-from icscm.text import as_text, count, format_name
-
-# Raised when a key is renamed or changes its meaning.
-SCHEMA = 1
-
-MEANINGS = {
-    "p": "weight of a sample that a rule settles wrongly, against one that it settles rightly",
-    "model_type": "whether all rules must hold (conjunction) or any one (disjunction)",
-    "max_rules": "number of rules at which the search stops",
-    "max_thresholds": "thresholds tried for each numeric column",
-    "feature_weights": "preference for some columns",
-    "n_jobs": "threads; changes nothing in the result",
-    "alpha": "level of the tests by which rules or sets of rules are refused",
-    "test": "the test of the label against the environment",
-    "stop": "what ends the search besides the number of rules",
-    "pruning": "whether columns not needed for invariance are removed at the end",
-    "min_samples_leaf": "least number of samples that a rule must settle, and leave",
-    "min_replication": "in how many environments the samples that a rule settles must lie",
-    "min_utility": "least utility of a rule, and of all of them over always saying the same",
-    "search": "step by step (greedy), or all sets of a few rules (exhaustive)",
-    "evidence": "whether a rule once refused may be tried again",
-    "n_candidates": "rules that the exhaustive search combines",
-    "screen": "which rule of each column the exhaustive search considers",
-    "criterion": "what counts as invariant: not refuted (pvalue), or shown (equivalence)",
-    "margin": "difference between environments that still counts as none",
-    "margin_on": "what the margin is measured on",
-    "correction": "adjustment of p-values for the number of candidates",
-    "missing": "what rules make of missing values",
-    "keep_columns": "columns used although they look like identifiers or copies",
-}
-
-_MISSING = (
-    '"missing: true" means that a missing value counts as fulfilling the rule, '
-    '"missing: false" that it does not.'
-)
-
-LeftOut = Mapping[Any, str] | Iterable[tuple[str | int, str]]
+from icscm.report.tolerance import TolerancePath
+from icscm.report.tree_summary import make_tree_summary
+from icscm.report.words import MISSING, Names, Plain, count_samples, format_share, make_names
+from icscm.text import count, format_name
 
 
 def make_summary(
@@ -121,6 +79,7 @@ def make_summary(
     left_out: LeftOut | None = None,
     alpha_path: AlphaPath | None = None,
     stability: Resampled | None = None,
+    tolerance_path: TolerancePath | None = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
 ) -> Plain:
@@ -128,11 +87,28 @@ def make_summary(
 
     `data_name`, `target` and `environment` are what to call the data, the label's column and the
     environment's, `class_names` the negative and the positive class; `left_out` gives columns that
-    were not used, with the reason (as the learner tells where it is None). `alpha_path` and
-    `stability` are what learning again gave. `words` names parameters in advice: as Python does, or
-    as the command line's options.
+    were not used, with the reason (as the learner tells where it is None). `alpha_path`,
+    `stability` and, of trees, `tolerance_path` are what learning again gave. `words` names
+    parameters in advice: as Python does, or as the command line's options. Of trees see
+    `icscm.report.tree_summary`.
     """
     check_fitted(learner)
+    if isinstance(learner.model_, Tree):
+        return make_tree_summary(
+            learner,
+            data_name=data_name,
+            target=target,
+            environment=environment,
+            left_out=left_out,
+            tolerance_path=tolerance_path,
+            class_names=class_names,
+            words=words,
+        )
+    if not isinstance(learner.model_, RuleSet):
+        raise IcscmError(
+            f"there is no report on a {learner.model_.kind} yet, only on trees and on rules; print "
+            "the model instead"
+        )
     left_out = learner.left_out_ if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
     classes = class_names or trace.classes
@@ -146,9 +122,9 @@ def make_summary(
     aside = trace.set_aside and _describe_set_aside(trace.set_aside, errors, names)
     returns = None if stability is None else _describe_stability(learner, stability)
     return {
-        "about": {"package": "icscm", "version": __version__, "schema": SCHEMA},
+        "about": ABOUT,
         "title": make_title(learner, errors, names, aside),
-        "asked": _describe_question(learner, names, data_name, left_out),
+        "asked": describe_question(learner, names, data_name, left_out),
         "answers": make_answers(learner, names, leaves, errors, search, standard, aside),
         "model": _describe_model(learner, names),
         "tree": _describe_tree(model, leaves),
@@ -208,64 +184,17 @@ def _describe_stability(learner: Learner, stability: Resampled) -> Plain:
     return {**found, "text": told}
 
 
-def _describe_question(
-    learner: Learner, names: Names, data_name: str | None, left_out: LeftOut | None
-) -> Plain:
-    totals = np.array(learner.model_.leaves, dtype=np.int64).sum(axis=0)
-    overall, environments = describe_counts(totals.tolist(), names)
-    pairs = left_out.items() if isinstance(left_out, Mapping) else left_out or ()
-    return {
-        "data": None if data_name is None else as_text(data_name),
-        "n_rows": int(totals.sum()),
-        "n_columns": int(learner.n_features_in_),
-        "target": names.target,
-        "environment": names.place_column or "environment",
-        "every": f"every {names.environment}",
-        "classes": {"negative": names.classes[0], "positive": names.classes[1]},
-        "negative": names.predict(False),
-        "positive": names.positive,
-        "overall": overall,
-        "n_environments": len(names.environments),
-        "has_environments": len(names.environments) > 1,
-        "environments": environments,
-        "learner": type(learner).__name__,
-        "settings": _describe_settings(learner),
-        "left_out": [{"column": format_name(name), "reason": as_text(why)} for name, why in pairs],
-    }
-
-
-def _describe_settings(learner: Learner) -> list[Plain]:
-    defaults, values = type(learner)().get_params(), learner.get_params(deep=False)
-    used = getattr(learner, "alpha_", None)
-    settings = []
-    for name in sorted(values, key=[*MEANINGS, *values].index):
-        value = _name_value(values[name])
-        is_default, meaning = value == _name_value(defaults[name]), MEANINGS.get(name, "")
-        if name == "alpha" and value == "auto" and used is not None:
-            value = f"auto ({used:.4g})"
-        setting = {"name": name, "value": value, "is_default": is_default, "meaning": meaning}
-        settings.append(setting)
-    return settings
-
-
-def _name_value(value: Any) -> Any:
-    """A setting's value as JSON knows it; what is long is only named."""
-    plain = make_plain(value)
-    if isinstance(plain, dict | list):
-        return f"given for {len(plain):,} columns"
-    return as_text(plain) if isinstance(plain, str) else plain
-
-
 def _describe_model(learner: Any, names: Names) -> Plain:
     model = learner.model_
     has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
     parts = model.rules, learner.rule_importances_.tolist(), learner.equivalent_rules_
     return {
         "kind": model.kind,
+        "name": str(model),
         "text": str(model),
         "simple_rules": [*map(str, model.simple_rules)],
         "sentence": make_sentence(model, names, learner.trace_.set_aside),
-        "missing": _MISSING if has_missing else None,
+        "missing": MISSING if has_missing else None,
         "n_rules": len(model),
         "features": [format_name(each) for each in learner.features_used_],
         "rules": [

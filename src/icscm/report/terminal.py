@@ -16,6 +16,7 @@ from icscm.report.elsewhere import ASSUMED, find_ends, say_expected, say_range
 from icscm.report.errors import say_fault, say_measures
 from icscm.report.leaves import count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
+from icscm.report.tree_summary import is_of_tree
 from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 from icscm.text import clip
@@ -38,7 +39,7 @@ _WHY = {
 }
 
 # Conclusions under the heading "invariant?".
-_BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell", None: ""}
+BRIEFLY = {INVARIANT: "yes", NOT_INVARIANT: "no", TOO_LITTLE_DATA: "cannot tell", None: ""}
 
 
 def make_heading(text: str) -> Group:
@@ -80,6 +81,11 @@ def make_list(points: Iterable[str]) -> Table:
 
 def render_summary(summary: Plain) -> Iterator[RenderableType]:
     """The rule, how it was found and how it fares in each environment, or why there is none."""
+    if is_of_tree(summary):
+        from icscm.report.tree_terminal import render_tree  # made of what stands here
+
+        yield from render_tree(summary)
+        return
     model, leaves = summary["model"], summary["leaves"]
     conclusions = say_conclusions(count_conclusions(leaf["conclusion"] for leaf in leaves))
     facts = [("Leaves", conclusions)] if conclusions and model["rules"] else []
@@ -90,6 +96,14 @@ def render_summary(summary: Plain) -> Iterator[RenderableType]:
         yield from render_search(summary)
     else:
         yield from _render_nothing_found(summary)
+    yield from render_advice(summary)
+    yield from _render_stability(summary["stability"])
+    if model["rules"]:
+        yield from render_leaves(summary)
+
+
+def render_advice(summary: Plain) -> Iterator[RenderableType]:
+    """What to mind in this very result, and what to try."""
     advice = summary["search"]["suggestions"]
     for title, points in (
         ("Read with care", summary["meaning"]["here"]),
@@ -98,9 +112,6 @@ def render_summary(summary: Plain) -> Iterator[RenderableType]:
         if points:
             yield make_heading(title)
             yield make_list(points)
-    yield from _render_stability(summary["stability"])
-    if model["rules"]:
-        yield from render_leaves(summary)
 
 
 def list_rule_facts(rule: str, summary: Plain) -> list[tuple[str, str]]:
@@ -115,15 +126,16 @@ def list_rule_facts(rule: str, summary: Plain) -> list[tuple[str, str]]:
         text += f"; worst in environment {worst}, best in {best}"
     label = "positive" if errors["majority_is_positive"] else "negative"
     has_rules, beware = len(summary["leaves"]) > 1, []
+    name = "tree" if is_of_tree(summary) else "rule"
     if has_rules and not errors["beats_majority"]:
-        beware = [("Beware", f"the rule is {say_fault(errors, f'always guessing {label}')}")]
+        beware = [("Beware", f"the {name} is {say_fault(errors, f'always guessing {label}')}")]
     elif aside is not None:
         wrong = f"wrong for {format_share(aside['errors']['error'])}"
         told = f"rules were found and set aside ({wrong}): {aside['worth']} always guessing {label}"
         beware = [("Beware", told)]
     guess = f"always guessing {label} would be wrong for {errors['majority_error'] or 0:.1%}"
     more = [("", guess), ("Beside it", say_measures(errors))] if has_rules else []
-    return [*beware, ("Rule", rule), ("Error", text), *more]
+    return [*beware, (name.capitalize(), rule), ("Error", text), *more]
 
 
 def render_search(summary: Plain) -> Iterator[RenderableType]:
@@ -268,6 +280,8 @@ def _explain(refused: Plain) -> tuple[str, str]:
 
 def name_leaf(leaf: Plain) -> str:
     """A leaf by the rule that settles it; the last is what none settles."""
+    if "end" in leaf:  # of a tree
+        return f"{leaf['number']}: {leaf['condition']}"
     if leaf["is_rest"]:
         return "all samples" if leaf["number"] == 1 else "else"
     return ("else " if leaf["number"] > 1 else "") + str(leaf["condition"])
@@ -293,7 +307,7 @@ def _make_leaf_table(
     rows = []
     for leaf, middle in zip(leaves, cells, strict=True):
         predicts = "positive" if leaf["is_positive"] else "negative"
-        conclusion = [_BRIEFLY[leaf["conclusion"]]] * len(judged)
+        conclusion = [BRIEFLY[leaf["conclusion"]]] * len(judged)
         rows.append([name_leaf(leaf), predicts, *middle, *conclusion])
     return make_table(["leaf", "predicts", *columns, *judged], rows)
 

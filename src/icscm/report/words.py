@@ -10,12 +10,16 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.model.leaves import LeafCounts
-from icscm.model.rule_sets import RuleSet
+from icscm.model.leaves import LeafCounts, LeafModel
 from icscm.stats.verdicts import compute_wilson
 from icscm.text import as_text
 
 Plain = dict[str, Any]
+
+MISSING = (
+    '"missing: true" means that a missing value counts as fulfilling the rule, '
+    '"missing: false" that it does not.'
+)
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,12 @@ def format_share(share: float | None) -> str:
 def format_points(difference: float | None) -> str:
     """A difference of two rates in percentage points.
 
-    >>> format_points(0.0512), format_points(0.0004), format_points(0.01), format_points(None)
-    ('5.1 points', '0.04 points', '1 point', 'any number of points')
+    >>> [format_points(each) for each in (0.0512, 0.0004, 0.01, -0.0, None)]
+    ['5.1 points', '0.04 points', '1 point', '0 points', 'any number of points']
     """
     if difference is None:
         return "any number of points"
-    points = 100 * difference
+    points = 100 * difference + 0.0  # no -0
     text = f"{points:.2g}" if points < 1 else f"{points:.1f}".removesuffix(".0")
     return f"{text} point{'' if text == '1' else 's'}"
 
@@ -127,7 +131,7 @@ def format_p(p_value: float | None) -> str:
 
 
 def make_names(
-    model: RuleSet,
+    model: LeafModel,
     environments: Sequence[Any],
     classes: Sequence[Any],
     target: str | None = None,
@@ -139,7 +143,9 @@ def make_names(
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
     label, place = as_text(target or "label"), None if not environment else as_text(environment)
-    return Names(label, place, (negative, positive), texts, int(model.settles_when))
+    return Names(
+        label, place, (negative, positive), texts, int(getattr(model, "settles_when", True))
+    )
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:

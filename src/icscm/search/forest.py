@@ -12,9 +12,9 @@ evidence that effects differ than there is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,9 +23,15 @@ from icscm.engine.counts import CountSource
 from icscm.engine.nodes import BinnedSplit
 from icscm.engine.threads import run_tasks
 from icscm.model.forests import Forest
+from icscm.search.banning import RateLooker, find_rate_tree
 from icscm.search.nodes import make_root
-from icscm.search.tree import EffectLooker, Growing, Memory, TreeSettings, grow
-from icscm.search.tree_finding import describe_tree, list_splits, make_tree
+from icscm.search.tree import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
+from icscm.search.tree_finding import (
+    describe_rate_tree,
+    describe_tree,
+    list_binned_splits,
+    make_tree,
+)
 from icscm.search.tree_trace import TreeTrace
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
@@ -75,34 +81,63 @@ class OutOfBag:
 def find_forest(
     source: DrawnSource, settings: ForestSettings
 ) -> tuple[Forest, TreeTrace, OutOfBag]:
-    """Grow a forest; the trace is that of the first look at all features, on all rows."""
-    root = make_root(source)
-    whole = EffectLooker(source.candidates, settings.tree, root.size)
-    first = whole(root, Memory())
-    _, trace = describe_tree(source, settings.tree, Growing(root, first))
-    features = _list_usable(first.memory, settings.tree.tolerance)
+    """Grow a forest; the trace is that of the features being judged, on all rows."""
+    judged = (_judge_rates if settings.tree.needs_rates else _judge_effects)(source, settings.tree)
     labels, environments = source.list_cells()
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
     def grow_one(rng: np.random.Generator) -> tuple[Growing, BoolArray]:
         wanted = _draw_rows(environments, len(source.environments), settings.resample, rng)
-        columns = _draw_features(features, settings.max_features, rng)
-        drawn = source.draw(wanted)
-        own = source.candidates, settings.tree, root.size, columns
-        look = EffectLooker(*own, is_told=False)
-        return grow(make_root(drawn), look, settings.tree.max_leaves, first.memory), wanted
+        look = judged.make_looker(_draw_features(judged.features, settings.max_features, rng))
+        root = make_root(source.draw(wanted))
+        return grow(root, look, settings.tree.max_leaves, judged.memory), wanted
 
     grown = run_tasks(grow_one, rngs, settings.n_threads)
     trees = [make_tree(source, top, balanced=settings.tree.balanced) for top, _ in grown]
     votes, n_votes = np.zeros((2, len(labels)))
     for tree, (top, wanted) in zip(trees, grown, strict=True):
-        leaves = source.find_leaves(_list_splits(source, top), ~wanted)
+        leaves = source.find_leaves(list_binned_splits(source, top), ~wanted)
         said = leaves >= 0
         votes[said] += tree.leaf_probabilities()[leaves[said]]
         n_votes += said
     with np.errstate(invalid="ignore"):
         means = np.where(n_votes > 0, votes / n_votes, np.nan)
-    return Forest(tuple(trees)), trace, OutOfBag(labels, environments, means)
+    return Forest(tuple(trees)), judged.trace, OutOfBag(labels, environments, means)
+
+
+class _Judged(NamedTuple):
+    """The features that trees may use, what they must remember, and how to look for splits."""
+
+    features: IntArray
+    memory: Memory
+    make_looker: Callable[[IntArray], Looker]
+    trace: TreeTrace
+
+
+def _judge_effects(source: CountSource, settings: TreeSettings) -> _Judged:
+    """One look at all features on all rows: which are refused."""
+    root = make_root(source)
+    first = EffectLooker(source.candidates, settings, root.size)(root, Memory())
+    _, trace = describe_tree(source, settings, Growing(root, first))
+    features = _list_usable(first.memory, settings.tolerance)
+
+    def make_looker(columns: IntArray) -> Looker:
+        return EffectLooker(source.candidates, settings, root.size, columns, is_told=False)
+
+    return _Judged(features, first.memory, make_looker, trace)
+
+
+def _judge_rates(source: CountSource, settings: TreeSettings) -> _Judged:
+    """The tree on all rows: which features are banned from it."""
+    found = find_rate_tree(source, settings)
+    _, trace = describe_rate_tree(source, settings, found)
+    every = [cube.features for cube in found.top.node.count()]
+    features = np.setdiff1d(np.concatenate(every), [*found.banned]) if every else np.empty(0, int)
+
+    def make_looker(columns: IntArray) -> Looker:
+        return RateLooker(source.candidates, settings, {}, columns, is_told=False)
+
+    return _Judged(features, Memory(), make_looker, trace)
 
 
 def _list_usable(memory: Memory, tolerance: float | None) -> IntArray:
@@ -131,9 +166,3 @@ def _draw_rows(
     n_drawn = max(1, round(DRAWN_SHARE * len(wanted)))
     wanted[rng.choice(len(wanted), n_drawn, replace=False, shuffle=False)] = True
     return wanted
-
-
-def _list_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
-    rules = map(source.candidates.make_binned_rule, list_splits(top)[0])
-    pairs = zip(rules, list_splits(top)[1], strict=True)
-    return [BinnedSplit(rule, *children) for rule, children in pairs]

@@ -10,7 +10,7 @@ The search never sees a row. `invariance` says what must not differ between envi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
@@ -50,6 +50,11 @@ class TreeSettings:
     n_least: int = 1
     missing: str = "candidate"
     balanced: bool = False
+
+    @property
+    def needs_rates(self) -> bool:
+        """Whether rates must be the same, rather than effects or nothing."""
+        return self.invariance == "rate" and self.tolerance is not None
 
     @property
     def sides(self) -> Sequence[bool]:
@@ -143,6 +148,25 @@ def grow(root: Node, look: Looker, max_leaves: int, memory: Memory | None = None
     return top
 
 
+# A node, the split and side it hangs from, and the way to it.
+_Place = tuple[Growing, tuple[int, int] | None, tuple[tuple[Cut, bool], ...]]
+
+
+def walk(top: Growing) -> Iterator[_Place]:
+    """All nodes of a tree, where rules hold first."""
+    waiting: list[_Place] = [(top, None, ())]
+    n_splits = 0
+    while waiting:
+        each, at, path = waiting.pop()
+        yield each, at, path
+        if each.children and each.look.best is not None:
+            cut = each.look.best.cut
+            true, false = each.children
+            waiting.append((false, (n_splits, 1), (*path, (cut, False))))
+            waiting.append((true, (n_splits, 0), (*path, (cut, True))))
+            n_splits += 1
+
+
 class EffectLooker:
     """Looks at nodes for splits whose effect is the same in all environments.
 
@@ -194,7 +218,7 @@ class EffectLooker:
             for tables, each, shares in zip(halves, effects, known, strict=True)
         ]
         return SplitLook(
-            min(filter(None, (each.find_best() for each in judged)), key=_rank, default=None),
+            min(filter(None, (each.find_best() for each in judged)), key=rank, default=None),
             Memory(
                 tuple(tables.features for tables in halves),
                 tuple(each.shares for each in judged),
@@ -222,7 +246,8 @@ def _find_scale(
     return min(_FIRST * first, _MOST * measure_deviance(totals))
 
 
-def _rank(found: Found) -> tuple[float, Cut]:
+def rank(found: Found) -> tuple[float, Cut]:
+    """The most informative first; of equals the first in the order of cuts."""
     return -round(found.information, DECIMALS), found.cut
 
 
@@ -323,4 +348,4 @@ def _describe(
         for refused in each.list_refused()
         for cut in list_alike(refused.found.cut, candidates, N_REFUSED_KEPT)
     ]
-    return counts, tuple(sorted(every, key=lambda each: _rank(each.found))[:N_REFUSED_KEPT])
+    return counts, tuple(sorted(every, key=lambda each: rank(each.found))[:N_REFUSED_KEPT])

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
+from icscm.engine.nodes import BinnedSplit
 from icscm.model.leaves import freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.trees import Split, Tree
+from icscm.search.banning import RateTree, find_rate_tree
 from icscm.search.nodes import make_root
-from icscm.search.tree import LEVEL, EffectLooker, Found, Growing, SplitLook, TreeSettings, grow
+from icscm.search.tree import (
+    LEVEL,
+    EffectLooker,
+    Found,
+    Growing,
+    SplitLook,
+    TreeSettings,
+    grow,
+    walk,
+)
 from icscm.search.tree_trace import NodeLook, SplitCandidate, SplitRefusal, TreeTrace
 from icscm.stats.independence import make_test
 from icscm.stats.splits import measure_dependence
@@ -22,11 +33,11 @@ from icscm.stats.verdicts import make_verdicts
 
 def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, TreeTrace]:
     """Grow the tree that the settings ask for."""
+    if settings.needs_rates:
+        return describe_rate_tree(source, settings, find_rate_tree(source, settings))
     root = make_root(source)
     look = EffectLooker(source.candidates, settings, root.size)
-    top = grow(root, look, settings.max_leaves)
-    model, trace = describe_tree(source, settings, top)
-    return model, trace
+    return describe_tree(source, settings, grow(root, look, settings.max_leaves))
 
 
 def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
@@ -56,6 +67,13 @@ def list_splits(top: Growing) -> tuple[list[Cut], list[list[int]]]:
     return cuts, children
 
 
+def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
+    """The splits as sources understand them."""
+    cuts, children = list_splits(top)
+    rules = map(source.candidates.make_binned_rule, cuts)
+    return [BinnedSplit(rule, *each) for rule, each in zip(rules, children, strict=True)]
+
+
 def describe_tree(
     source: CountSource, settings: TreeSettings, top: Growing
 ) -> tuple[Tree, TreeTrace]:
@@ -83,23 +101,14 @@ def describe_tree(
     )
 
 
-# A node, the split and side it hangs from, and the way to it.
-_Place = tuple[Growing, tuple[int, int] | None, tuple[tuple[Cut, bool], ...]]
-
-
-def walk(top: Growing) -> Iterator[_Place]:
-    """All nodes of a tree, where rules hold first."""
-    waiting: list[_Place] = [(top, None, ())]
-    n_splits = 0
-    while waiting:
-        each, at, path = waiting.pop()
-        yield each, at, path
-        if each.children and each.look.best is not None:
-            cut = each.look.best.cut
-            true, false = each.children
-            waiting.append((false, (n_splits, 1), (*path, (cut, False))))
-            waiting.append((true, (n_splits, 0), (*path, (cut, True))))
-            n_splits += 1
+def describe_rate_tree(
+    source: CountSource, settings: TreeSettings, found: RateTree
+) -> tuple[Tree, TreeTrace]:
+    """The model and how it came about, with a note if the tree is beyond the tolerance."""
+    model, trace = describe_tree(source, settings, found.top)
+    trace = replace(trace, tried=found.tried, share=found.share)
+    note = trace.say_beyond()
+    return model, replace(trace, notes=(*trace.notes, note)) if note else trace
 
 
 def _make_rule(source: CountSource, cut: Cut, *, holds: bool) -> Rule:

@@ -154,9 +154,13 @@ class TreeTrace(Shown):
     notes : tuple of str
         What a user should know of how the counts came about.
     tried : tuple of TriedTree
-        The trees grown on the way, for invariant rates.
+        For invariant rates, the best trees grown on the way, better and better, and last the one
+        that was chosen, whose score may be a little lower: it does without idle features.
     verdicts : tuple of Verdict
         Of the leaves: whether the label's rate is the same in all environments.
+    share : float or None
+        For invariant rates, what of the tree's information is owed to differences between
+        environments, which `tolerance` bounds if it can be bounded.
     """
 
     splits: tuple[NodeLook, ...]
@@ -168,6 +172,28 @@ class TreeTrace(Shown):
     notes: tuple[str, ...] = ()
     tried: tuple[TriedTree, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    share: float | None = None
+
+    def say_beyond(self) -> str | None:
+        """That no tree of invariant rates was found and this is the nearest, if that is so.
+
+        Returns
+        -------
+        str or None
+            A sentence, or None where rates are the same, or need not be.
+        """
+        if self.share is None or self.tolerance is None or self.share <= self.tolerance:
+            return None
+        if not self.splits:
+            return (
+                "The label's rate differs between environments, and no tree was found whose "
+                "leaves have the same rate in all of them."
+            )
+        return (
+            "No tree was found whose leaves have the same rate of the label in all environments: "
+            f"in this one, differences between them amount to {self.share:.1%} of what it tells, "
+            f"where {self.tolerance:.1%} is tolerated."
+        )
 
     def list_importances(self) -> dict[str | int, tuple[float, float]]:
         """What each used feature tells, and the dependence that it brought or took away.

@@ -22,7 +22,7 @@ class LeafTables:
     `tables` is (candidate, label, environment): the samples that the rule would settle. With
     missing values each feature begins with `x is missing` and, if all `signs` are asked for,
     `x is present`. `n_alike` is how many identical features each stands for, None where each is
-    alone.
+    alone. Cuts are numbered from `first_place`.
     """
 
     features: NDArray[np.int64]
@@ -32,6 +32,7 @@ class LeafTables:
     tables: CountArray
     n_alike: NDArray[np.int64] | None = None
     n_presence: int = 0
+    first_place: int = 0
 
     @property
     def n_candidates(self) -> int:
@@ -61,7 +62,7 @@ class LeafTables:
             return Cut(feature, MISSINGNESS, negated=within == 1, missing=within == 0)
         place, within = divmod(within - self.n_presence, len(self.signs) * len(self.sides))
         sign, side = divmod(within, len(self.sides))
-        return Cut(feature, place, self.signs[sign], self.sides[side])
+        return Cut(feature, self.first_place + place, self.signs[sign], self.sides[side])
 
 
 def compute_leaf_tables(
@@ -96,16 +97,18 @@ def compute_halves(
     """One half of every split, that of the samples for which its rule is false.
 
     A rule and its negation split alike, so there are only `x > t`, `x == v` and `x is missing`; of
-    two levels the second splits as the first does, unless missing values may not go either way.
+    two levels the first splits as the second does, unless missing values may not go either way.
     """
     halves = _compute_tables(cube, candidates, (False,), sides, n_presence=1)
     has_both = not cube.layout.has_missing or len(halves.sides) == len(EITHER_SIDE)
     if not cube.layout.is_pair or not has_both:
         return halves
-    n_kept = halves.n_presence + len(halves.sides)
     cell = halves.tables.shape[1:]
-    by_feature = halves.tables.reshape(len(cube.features), -1, *cell)[:, :n_kept]
-    return replace(halves, tables=by_feature.reshape(-1, *cell))
+    by_feature = halves.tables.reshape(len(cube.features), -1, *cell)
+    # `smoker == yes`, not `smoker == no`: of booleans and such words the second is what is asked
+    second = by_feature[:, -len(halves.sides) :]
+    kept = np.concatenate((by_feature[:, : halves.n_presence], second), axis=1)
+    return replace(halves, tables=kept.reshape(-1, *cell), first_place=1)
 
 
 def _compute_tables(

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from scipy.special import chdtri
 from scipy.stats import chi2
 
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
@@ -67,6 +68,18 @@ def count_effective(sizes: CountArray) -> float:
     return total * total / squares if squares else 1.0
 
 
+def measure_balance(sizes: CountArray) -> float:
+    """Share of pairs of samples from two environments, relative to that of equally large ones.
+
+    >>> measure_balance(np.array([50, 50])), round(measure_balance(np.array([90, 10])), 2)
+    (1.0, 0.36)
+    """
+    n_present = int(np.count_nonzero(sizes))
+    if n_present < 2:
+        return 1.0
+    return (1.0 - 1.0 / count_effective(sizes)) / (1.0 - 1.0 / n_present)
+
+
 @dataclass(frozen=True)
 class Rates:
     """Splits of one node by what they tell of the label, as deviances; -1 where a half is small.
@@ -109,3 +122,10 @@ def measure_deviance(node: CountArray) -> float:
 def find_quantile(level: float, dof: int) -> float:
     """The value that a chi-squared statistic exceeds with this probability; 0 without freedom."""
     return float(chi2.isf(level, dof)) if dof > 0 else 0.0
+
+
+def find_quantiles(level: float, most: int) -> FloatArray:
+    """The same for 0 to so many degrees of freedom; without any nothing is beyond chance."""
+    quantiles: FloatArray = chdtri(np.arange(most + 1), level)
+    quantiles[0] = np.inf
+    return quantiles

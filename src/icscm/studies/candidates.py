@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from icscm._types import Array, IntArray
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+from icscm.estimators.forest import InvariantForestClassifier
+from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
 from icscm.studies.classifiers import check_classifier
@@ -37,9 +39,10 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
     "icscm-exhaustive": (ICSCMClassifier, {"search": "exhaustive"}),
     "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
 }
-_OTHERS = "tree", "logistic", "boosting"
+_GROWN = "invariant-tree", "invariant-forest"
+_OTHERS = "tree", "forest", "logistic", "boosting"
 # With and without "-or": positive where any rule is true, or where all are.
-NAMES = (CONSTANT, *(f"{name}{end}" for name in _RULES for end in ("", "-or")), *_OTHERS)
+NAMES = (CONSTANT, *(f"{name}{end}" for name in _RULES for end in ("", "-or")), *_GROWN, *_OTHERS)
 
 # A level that fewer of the rows have is pooled with others; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
@@ -65,15 +68,16 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     """Every candidate, unfitted, by its name.
 
     All take tables of any kind, with numbers, categories and missing values. Those that are not
-    ours see categories of which rare levels are pooled; the tree and logistic regression as a
-    column for each level, and numbers with the median where one is missing, and a column that
-    tells.
+    ours see categories of which rare levels are pooled; all but boosting as a column for each
+    level, and numbers with the median where one is missing, and a column that tells.
     """
     found = {CONSTANT: _make_constant()}
     for name, (learner, settings) in _RULES.items():
         for end, kind in (("", "conjunction"), ("-or", "disjunction")):
             own = {"model_type": kind, "keep_columns": keep_columns}
             found[name + end] = learner(**settings, **own)
+    found["invariant-tree"] = InvariantTreeClassifier(keep_columns=keep_columns)
+    found["invariant-forest"] = InvariantForestClassifier(keep_columns=keep_columns, random_state=0)
     return found | _make_others()
 
 
@@ -84,15 +88,17 @@ def _make_constant() -> Any:
 
 
 def _make_others() -> dict[str, Any]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.tree import DecisionTreeClassifier
 
     tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
+    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     return {
         "tree": make_pipeline(TableReader(), _make_encoder(), tree),
+        "forest": make_pipeline(TableReader(), _make_encoder(), forest),
         "logistic": make_pipeline(
             TableReader(), _make_encoder(), LogisticRegression(max_iter=1000)
         ),

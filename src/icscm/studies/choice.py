@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from icscm._types import Array
-from icscm.estimators.base import CoverClassifier
+from icscm.estimators.counted import CountedClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.learner import check_learner
 from icscm.parameters import check_value, one_of, whole_number
@@ -80,7 +80,7 @@ class Choice:
 
 
 def choose(
-    learner: CoverClassifier,
+    learner: CountedClassifier,
     X: Any,
     y: Any,
     environments: Any,
@@ -175,7 +175,7 @@ def choose(
 
 
 def choose_p(
-    learner: CoverClassifier,
+    learner: CountedClassifier,
     X: Any,
     y: Any,
     environments: Any,
@@ -202,7 +202,7 @@ def choose_p(
 
 
 def list_combinations(
-    learner: CoverClassifier, grid: Mapping[str, Sequence[Any]]
+    learner: CountedClassifier, grid: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
     """Every combination of the values in a grid; raise for what the learner does not have."""
     known = learner.get_params(deep=False)
@@ -220,7 +220,7 @@ def list_combinations(
 
 
 def _fit_all(
-    candidates: Sequence[CoverClassifier], X: Any, y: Array, environments: Any
+    candidates: Sequence[CountedClassifier], X: Any, y: Array, environments: Any
 ) -> Iterator[Any]:
     """Each learner fitted, and the constant; rows are binned again only where one asks for it."""
     samples, preparation = None, None
@@ -252,7 +252,7 @@ def _measure(scorer: str | Scorer, fitted: Any, X: Any, y: Array, positive: Any)
 
 def _choose_best(
     scores: NDArray[np.float64],
-    candidates: Sequence[CoverClassifier],
+    candidates: Sequence[CountedClassifier],
     grid: Mapping[str, Any],
     scorer: str | Scorer,
     folds: str,
@@ -266,7 +266,7 @@ def _choose_best(
     sign = 1 if name == "log_loss" else -1
     # rounded: the same predictions in other folds must tie
     ranks = [
-        (sign * round(mean, 12), _find_distance(each.p), place)
+        (sign * round(mean, 12), _find_distance(getattr(each, "p", 1.0)), place)
         for place, (mean, each) in enumerate(zip(means, candidates, strict=True))
     ]
     tried = tuple({key: getattr(each, key) for key in grid} for each in candidates)
@@ -286,7 +286,7 @@ def _list_folds(fold_of: NDArray[np.intp]) -> Iterator[NDArray[np.bool_]]:
 
 
 def _deal_environments(
-    learner: CoverClassifier, numbers: Any, n_environments: int, n_folds: int
+    learner: CountedClassifier, numbers: Any, n_environments: int, n_folds: int
 ) -> NDArray[np.intp]:
     """The fold of each row: environments are dealt out in turn, the largest first."""
     least = 3 if learner.tests_invariance else 2

@@ -16,11 +16,14 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.model.kinds import describe_size
+from icscm.model.rule_sets import RuleSet
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES, TITLES
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
+from icscm.text import format_name, shorten_list
 
 # A name of ours or of scikit-learn's, or what takes (estimator, X, y), as its scorers do.
 Scorer = str | Callable[[Any, Any, Any], float]
@@ -118,9 +121,14 @@ def name_environments(estimator: Any) -> list[str]:
 
 
 def find_rules(fitted: Any) -> str | None:
-    """The rules of a fitted learner of ours, alone or at the end of a pipeline, as text."""
+    """The rules of a fitted learner of ours, or of a pipeline that ends in one; trees in short."""
     last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    return str(last.model_) if hasattr(last, "fit_counts") else None
+    if not hasattr(last, "fit_counts"):
+        return None
+    if isinstance(last.model_, RuleSet):
+        return str(last.model_)
+    used = shorten_list([format_name(each) for each in last.features_used_])
+    return f"{describe_size(last.model_)}{f' on {used}' if used else ''}"
 
 
 def name_scorers(scorers: Scorers) -> dict[str, Scorer]:

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from icscm._types import BoolArray
+from icscm.estimators.tree import GrownClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.parameters import check_value, whole_number
 from icscm.sources.countable import Countable, Preparation
@@ -56,7 +57,8 @@ class CandidateScores:
     Attributes
     ----------
     name, kind : str
-        Its name; "constant", "rules" (plain), "invariant" (rules that were tested) or "other".
+        Its name; "constant", "rules" (plain), "invariant" (rules that were tested), "grown" (our
+        trees and forests) or "other".
     by_rows, by_environment : tuple of dict
         Error, balanced accuracy and AUC in each fold, and in each environment left out; None
         where it could not be fitted, or a measure has no value.
@@ -65,7 +67,7 @@ class CandidateScores:
     seconds : float
         To fit it once, on average.
     model : str or None
-        The rules that it learns from all rows; None of other classifiers.
+        The rules that it learns from all rows, of trees in short; None of other classifiers.
     failure : str or None
         Why it could not be fitted somewhere.
     """
@@ -230,8 +232,9 @@ def compare(
         Labels of two classes, and where each sample comes from.
     candidates : sequence of str or dict, optional
         Names: "scm", "icscm", "icscm-exhaustive", "icscm-equivalence", each also with "-or" for
-        disjunctions, "tree" (of at most 16 leaves), "logistic", "boosting"; by default all. Or a
-        dict of classifiers by name, which get X as it is.
+        disjunctions, "invariant-tree", "invariant-forest", and scikit-learn's "tree" (of at most
+        16 leaves), "forest", "logistic", "boosting"; by default all. Or a dict of classifiers by
+        name, which get X as it is.
     n_folds : int, default=5
         Folds of rows.
     min_rows, min_positives : int, default=200 and 20
@@ -323,6 +326,7 @@ class _Trial:
         kind = "constant" if self is constant else "other"
         if self.is_ours:
             kind = "invariant" if self.estimator.tests_invariance else "rules"
+            kind = "grown" if isinstance(self.estimator, GrownClassifier) else kind
         return CandidateScores(
             name=self.name,
             kind=kind,

@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
     from icscm.studies.comparison import CandidateScores, Comparison
 
-_OURS = "rules", "invariant"
+_OURS, _GROWN = ("rules", "invariant"), ("grown",)
+_WHOSE = (
+    (_OURS, "the rules"),
+    (_OURS[1:], "the rules tested for invariance"),
+    (_GROWN, "the trees tested for invariance"),
+)
 # A difference of errors that nobody would speak of.
 _TRIFLE = 0.0005
-_COLORS = {"constant": "#5b5852", "rules": "#7fa8b0", "invariant": "#0b6170", "other": "#b5651d"}
+_COLORS = {
+    "constant": "#5b5852",
+    "rules": "#7fa8b0",
+    "invariant": "#0b6170",
+    "grown": "#3f7d3a",
+    "other": "#b5651d",
+}
 
 
 def list_conclusions(found: Comparison) -> Iterator[str]:
@@ -26,6 +37,7 @@ def list_conclusions(found: Comparison) -> Iterator[str]:
         ranked = _rank(found, way)
         if len(ranked) > 1:
             yield from _say_way(ranked, way, words)
+            yield from _say_worse(ranked, way, words)
     yield from _say_growth(found)
 
 
@@ -48,7 +60,7 @@ def _say_way(ranked: list[CandidateScores], way: str, words: str) -> Iterator[st
         against = _hold_against(best, constant, way)
         yield f"{words} {best.name} errs least: {_error(best, way):.1%}, {against}."
     told = [best, constant]
-    for kinds, whose in ((_OURS, "the rules"), (_OURS[1:], "the rules tested for invariance")):
+    for kinds, whose in _WHOSE:
         leader = next((each for each in ranked if each.kind in kinds), None)
         if leader is None or leader in told:
             continue
@@ -58,6 +70,16 @@ def _say_way(ranked: list[CandidateScores], way: str, words: str) -> Iterator[st
             more = _error(leader, way) - _error(best, way)
             text += f", {_points(more)} more than {best.name}" if more >= _TRIFLE else ""
         yield f"{text}; {_hold_against(leader, constant, way)}."
+
+
+def _say_worse(ranked: list[CandidateScores], way: str, words: str) -> Iterator[str]:
+    """Those of ours that do worse than saying nothing, all of them."""
+    constant = next(each for each in ranked if each.kind == "constant")
+    ours = [each for each in ranked if each.kind in (*_OURS, *_GROWN)]
+    losses = {each.name: _error(each, way) - _error(constant, way) for each in ours}
+    worse = [f"{name} (by {_points(loss)})" for name, loss in losses.items() if loss >= _TRIFLE]
+    if worse:
+        yield f"{words} the constant errs less than {', '.join(worse)}."
 
 
 def _hold_against(each: CandidateScores, constant: CandidateScores, way: str) -> str:
@@ -80,6 +102,7 @@ def _say_growth(found: Comparison) -> Iterator[str]:
     groups = [
         [each for each in both if each.kind == "other"],
         [each for each in both if each.kind in _OURS],
+        [each for each in both if each.kind in _GROWN],
         [each for each in both if each.kind == "constant"],
     ]
     changes = [

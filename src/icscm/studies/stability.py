@@ -188,6 +188,11 @@ def stability_selection(
     ['A1', 'A2']
     """
     check_learner(estimator)
+    if not isinstance(estimator, CoverClassifier):
+        raise IcscmError(
+            "stability_selection counts how often rules come back, so it needs an ICSCMClassifier "
+            f"or SCMClassifier; got {type(estimator).__name__}"
+        )
     check_value("n_resamples", n_resamples, whole_number(1))
     check_value("threshold", threshold, MAJORITY)
     if environments is None and estimator.tests_invariance:

@@ -194,12 +194,13 @@ def leave_one_environment_out(
     check_classifier(estimator)
     named = name_scorers(scorers)
     cohort = make_cohort(X, y, environments)
-    _check_enough(estimator, cohort.labels)
+    check_enough(estimator, cohort.labels)
     places = range(len(cohort.labels))
     return Transfer(tuple(_hold_out(clone(estimator), cohort, named, k) for k in places))
 
 
-def _check_enough(estimator: Any, labels: tuple[Any, ...]) -> None:
+def check_enough(estimator: Any, labels: tuple[Any, ...]) -> None:
+    """Raise unless something can be learned, and compared, without one of the environments."""
     least = 3 if getattr(estimator, "tests_invariance", False) else 2
     if len(labels) >= least:
         return

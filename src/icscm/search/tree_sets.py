@@ -1,0 +1,235 @@
+"""Sets of features tested by trees: is the label the same in all environments, leaf by leaf?
+
+    one half of the rows of every environment   a tree over the features of a set
+    the other half                              label against environment in each leaf
+    and the same with the halves exchanged      the smaller p-value, twice
+
+Rows that a tree was grown on say too little or too much of its own leaves; the other half does not.
+Halves are drawn without a look at the label. The level holds for a set given which the label is
+independent of the environment, provided that the tree found all of it: that the label's rate is
+the same all over a leaf. Where a true threshold lies between two that are tried, it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.engine.counts import CandidateMap
+from icscm.exceptions import IcscmError
+from icscm.search.forest import DrawnSource
+from icscm.search.nodes import Node, make_root
+from icscm.search.sets import InvariantSets, find_shared, list_subsets
+from icscm.search.tree import DECIMALS, LEVEL, Found, Memory, SplitLook, grow, rank
+from icscm.search.tree_finding import list_binned_splits
+from icscm.stats.independence import exceeds
+from icscm.stats.leaf_tables import LeafTables, compute_halves
+from icscm.stats.sparse import PearsonSum, sum_pearson
+from icscm.stats.splits import find_quantile, measure_dependence, measure_rates
+
+# Sets that may be tested, each by two trees.
+MAX_TREE_SETS: Final = 5_000
+
+
+@dataclass(frozen=True)
+class SetSettings:
+    """How sets are tested: `n_screened` features at most, in sets of up to `size`."""
+
+    alpha: float = 0.05
+    n_screened: int = 7
+    size: int = 4
+    max_leaves: int = 32
+    least_share: float = 0.01
+    seed: int = 0
+
+
+def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) -> InvariantSets:
+    """Test the sets of the features that tell most, and what the accepted ones share."""
+    screened, copied = screen_features(source, settings)
+    subsets = list_subsets(len(screened), settings.size)
+    if len(subsets) > MAX_TREE_SETS:
+        raise IcscmError(
+            f"{len(screened)} features make {len(subsets):,} sets to test, more than "
+            f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
+        )
+    tester = SetTester(source, screened, settings)
+    sets = [tuple(screened[i] for i in subset) for subset in subsets]
+    p_values = np.array([tester.test(features) for features in sets])
+    largest = np.full(n_features, p_values.max())
+    for feature in set(screened) - copied:  # what a copy says, its twin does
+        largest[feature] = max(
+            p for p, features in zip(p_values, sets, strict=True) if feature not in features
+        )
+    accepted = {
+        features: float(p)
+        for p, features in zip(p_values, sets, strict=True)
+        if exceeds(p, settings.alpha)
+    }
+    shared = find_shared(accepted)
+    shared = None if shared is None else shared - copied
+    return InvariantSets(accepted, shared, largest, len(sets))
+
+
+def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[int], set[int]]:
+    """The features that tell most within environments, beyond chance, in their own order.
+
+    And those of them that stand for several identical ones.
+    """
+    root = make_root(source)
+    n_least = _find_least(root, settings)
+    found: list[tuple[float, int]] = []
+    copied: set[int] = set()
+    n_candidates = 0
+    for cube in root.count():
+        tables = compute_halves(cube, source.candidates)
+        rates = measure_rates(tables.tables, root.totals, n_least)
+        n_candidates += tables.count(rates.pooled >= 0)
+        best = rates.within.reshape(len(tables.features), -1).max(axis=1, initial=-1.0)
+        found += zip((-best.round(DECIMALS)).tolist(), tables.features.tolist(), strict=True)
+        if cube.n_alike is not None:
+            copied.update(cube.features[cube.n_alike > 1].tolist())
+    level = LEVEL / max(n_candidates, 1)
+    cutoff = find_quantile(level, int(np.count_nonzero(root.totals.sum(axis=0))))
+    told = [feature for less, feature in sorted(found) if -less > cutoff]
+    screened = sorted(told[: settings.n_screened])
+    return screened, copied.intersection(screened)
+
+
+def _find_least(root: Node, settings: SetSettings) -> int:
+    return max(1, int(np.ceil(settings.least_share * root.size)))
+
+
+class SetTester:
+    """Tests sets of some features; trees of one half share their nodes."""
+
+    def __init__(self, source: DrawnSource, features: Iterable[int], settings: SetSettings) -> None:
+        self._source = source
+        self._settings = settings
+        self._features = np.array([*features], dtype=np.int64)
+        self._labels, self._environments = source.list_cells()
+        first = draw_half(self._environments, np.random.default_rng(settings.seed))
+        self._halves = first, ~first
+        self._roots = [make_root(source.draw(half)) for half in self._halves]
+        self._tested: dict[tuple[int, tuple[object, ...]], PearsonSum] = {}
+
+    def test(self, features: Iterable[int]) -> float:
+        """p-value of a set: twice the smaller one of the two directions."""
+        return min(1.0, 2.0 * min(each.p_value for each in self.measure(features)))
+
+    def measure(self, features: Iterable[int]) -> list[PearsonSum]:
+        """Label against environment in the leaves, in each direction."""
+        own = np.array([*features], dtype=np.int64)
+        return [self._measure(number, own) for number in range(2)]
+
+    def _measure(self, number: int, features: IntArray) -> PearsonSum:
+        root = self._roots[number]
+        n_least = _find_least(root, self._settings)
+        look = _SetLooker(self._source.candidates, self._features, features, n_least)
+        top = grow(root, look, self._settings.max_leaves)
+        splits = list_binned_splits(self._source, top)
+        key = number, tuple((s.rule.feature, s.rule.satisfied.tobytes(), *s[1:]) for s in splits)
+        if key not in self._tested:
+            others = self._halves[1 - number]
+            leaves = self._source.find_leaves(splits, others)[others]
+            shape = len(splits) + 1, 2, len(self._source.environments)
+            rows = leaves, self._labels[others], self._environments[others]
+            cells = np.ravel_multi_index(rows, shape)
+            tables = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+            self._tested[key] = sum_pearson(tables)
+        return self._tested[key]
+
+
+def draw_half(environments: IntArray, rng: np.random.Generator) -> BoolArray:
+    """One half of the rows of every environment."""
+    order = rng.permutation(len(environments))
+    order = order[np.argsort(environments[order], kind="stable")]
+    starts = np.searchsorted(environments[order], environments[order])
+    sizes = np.bincount(environments)[environments[order]]
+    half = np.empty(len(order), dtype=np.bool_)
+    half[order] = np.arange(len(order)) - starts < sizes // 2
+    return half
+
+
+class _FeatureSplits(NamedTuple):
+    """Of one feature at a node: how many splits it has, and the best one of two kinds.
+
+    The one that tells most of the label, and the one that explains most of its dependence on the
+    environment; `information` is what it does so, a deviance.
+    """
+
+    n_candidates: int
+    telling: Found
+    explaining: Found
+
+
+class _SetLooker:
+    """Looks for splits on the `wanted` ones of some features.
+
+    First those that tell of the label beyond chance; where there is none and the label still
+    depends on the environment, one that explains some of that.
+    """
+
+    def __init__(
+        self, candidates: CandidateMap, features: IntArray, wanted: IntArray, n_least: int
+    ) -> None:
+        self._candidates = candidates
+        self._features = features
+        self._wanted = {*wanted.tolist()}
+        self._n_least = n_least
+
+    def __call__(self, node: Node, memory: Memory) -> SplitLook:
+        nothing = SplitLook(None, memory)
+        if not self._wanted or node.size < 2 * self._n_least or not node.totals.any(axis=1).all():
+            return nothing
+        if node.found is None:
+            node.found = self._find(node)
+        found: dict[int, _FeatureSplits] = node.found
+        own = [each for feature, each in found.items() if feature in self._wanted]
+        n_candidates = sum(each.n_candidates for each in own)
+        if not n_candidates:
+            return nothing
+        best = min((each.telling for each in own), key=rank)
+        if best.information > find_quantile(LEVEL / n_candidates, 1):
+            return SplitLook(best, memory, n_candidates)
+        best = min((each.explaining for each in own), key=rank)
+        may_explain = best.information > 0 and _is_dependent(node)
+        return SplitLook(best if may_explain else None, memory, n_candidates)
+
+    def _find(self, node: Node) -> dict[int, _FeatureSplits]:
+        """The best splits of each feature; those not asked for now may be by another set."""
+        found = {}
+        before = measure_dependence(node.totals[np.newaxis])[0]
+        for cube in node.count():
+            rows = np.flatnonzero(np.isin(cube.features, self._features))
+            own = replace(
+                cube, features=cube.features[rows], counts=cube.counts[rows], n_alike=None
+            )
+            tables = compute_halves(own, self._candidates)
+            told = measure_rates(tables.tables, node.totals, self._n_least).pooled
+            after = sum(
+                measure_dependence(each)[0] for each in (tables.tables, node.totals - tables.tables)
+            )
+            explained = np.where(told >= 0, before - after, -1.0)
+            for row, feature in enumerate(own.features.tolist()):
+                places = slice(row * tables.n_candidates, (row + 1) * tables.n_candidates)
+                if tables.n_candidates:
+                    found[feature] = _FeatureSplits(
+                        int((told[places] >= 0).sum()),
+                        _find_best(tables, told, places),
+                        _find_best(tables, explained, places),
+                    )
+        return found
+
+
+def _find_best(tables: LeafTables, values: FloatArray, places: slice) -> Found:
+    at = places.start + int(np.argmax(values[places].round(DECIMALS)))
+    return Found(tables.locate(at), tables.tables[at].copy(), float(values[at]), 0.0, 0.0, 0.0)
+
+
+def _is_dependent(node: Node) -> bool:
+    statistics, dof = measure_dependence(node.totals[np.newaxis])
+    return bool(statistics[0] > find_quantile(LEVEL, int(dof[0])))

@@ -1,0 +1,109 @@
+"""Trees and their paths as figures."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from report_samples import HOSTILE, fit, make_sites
+
+from icscm import InvariantTreeClassifier
+from icscm.exceptions import IcscmError
+from icscm.report.figures import draw_model
+from icscm.report.tree_figures import find_middles
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return fit(InvariantTreeClassifier(max_leaves=6), *make_sites())
+
+
+def find_texts(figure):
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def draw(figure):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def test_splits_leaves_and_rates_are_drawn(tree):
+    figure = draw_model(tree, target="ill")
+    assert draw(figure).std() > 5
+    texts = find_texts(figure)
+    for rule in tree.model_.rules:
+        assert f"{rule}?" in texts
+    for number, is_positive in enumerate(tree.model_.leaf_verdicts, start=1):
+        sign = "+" if is_positive else "\N{MINUS SIGN}"
+        assert f"{number}: {sign} ill = {is_positive}" in texts
+    assert texts.count("yes") == texts.count("no") == len(tree.model_.splits)
+    assert texts.count("site 2") == len(tree.model_.leaves)
+    assert figure.get_label() == str(tree.model_)
+
+
+def test_dots_stand_at_the_rates(tree):
+    _, plot = draw_model(tree).axes
+    dots = [line.get_xdata()[0] for line in plot.lines if line.get_marker() == "o"]
+    assert dots == pytest.approx([rate for verdict in tree.verdicts_ for rate in verdict.rates])
+
+
+def test_a_split_stands_between_what_it_leads_to(tree):
+    nodes = tree.report().to_dict()["tree"]["nodes"]
+    middles = find_middles(nodes)
+    ends = [middle for node, middle in zip(nodes, middles, strict=True) if node["leaf"]]
+    assert ends == [i + 0.5 for i in range(len(ends))]
+    below = [m for node, m in zip(nodes, middles, strict=True) if node["depth"] == 1]
+    assert middles[0] == sum(below) / 2
+
+
+def test_boxes_do_not_overlap(tree):
+    from matplotlib.patches import FancyBboxPatch
+
+    axes, _ = draw_model(tree).axes
+    figure = axes.figure
+    draw(figure)
+    boxes = [each.get_window_extent() for each in axes.findobj(FancyBboxPatch)]
+    assert len(boxes) == 2 * len(tree.model_.leaves) - 1
+    for i, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[:i])
+
+
+def test_plot_is_one_of_pyplots_and_knows_orders(tree):
+    figure = tree.plot(order="size")
+    assert pyplot.fignum_exists(figure.number)
+    pyplot.close(figure)
+    with pytest.raises(IcscmError, match="order"):
+        tree.plot(order="age")
+
+
+def test_within_given_axes_text_shrinks(tree):
+    host, axes = pyplot.subplots(figsize=(4, 3))
+    assert tree.plot(axes) is host
+    assert max(text.get_fontsize() for each in axes.child_axes for text in each.texts) < 6
+    pyplot.close(host)
+
+
+def test_a_tree_without_a_split_and_one_of_hostile_names():
+    X, y, site = make_sites()
+    flat = fit(InvariantTreeClassifier(), X[["code"]], y, site)
+    assert not flat.model_.splits
+    draw(draw_model(flat))
+    names = dict(zip(X, HOSTILE[2:], strict=False))
+    draw(draw_model(fit(InvariantTreeClassifier(), X.rename(columns=names), y, site)))
+    draw(draw_model(fit(InvariantTreeClassifier(), X, y)))
+
+
+def test_a_large_tree_is_told_leaf_by_leaf():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((6_000, 6)).round(3)).add_prefix("x")
+    y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
+    learner = InvariantTreeClassifier(tolerance=None, max_leaves=50, min_samples_leaf=5)
+    figure = draw_model(fit(learner, X, y))
+    texts = find_texts(figure)
+    assert sum(", n = " in text for text in texts) == len(learner.model_.leaves) == 50
+    assert "yes" not in texts

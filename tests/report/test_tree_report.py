@@ -1,0 +1,325 @@
+"""What a person sees of a fitted tree."""
+
+import json
+from html.parser import HTMLParser
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+from report_samples import HOSTILE, fit, make_shifted, make_sites
+from rich.console import Console
+
+from icscm import InvariantTreeClassifier
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.report.drawing import Limits
+from icscm.report.render import MAX_HTML_BYTES, escape_markdown
+from icscm.report.terminal import render_summary
+from icscm.report.tree_drawing import choose_marks, draw_nodes
+
+
+@pytest.fixture(scope="module")
+def sites():
+    return make_sites()
+
+
+@pytest.fixture(scope="module")
+def tree(sites):
+    return fit(InvariantTreeClassifier(max_leaves=6), *sites)
+
+
+def make_parents():
+    """Two parents, given which the label's rate is the same at both sites, and a child."""
+    data = make_conjunction(2000, n_distractors=2, random_state=0)
+    return data.X, pd.Series(data.y, name="ill"), pd.Series(data.environments, name="site")
+
+
+@pytest.fixture(scope="module")
+def zoo(sites, tree):
+    """Every kind of tree that a report is made of."""
+    X, y, site = sites
+    two = site.isin(["site 0", "site 3"])
+    noise = X[["code"]].assign(code=np.random.default_rng(1).integers(0, 9, len(X)))
+    return {
+        "effect": tree,
+        "rate": fit(InvariantTreeClassifier("rate"), *make_parents()),
+        "rates that differ": fit(InvariantTreeClassifier("rate"), *sites),
+        "balanced": fit(InvariantTreeClassifier(probabilities="balanced"), *sites),
+        "plain": fit(InvariantTreeClassifier(tolerance=None), *sites),
+        "without environments": fit(InvariantTreeClassifier(), X, y),
+        "two environments": fit(InvariantTreeClassifier(), X[two], y[two], site[two]),
+        "nothing found": fit(InvariantTreeClassifier(), noise, y, site),
+        "all refused": fit(InvariantTreeClassifier(), X[["code"]], y, site),
+        "shifted": fit(InvariantTreeClassifier(), *make_shifted()),
+    }
+
+
+KINDS = [
+    "effect",
+    "rate",
+    "rates that differ",
+    "balanced",
+    "plain",
+    "without environments",
+    "two environments",
+    "nothing found",
+    "all refused",
+    "shifted",
+]
+
+
+class Page(HTMLParser):
+    """The tags of a page, checked for closing, and its text."""
+
+    VOID = frozenset(["meta", "link", "input", "br"])
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.texts, self.ids = [], [], []
+        self.names = set()
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.names |= {name for name, _ in attrs}
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.names |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.texts).split())
+
+
+def print_on_terminal(summary, width=80):
+    console = Console(width=width, file=StringIO())
+    for each in render_summary(summary):
+        console.print(each)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
+    report = zoo[name].report()
+    summary, page = report.to_dict(), Page(report.to_html())
+    markdown, terminal = report.to_markdown(), print_on_terminal(report.to_dict())
+    assert len(page.ids) == len(set(page.ids))
+    assert not {each for each in page.names if each.startswith("on") or each == "style"}
+    for told in (summary["title"], summary["model"]["sentence"], *summary["meaning"]["here"]):
+        assert told in page.text
+        assert escape_markdown(told) in markdown
+    for split in summary["splits"]:
+        assert split["rule"] in page.text
+        assert split["rule"] in terminal
+    for leaf in summary["leaves"]:
+        assert leaf["condition"] in page.text
+    assert json.loads(report.to_json()) == summary
+    assert max(map(len, terminal.splitlines())) <= 80
+    assert MarkdownIt().enable("table").render(markdown).count("<table>") >= 3
+
+
+def test_the_numbers_are_those_of_the_trace(tree):
+    summary = tree.report().to_dict()
+    frame = tree.trace_.to_frame("splits")
+    splits = pd.DataFrame(summary["splits"])
+    assert splits["rule"].tolist() == frame["rule"].tolist()
+    for key in ("information", "share", "excess", "odds_ratio", "dependence", "n_candidates"):
+        assert splits[key].tolist() == pytest.approx(frame[key].tolist())
+    assert summary["model"]["n_leaves"] == len(tree.model_.leaves)
+    importances = tree.feature_importances_
+    for each in summary["importances"]:
+        assert each["information"] == importances.loc[each["feature"], "information"]
+        assert each["dependence"] == importances.loc[each["feature"], "dependence"]
+    nodes = summary["tree"]["nodes"]
+    numbers = [node["leaf"] for node in nodes if node["leaf"]]
+    assert numbers == [*range(1, len(tree.model_.leaves) + 1)]
+    assert nodes[0]["n"] == sum(node["n"] for node in nodes if node["leaf"])
+
+
+def test_odds_ratios_are_those_of_each_environment(sites, tree):
+    X, y, site = sites
+    first = tree.report().to_dict()["splits"][0]
+    feature, threshold = first["rule"].split(" > ")
+    is_true = X[feature] > float(threshold)
+    for each in first["environments"]:
+        here = site == each["environment"]
+        cells = [
+            (here & (is_true == side) & (y == label)).sum() + 0.5
+            for side in (True, False)
+            for label in (True, False)
+        ]
+        expected = cells[0] / cells[1] / (cells[2] / cells[3])
+        assert each["odds_ratio"] == pytest.approx(expected)
+        assert each["odds_ratio_interval"][0] < expected < each["odds_ratio_interval"][1]
+
+
+def test_what_was_refused_is_told_with_its_reason(tree):
+    report = tree.report()
+    summary = report.to_dict()
+    assert "code" not in tree.features_used_
+    (code,) = (each for each in summary["refused_features"] if each["feature"] == "code")
+    assert code["why"].startswith("its effect differs between environments by more than")
+    assert "odds ratio from" in code["why"]
+    assert code["why"] in Page(report.to_html()).text
+    assert code["why"] in " ".join(print_on_terminal(summary).split())
+    assert "code" in summary["answers"]["refused"]["detail"]
+
+
+def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
+    effect = zoo["effect"].report().to_dict()
+    assert "same effect in every environment (site)" in effect["title"]
+    assert "it may vary by 17% (tolerance 0.03)" in effect["search"]["text"]
+    assert any("passes" in each for each in effect["meaning"]["does_not_say"])
+    assert "rates" in Page(zoo["effect"].report().to_html()).text
+    rate = zoo["rate"].report().to_dict()
+    assert "same rate in every environment (site)" in rate["title"]
+    assert "tolerance" in rate["search"]["text"]
+    assert effect["asked"]["settings"] != rate["asked"]["settings"]
+    (tolerance,) = (each for each in effect["asked"]["settings"] if each["name"] == "tolerance")
+    assert tolerance["value"] == "auto (0.03)"
+
+
+def test_it_says_that_no_tree_of_invariant_rates_was_found(zoo):
+    report = zoo["rates that differ"].report()
+    said = "no tree was found whose leaves have the same rate"
+    (note,) = report.to_dict()["notes"]
+    assert said in note.lower()
+    assert said in Page(report.to_html()).text.lower()
+    assert said in " ".join(print_on_terminal(report.to_dict()).split()).lower()
+    assert zoo["rate"].report().to_dict()["notes"] == []
+
+
+def test_it_says_what_cannot_be_seen(zoo):
+    two = zoo["two environments"].report().to_dict()["meaning"]["here"]
+    assert any("Two environments can show a difference" in each for each in two)
+    for name in ("plain", "without environments"):
+        found = zoo[name].report().to_dict()
+        assert any("this is a plain tree" in each for each in found["meaning"]["here"])
+        assert found["answers"]["refused"]["answer"] == "Nothing"
+    none = zoo["without environments"].report().to_dict()
+    assert none["answers"]["invariance"]["answer"] == "Not asked"
+    refused = zoo["all refused"].report().to_dict()
+    assert refused["title"] == "No split was made"
+    assert any("tolerance" in each for each in refused["search"]["suggestions"])
+
+
+def test_hostile_names_are_only_text(tmp_path):
+    X, y, site = make_sites(n_sites=4)
+    names = dict(zip(X, HOSTILE, strict=False))
+    places = site.map(dict(zip(sorted(set(site)), HOSTILE, strict=False)))
+    learner = fit(InvariantTreeClassifier(max_leaves=5), X.rename(columns=names), y, places)
+    report = learner.report(X.rename(columns=names), y, places, data_name=HOSTILE[0])
+    page = Page(report.to_html())
+    assert "<script>alert(1)</script>" in page.text
+    assert "alert(1)" not in "".join(
+        part.split("</script>")[0] for part in report.to_html().split("<script>")[1:]
+    )
+    assert "<script>" not in MarkdownIt().render(report.to_markdown())
+    print_on_terminal(report.to_dict())
+    for ending in ("html", "md", "json"):
+        assert report.save(tmp_path / f"report.{ending}").stat().st_size > 5_000
+
+
+def test_a_very_large_tree_is_cut_short_and_says_so():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((6_000, 6)).round(3)).add_prefix("x")
+    y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
+    learner = InvariantTreeClassifier(
+        tolerance=None, max_leaves=200, min_samples_leaf=5, max_thresholds=20
+    )
+    fit(learner, X, y, rng.integers(0, 3, len(X)))
+    n_leaves = len(learner.model_.leaves)
+    assert n_leaves > 70
+    report = learner.report()
+    assert len(report.to_html().encode()) < MAX_HTML_BYTES
+    assert f"{n_leaves - 60:,} further leaves are not drawn" in Page(report.to_html()).text
+    assert len(report.to_dict()["leaves"]) == n_leaves
+    drawn = draw_nodes(report.to_dict()["tree"], Limits())
+    n_shown = sum(row["leaf"] is not None for row in drawn["rows"])
+    assert drawn["n_left_out"] == n_leaves - n_shown
+    assert sum(row["is_cut"] for row in drawn["rows"]) + n_shown == 60
+    assert "The first 63 of" in print_on_terminal(report.to_dict())
+
+
+def test_twigs_lead_to_where_nodes_hang(tree):
+    rows = draw_nodes(tree.report().to_dict()["tree"], Limits())["rows"]
+    for depth in range(1, max(row["depth"] for row in rows) + 1):
+        turns = [row["is_last"] for row in rows if row["depth"] == depth]
+        assert turns.count(True) == turns.count(False)
+    assert rows[0]["width"] == 0
+    assert not rows[0]["is_last"]
+    assert rows[-1]["is_last"]
+    assert rows[-1]["through"] == []
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.4, 7.0), (1.2, 1.3), (0.001, 1e6), (0.2, 0.3)])
+def test_the_axis_of_odds_ratios_holds_one(low, high):
+    marks = choose_marks(low, high)
+    assert 1.0 in marks
+    assert len(marks) <= 8
+    assert marks[0] <= max(low, 0.01)
+    assert marks[-1] >= min(high, 100)
+
+
+def test_a_report_of_other_data_is_refused(sites, tree):
+    X, y, site = sites
+    with pytest.raises(IcscmError, match="report was given other data than fit"):
+        tree.report(X[:900], y[:900], site[:900])
+
+
+def test_missing_values_are_explained(sites):
+    X, y, site = sites
+    gappy = X.assign(age=X["age"].where(np.arange(len(X)) % 7 > 0))
+    learner = fit(InvariantTreeClassifier(max_leaves=4), gappy, y, site)
+    assert "missing value counts" in learner.report().to_dict()["model"]["missing"]
+
+
+def test_a_notebook_shows_the_page_in_a_frame(tree):
+    assert "<iframe" in tree.report()._repr_html_()
+    assert repr(tree.report()) == "<icscm report: tree of 4 leaves on age and dose>"
+
+
+def test_trees_tried_on_the_way_are_listed(tree):
+    from dataclasses import replace
+
+    from icscm.report.render import make_report
+    from icscm.search.tree_trace import TriedTree
+
+    tried = TriedTree(("code",), ("age", "dose"), 812.4, 33.0, 12, 640.25)
+    learner = fit(InvariantTreeClassifier(max_leaves=2), *make_sites(500))
+    learner.trace_ = replace(learner.trace_, tried=(tried,))
+    report = make_report(learner)
+    assert report.to_dict()["tried"][0]["used"] == ["age", "dose"]
+    text = Page(report.to_html()).text
+    assert "The trees tried" in text
+    assert "age, dose" in text
+    assert "| code | age, dose | 812 | 33 | 12 | 640 |" in report.to_markdown()
+    assert "The trees tried" not in Page(tree.report().to_html()).text
+
+
+def test_a_forest_has_no_report_and_that_is_said_plainly():
+    from icscm.estimators.forest import InvariantForestClassifier
+    from icscm.report.render import make_report
+
+    forest = fit(InvariantForestClassifier(n_estimators=2), *make_sites(500))
+    with pytest.raises(IcscmError, match="there is no report on a forest"):
+        make_report(forest)
+
+
+def test_what_to_expect_elsewhere_is_told(tree):
+    report = tree.report()
+    assert "What to expect in an environment not seen" in Page(report.to_html()).text
+    assert "## What to expect in an environment not seen" in report.to_markdown()
+    printed = print_on_terminal(report.to_dict())
+    assert "95 % of new ones" in printed
