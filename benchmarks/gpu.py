@@ -35,8 +35,9 @@ from icscm.search.settings import Settings
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card, make_stand_in
 from icscm.sources.gpu.judging import judge, make_standard, shorten
-from icscm.sources.gpu.opening import put_on_card, send_sorted
+from icscm.sources.gpu.opening import put_on_card
 from icscm.sources.gpu.segments import FIRST, count_chunks
+from icscm.sources.gpu.sending import Sender, Unsorted
 from icscm.sources.gpu.stores import CardBits
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.sources.stored import StoredSource
@@ -316,7 +317,8 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     rng, n_words = np.random.default_rng(0), -(-options.samples // 64) * 2
     words = rng.integers(0, 2**32, (options.loaded, n_words), dtype=np.uint32)
     source = rng.permutation(options.samples).astype(np.uint32)
-    sent = take_time(card, lambda: send_sorted(card, words, source), 2)
+    sender = Sender(card, Unsorted(*words.shape, words.__getitem__, source))
+    sent = take_time(card, sender.send_all, 2)
     print(f"sent and sorted: {words.nbytes / sent / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
     on_card = card.send(words)
     out = card.xp.empty((len(words), 4 * count_chunks(options.samples)), dtype=np.uint32)

@@ -123,6 +123,29 @@ def list_columns(totals, codes, standard, wanted, key=None):
     return np.flatnonzero(found)
 
 
+class Lane:
+    """A way to the card for some columns at a time; here there is none to go.
+
+    `host` is filled once `wait` returns, and `sort` sends its first columns, to be sorted there.
+    """
+
+    def __init__(self, shape):
+        self.host = np.empty(shape, dtype=np.uint32)
+
+    def wait(self):
+        """Until what was sent has left `host`."""
+
+    def sort(self, n_columns, source, out):
+        """As `sort_bits`, of what is in `host`."""
+        sort_bits(self.host[:n_columns].copy(), source, out)
+        self.host[:] = 0xDEADBEEF  # it is not to be read again
+
+
+def make_lanes(shape):
+    """Two, so that one is filled while the other one is on its way."""
+    return Lane(shape), Lane(shape)
+
+
 def sort_bits(words, source, out):
     """Bit i of each column becomes bit source[i] of the words given."""
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, source]

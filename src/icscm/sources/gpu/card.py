@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icscm._types import Array
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
+
+# Bytes of columns from which a search on the card is the faster one.
+_WORTH_SENDING = 2**27
+# What judging takes besides a share of the columns: p-values of some, and what is being sent.
+_COMPUTED_BYTES = 2**30
+_CUDA, _CPU = Parameter("device", "cuda"), Parameter("device", "cpu")
 
 
 class Card(NamedTuple):
@@ -32,6 +38,27 @@ class Card(NamedTuple):
         return found
 
 
+def choose_card(device: str, n_bytes: int) -> Card | None:
+    """The card for so many bytes of columns; None where they stay with the processor.
+
+    `"auto"` means a card if there is one that has room for them, and they are enough to pay.
+    """
+    if device == "cpu" or (device == "auto" and n_bytes < _WORTH_SENDING):
+        return None
+    try:
+        card = find_card()
+    except IcscmError:
+        if device == "auto":
+            return None
+        raise
+    return card if device == "cuda" or has_room(card, n_bytes) else None
+
+
+def has_room(card: Card, n_bytes: int) -> bool:
+    """Whether columns of so many bytes fit, and what is computed of them, too."""
+    return n_bytes + n_bytes // 16 + _COMPUTED_BYTES <= card.count_free()
+
+
 @cache
 def find_card() -> Card:
     """The first card of this machine.
@@ -46,14 +73,17 @@ def find_card() -> Card:
         from cupyx.scipy import special
     except ImportError:
         raise IcscmError(
-            "device='cuda' needs CuPy, which is not installed: pip install 'icscm[cuda]'"
+            _CUDA, " needs CuPy, which is not installed: pip install 'icscm[cuda]'"
         ) from None
     check_card(cupy)
     from icscm.sources.gpu.launching import CompiledKernels
 
     with told_plainly():
         kernels = CompiledKernels(cupy)
-    return Card(cupy, special, kernels, lambda: int(cupy.cuda.Device().mem_info[0]))
+    pool = cupy.get_default_memory_pool()
+    return Card(
+        cupy, special, kernels, lambda: int(cupy.cuda.Device().mem_info[0] + pool.free_bytes())
+    )
 
 
 def check_card(cupy: Any) -> None:
@@ -62,12 +92,10 @@ def check_card(cupy: Any) -> None:
         n_cards = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
         why = str(error).partition(":")[2].strip() or str(error)
-        raise IcscmError(
-            f"device='cuda' found no NVIDIA card that it can use ({why}); see what nvidia-smi "
-            "says of the driver, or leave device='cpu'"
-        ) from None
+        told = f" found no NVIDIA card that it can use ({why}); see what nvidia-smi says of the "
+        raise IcscmError(_CUDA, told, "driver, or leave ", _CPU) from None
     if n_cards == 0:
-        raise IcscmError("device='cuda' found no NVIDIA card; leave device='cpu'")
+        raise IcscmError(_CUDA, " found no NVIDIA card; leave ", _CPU)
 
 
 @contextmanager
@@ -80,13 +108,12 @@ def told_plainly() -> Iterator[None]:
     except Exception as error:
         kind = type(error).__name__
         if kind == "OutOfMemoryError":
-            raise IcscmError(
-                f"the card's memory is full ({error}); free some, or leave device='cpu'"
-            ) from None
+            told = f"the card's memory is full ({error}); free some, or leave "
+            raise IcscmError(told, _CPU) from None
         if kind in ("CUDARuntimeError", "CUDADriverError", "CompileException", "NVRTCError"):
+            why = str(error).strip().splitlines()[0]
             raise IcscmError(
-                f"the card failed ({str(error).strip().splitlines()[0]}); update its driver, or "
-                "leave device='cpu'"
+                f"the card failed ({why}); update its driver, or leave ", _CPU
             ) from None
         raise
 

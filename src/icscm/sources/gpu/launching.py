@@ -111,6 +111,9 @@ class CompiledKernels:
             n_found = int(counter.get()[0])
         return self._cupy.sort(out[:n_found])
 
+    def make_lanes(self, shape):
+        return tuple(_Lane(self, self._cupy, shape) for _ in range(2))
+
     def sort_bits(self, words, source, out) -> None:
         sizes = np.int64(len(words)), np.int32(words.shape[1])
         ends = out, np.int32(out.shape[1])
@@ -125,6 +128,30 @@ class CompiledKernels:
         sizes = np.int32(n_segments), np.int32(n_bins), np.int64(_CODED_ROWS)
         shared = 4 * n_bins * _THREADS // 32
         self._run("count_codes", (codes, *listed, *sizes, out), grid, shared=shared)
+
+
+class _Lane:
+    """Pinned memory, its likeness on the card, and the stream between the two.
+
+    The stream waits for what was asked of the card before, and the card for it.
+    """
+
+    def __init__(self, kernels, cupy, shape) -> None:
+        n_cells = int(np.prod(shape))
+        self._memory = cupy.cuda.alloc_pinned_memory(max(1, 4 * n_cells))
+        self.host = np.frombuffer(self._memory, np.uint32, n_cells).reshape(shape)
+        self._words = cupy.empty(shape, dtype=np.uint32)
+        self._stream = cupy.cuda.Stream()
+        self._kernels = kernels
+
+    def wait(self) -> None:
+        self._stream.synchronize()
+
+    def sort(self, n_columns, source, out) -> None:
+        words = self._words[:n_columns]
+        with self._stream:
+            words.set(self.host[:n_columns], stream=self._stream)
+            self._kernels.sort_bits(words, source, out)
 
 
 def _list_sizes(words, segments):

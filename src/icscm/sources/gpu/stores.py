@@ -18,6 +18,7 @@ from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, told_plainly
 from icscm.sources.gpu.judging import list_nearest, shorten
 from icscm.sources.gpu.segments import CHUNK_BITS, Segments, count_chunks, find_tiles
+from icscm.sources.gpu.sending import Sender
 
 
 class CardBits(Store):
@@ -51,7 +52,8 @@ class CardBits(Store):
         return int(self.words.nbytes)
 
     def find_codes(self, feature: int) -> Array:
-        words = self.card.bring(self.words[int(np.searchsorted(self.features, feature))])
+        at = np.searchsorted(self.features, [feature])
+        (words,) = self.card.bring(self._take(at))
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
 
     def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (who stays says it all)
@@ -88,8 +90,12 @@ class CardBits(Store):
             part = slice(start, min(len(self), start + size))
             yield part, self.words[part]
 
+    def _take(self, columns: Any) -> Any:
+        """Some columns on the card."""
+        return self.words[self.card.send(columns)]
+
     def count(self, columns: Any) -> Any:
-        return self._count(self.words[columns])
+        return self._count(self._take(columns))
 
     def _count(self, words: Any) -> Any:
         out = self.card.xp.empty((len(words), len(self._in_play)), dtype=np.int32)
@@ -102,15 +108,20 @@ class CardBits(Store):
 
     def make_cubes(self, columns: IntArray | None) -> Iterator[CountCube]:
         """The counts of some columns, or of all, a block at a time."""
-        n = len(self) if columns is None else len(columns)
-        for block in split_evenly(n, -(-n * 2 * len(self._in_play) // BLOCK_CELLS)):
-            at: Any = block if columns is None else columns[block]
-            words = self.words[block if columns is None else self.card.send(at)]
-            ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
-            cube = np.stack((self._in_play - ones, ones), axis=1)
-            n_alike = None if self._n_alike is None else self._n_alike[at]
-            counts = cube.reshape(len(cube), 2, 2, -1)
-            yield CountCube(self.features[at], counts, self.layout, n_alike)
+        n, n_segments = len(self) if columns is None else len(columns), len(self._in_play)
+        if columns is None:
+            for at, words in self.parts(max(1, BLOCK_CELLS // (2 * n_segments))):
+                yield self._make_cube(at, words)
+        else:
+            for block in split_evenly(n, -(-n * 2 * n_segments // BLOCK_CELLS)):
+                yield self._make_cube(columns[block], self._take(columns[block]))
+
+    def _make_cube(self, columns: Any, words: Any) -> CountCube:
+        ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
+        cube = np.stack((self._in_play - ones, ones), axis=1)
+        n_alike = None if self._n_alike is None else self._n_alike[columns]
+        counts = cube.reshape(len(cube), 2, 2, -1)
+        return CountCube(self.features[columns], counts, self.layout, n_alike)
 
     def shortlist(self, question: Question) -> Shortlist | None:
         """The candidates that can matter to a search; see `icscm.engine.counts.Judge`."""
@@ -125,6 +136,38 @@ class CardBits(Store):
             return None
         with told_plainly():
             return list_nearest(self, question)
+
+
+class StreamedBits(CardBits):
+    """Columns that are too many for the card: they stay where they are and are sent to be seen."""
+
+    def __init__(
+        self,
+        card: Card,
+        features: IntArray,
+        sender: Sender,
+        rows: Rows,
+        layout: Layout = ORDERED,
+        n_alike: IntArray | None = None,
+    ) -> None:
+        super().__init__(card, features, None, rows, layout, n_alike)
+        self._sender = sender
+
+    @property
+    def n_bytes(self) -> int:
+        return self._sender.unsorted.n_bytes
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        size = min(most or len(self), self._sender.size)
+        room = self._sender.make_room(size)
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            words = room[: part.stop - start]
+            self._sender.send(part, words)
+            yield part, words
+
+    def _take(self, columns: Any) -> Any:
+        return self._sender.send_some(self.card.bring(columns))
 
 
 @dataclass(eq=False)
