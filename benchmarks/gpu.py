@@ -19,12 +19,15 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from icscm import ICSCMClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, Question, Terms
 from icscm.engine.rows import Rows
@@ -32,6 +35,8 @@ from icscm.engine.stores import BitStore
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.sources.bits.opening import open_bits
+from icscm.sources.bits.store import write_bits
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card, make_stand_in
 from icscm.sources.gpu.judging import judge, make_standard, shorten
@@ -75,6 +80,7 @@ def main() -> None:
         lambda: measure_bits(card, options),
         lambda: measure_loading(card, options),
         lambda: measure_dense(card, options),
+        lambda: measure_estimators(options),
     ]
     for number, part in enumerate(parts):
         if options.parts and str(number) not in options.parts.split(","):
@@ -96,7 +102,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=832_000, help="of the dense table")
     parser.add_argument("--loaded", type=int, default=2_000_000, help="columns sent from here")
     parser.add_argument("--seconds-equal", type=float, default=60.0)
-    parser.add_argument("--parts", default="", help="0 equality, 1 bits, 2 loading, 3 dense")
+    parser.add_argument(
+        "--parts", default="", help="0 equality, 1 bits, 2 loading, 3 dense, 4 estimators"
+    )
     parser.add_argument("--stand-in", action="store_true", help="no card, the kernels' twins")
     parser.add_argument("--quick", action="store_true", help="small sizes")
     options = parser.parse_args()
@@ -363,6 +371,41 @@ def measure_dense(card: Card, options: argparse.Namespace) -> None:
             taken = time.perf_counter() - start
         print(f"search on the {name}: {taken:.3f} s, {len(found[name][0].rules)} rules")
     print(f"equal: {found['card'] == found['CPU']}", flush=True)
+
+
+# --- estimators ------------------------------------------------------------------
+
+
+def measure_estimators(options: argparse.Namespace) -> None:
+    """From a packed store on disk to a model, on the processor and on the card."""
+    n_samples, n_columns = min(options.samples, 10_000), options.loaded
+    rng = np.random.default_rng(0)
+    labels = pd.DataFrame({"name": [f"s{i}" for i in range(n_samples)]})
+    labels["y"], labels["e"] = rng.integers(0, 2, n_samples), rng.integers(0, 4, n_samples)
+    device = "cpu" if options.stand_in else "cuda"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.bits"
+        n_words = -(-n_samples // 64)
+
+        def fill(writer: Any) -> None:
+            beyond = np.uint64(2**64 - 1) >> np.uint64(-n_samples % 64)
+            for start in range(0, n_columns, 2**16):
+                shape = min(2**16, n_columns - start), n_words
+                words = rng.integers(0, 2**64, shape, dtype=np.uint64)
+                words[:, -1] &= beyond
+                writer.add(words)
+
+        write_bits(path, labels["name"].tolist(), fill)
+        found = {}
+        for where in dict.fromkeys(("cpu", device)):
+            learner, start = ICSCMClassifier(max_rules=3, device=where), time.perf_counter()
+            samples = open_bits(path, labels, "y", "e", preparation=learner.prepare())
+            opened = time.perf_counter() - start
+            found[where] = learner.fit_counts(samples)
+            taken = time.perf_counter() - start
+            size = path.stat().st_size / 1e9
+            print(f"{size:.1f} GB .bits, {where}: opened {opened:.2f} s, all {taken:.2f} s")
+        print(f"equal: {found['cpu'].trace_ == found[device].trace_}", flush=True)
 
 
 if __name__ == "__main__":
