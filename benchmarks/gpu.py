@@ -35,6 +35,7 @@ from icscm.engine.stores import BitStore
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.sources.bits.footer import count_words
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.store import write_bits
 from icscm.sources.gpu import launching
@@ -385,14 +386,15 @@ def measure_estimators(options: argparse.Namespace) -> None:
     device = "cpu" if options.stand_in else "cuda"
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.bits"
-        n_words = -(-n_samples // 64)
+        n_words, last = count_words(n_samples), (n_samples - 1) // 64
 
         def fill(writer: Any) -> None:
             beyond = np.uint64(2**64 - 1) >> np.uint64(-n_samples % 64)
             for start in range(0, n_columns, 2**16):
                 shape = min(2**16, n_columns - start), n_words
                 words = rng.integers(0, 2**64, shape, dtype=np.uint64)
-                words[:, -1] &= beyond
+                words[:, last] &= beyond
+                words[:, last + 1 :] = 0
                 writer.add(words)
 
         write_bits(path, labels["name"].tolist(), fill)
