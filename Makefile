@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test browser check oldest mutants fuzz bench clean
+.PHONY: demo test browser check oldest mutants fuzz bench test-gpu clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -27,6 +27,11 @@ browser:
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "No Chromium here: the tests in a browser will be skipped."
+
+# The kernels of the card against their twins, where there is a card and CuPy for it.
+test-gpu: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	$(BIN)/python -m pytest tests/gpu
 
 # All tests again, with the oldest versions of what we depend on.
 oldest: $(OLDEST)/installed

@@ -89,6 +89,10 @@ class UnseenMissingWarning(IcscmWarning):
     """Values are missing where none was at fitting, so no rule says what to make of them."""
 
 
+class StreamedWarning(IcscmWarning):
+    """A table is larger than the card's memory, and sent to it anew for each look."""
+
+
 class LeftOutWarning(IcscmWarning):
     """Columns that no rule should be made of were left out."""
 

@@ -312,6 +312,7 @@ def test_clone_keeps_every_parameter():
         "correction": "holm",
         "missing": "separate",
         "keep_columns": "all",
+        "device": "auto",
     }
     learner = ICSCMClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -236,6 +236,7 @@ def test_clone_keeps_every_parameter():
         "n_jobs": 1,
         "missing": "separate",
         "keep_columns": "all",
+        "device": "auto",
     }
     learner = InvariantTreeClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -192,6 +192,11 @@ model_options = apply(
     ),
     number("--seed", 0, "Of --cv, --stability and a forest; nothing else is random.", least=0),
     number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
+    choice(
+        "--device cpu cuda auto",
+        "Count on the processor, or on a CUDA graphics card; auto: if there is one and the data "
+        "are large. No effect on the result.",
+    ),
 )
 
 output_options = apply(
@@ -327,7 +332,7 @@ def make_learner(samples: Samples | None, options: dict[str, Any]) -> Any:
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
     kept = None if samples is None else _find_kept(samples, options["keep"])
-    found = {"n_jobs": options["jobs"], "keep_columns": kept}
+    found = {"n_jobs": options["jobs"], "keep_columns": kept, "device": options["device"]}
     if options["model"] in GROWN:
         return make_grown(options, **found)
     settings = {name: options[name] for name in _SHARED} | found

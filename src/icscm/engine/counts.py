@@ -5,11 +5,11 @@ The axes are always (feature, bin, label, environment).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from icscm._types import BoolArray, CountArray, IntArray
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.model.rules import Rule
 
 
@@ -111,6 +111,56 @@ class Terms(NamedTuple):
     classes: Sequence[Any]
     environments: Sequence[Any]
     notes: Sequence[str] = ()
+
+
+class Question(NamedTuple):
+    """By what one who counts may also judge all rules on features of two bins, in plain numbers.
+
+    With negatives a and positives b in a rule's leaf, labels `inverted` or not, its utility is
+    `den` a - `num` b. Statistics of `test` (`"pearson"`, `"yates"`, `"g"`, or `"none"`) are
+    compared by degrees of freedom: below `lower` a leaf surely passes, from `upper` on it surely
+    does not, and what lies between is not to be judged: rounding would decide.
+    """
+
+    inverted: bool
+    num: int
+    den: int
+    n_least: int
+    test: str
+    lower: FloatArray
+    upper: FloatArray
+    least_spread: float
+    least_utility: int
+    n_ties: int
+    n_refused: int
+
+
+class Shortlist(NamedTuple):
+    """Features that can matter, to be judged as if they were all, and what the others amount to.
+
+    The features are: all that hold an open question; the first `n_ties` of those that hold the
+    largest utility that is allowed, with the leaf that the first of these has; and the
+    `n_refused` of largest utility that are refused. Of the rules on all others there are
+    `n_candidates`, `n_refused` by reason, and `n_ties` of the very utility and margin `best`.
+    """
+
+    cubes: Iterator[CountCube]
+    n_candidates: int
+    n_refused: Mapping[str, int]
+    n_ties: int
+    best: tuple[int, int] | None
+
+
+class Judge(Protocol):
+    """What a source may offer besides counts, where these are too many to be handed over."""
+
+    def shortlist(self, question: Question) -> Shortlist | None:
+        """The candidates that can matter to a search; None if it cannot tell."""
+        ...
+
+    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+        """Features with the `n_refused` rules of largest p-value that the test refuses."""
+        ...
 
 
 class CountSource(Protocol):

@@ -141,7 +141,7 @@ class BitStore(Store):
 
     def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
         self.features = features
-        self._layout = layout
+        self.layout = layout
         self.n_threads = n_threads
         sizes = np.diff(rows.bounds)
         self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
@@ -202,7 +202,7 @@ class BitStore(Store):
         _kernels.count_bits(words, in_play, self._word_bounds, self._n_in_play, cube)
         n_alike = None if self.n_alike is None else self.n_alike[block]
         counts = _by_label_and_environment(cube)
-        return CountCube(self.features[block], counts, self._layout, n_alike)
+        return CountCube(self.features[block], counts, self.layout, n_alike)
 
 
 def _by_label_and_environment(segments: CountArray) -> CountArray:

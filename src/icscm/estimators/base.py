@@ -45,6 +45,7 @@ class CoverClassifier(ReportedRulesMixin, CountedClassifier):
         n_jobs: int | None = None,
         missing: str = "candidate",
         keep_columns: Any = None,
+        device: str = "cpu",
     ) -> None:
         self.p = p
         self.model_type = model_type
@@ -54,6 +55,7 @@ class CoverClassifier(ReportedRulesMixin, CountedClassifier):
         self.n_jobs = n_jobs
         self.missing = missing
         self.keep_columns = keep_columns
+        self.device = device
 
     def make_settings(self, countable: Countable[Any]) -> Settings:
         """What the search is told besides the counts.

@@ -45,12 +45,14 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         "n_jobs": N_JOBS,
         "missing": one_of("candidate", "separate", "error"),
         "keep_columns": NAMES_OR_ALL,
+        "device": one_of("cpu", "cuda", "auto"),
     }
 
     max_thresholds: int | None
     n_jobs: int | None
     missing: str
     keep_columns: Any
+    device: str
 
     model_: Any
     classes_: Array
@@ -199,7 +201,8 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self, self._allowed)
         self._check_together()
-        return Preparation(self.max_thresholds, self.missing, self.keep_columns, self.n_jobs)
+        own = self.max_thresholds, self.missing, self.keep_columns, self.n_jobs, self.device
+        return Preparation(*own)
 
     def _check_together(self) -> None:
         """Raise for parameters that do not go together."""

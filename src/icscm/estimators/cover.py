@@ -66,6 +66,10 @@ class SCMClassifier(CoverClassifier):
         Columns of a frame that are the same in every row, different in nearly every one, or
         copies of the label or the environment are left out with a warning; name those to keep
         all the same, or `"all"`.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where samples are counted: by the processor, or on a CUDA graphics card (with
+        `pip install 'icscm[cuda]'`); `"auto"` takes a card if there is one and the table is large
+        enough. The result does not depend on it.
 
     Attributes
     ----------
@@ -176,6 +180,8 @@ class ICSCMClassifier(CoverClassifier):
         As in `SCMClassifier`.
     keep_columns : "all", str or sequence of str, optional
         As in `SCMClassifier`.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        As in `SCMClassifier`.
 
     Attributes
     ----------
@@ -256,9 +262,10 @@ class ICSCMClassifier(CoverClassifier):
         correction: str | None = None,
         missing: str = "candidate",
         keep_columns: Any = None,
+        device: str = "cpu",
     ) -> None:
         shared = p, model_type, max_rules, max_thresholds, feature_weights, n_jobs
-        super().__init__(*shared, missing, keep_columns)
+        super().__init__(*shared, missing, keep_columns, device)
         self.alpha = alpha
         self.test = test
         self.stop = stop

@@ -56,6 +56,8 @@ class InvariantForestClassifier(GrownClassifier):
         As in `SCMClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        As in `SCMClassifier`.
 
     Attributes
     ----------
@@ -109,6 +111,7 @@ class InvariantForestClassifier(GrownClassifier):
         missing: str = "candidate",
         keep_columns: Any = None,
         random_state: Any = None,
+        device: str = "cpu",
     ) -> None:
         self.n_estimators = n_estimators
         self.invariance = invariance
@@ -122,6 +125,7 @@ class InvariantForestClassifier(GrownClassifier):
         self.n_jobs = n_jobs
         self.missing = missing
         self.keep_columns = keep_columns
+        self.device = device
         self.random_state = random_state
 
     def _learn(self, countable: Countable[Any]) -> None:

@@ -152,6 +152,8 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         As in `SCMClassifier`; samples with a missing value go where the rule is true, or false.
     keep_columns : "all", str or sequence of str, optional
         As in `SCMClassifier`.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        As in `SCMClassifier`.
 
     Attributes
     ----------
@@ -204,6 +206,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         n_jobs: int | None = None,
         missing: str = "candidate",
         keep_columns: Any = None,
+        device: str = "cpu",
     ) -> None:
         self.invariance = invariance
         self.tolerance = tolerance
@@ -214,6 +217,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         self.n_jobs = n_jobs
         self.missing = missing
         self.keep_columns = keep_columns
+        self.device = device
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self.make_settings(countable)

@@ -370,12 +370,14 @@ def make_saved_model(learner: Learner) -> SavedModel:
             for name, kind in zip(names, types, strict=True)
         )
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
+    # where samples were counted is nothing that a model should remember
+    settings = {k: v for k, v in learner.get_params(deep=False).items() if k != "device"}
     return SavedModel(
         model=model,
         classes=_list_classes(learner),
         features=features,
         environments=None if labels is None else tuple(map(_make_label, labels)),
-        settings=make_plain(learner.get_params(deep=False)),
+        settings=make_plain(settings),
         version=__version__,
         fingerprint=compute_fingerprint(features),
         alpha=None if alpha is None else float(alpha),

@@ -23,6 +23,7 @@ MEANINGS = {
     "max_thresholds": "thresholds tried for each numeric column",
     "feature_weights": "preference for some columns",
     "n_jobs": "threads; changes nothing in the result",
+    "device": "where samples are counted; changes nothing in the result",
     "alpha": "level of the tests by which rules or sets of rules are refused",
     "test": "the test of the label against the environment",
     "stop": "what ends the search besides the number of rules",

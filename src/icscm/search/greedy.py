@@ -15,9 +15,10 @@ import numpy as np
 
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
-from icscm.engine.counts import CountSource, Cut
+from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet
+from icscm.search.asking import make_question
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
 from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace
@@ -250,12 +251,14 @@ class Growth:
         n_in_play = int(self._remaining.sum())
         return self._utility.weigh(leaves, n_in_play, self._settings.min_samples_leaf)
 
-    def _judge_blocks(self, criteria: Sequence[Criterion | None]) -> Iterator[Iterator[_Block]]:
+    def _judge_blocks(
+        self, criteria: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
+    ) -> Iterator[Iterator[_Block]]:
         """All candidates, a block of features at a time, with their worth and whether allowed.
 
         Each block comes as often as there are criteria, one after the other.
         """
-        for leaves in self._view.leaf_tables():
+        for leaves in self._view.leaf_tables(cubes):
             yield self._judge_block(leaves, criteria)
 
     def _judge_block(
@@ -303,8 +306,38 @@ class Growth:
         """All candidates once: by each criterion the best allowed one with its ties, and a record
         of the refused.
         """
+        found = [self._look_briefly(each) for each in criteria]
+        known = [seen for seen in found if seen is not None]
+        return known if len(known) == len(found) else self._look_at(criteria)
+
+    def _look_briefly(self, criterion: Criterion | None) -> _Seen | None:
+        """The same from a source that judges most candidates itself, if it does."""
+        shortlist = self._ask("shortlist", criterion)
+        if shortlist is None:
+            return None
+        (seen,) = self._look_at([criterion], shortlist.cubes)
+        seen.n_candidates += shortlist.n_candidates
+        for reason, n_refused in shortlist.n_refused.items():
+            seen.n_refused[reason] += n_refused
+        if seen.best is not None and seen.best.key == shortlist.best:
+            seen.best.n_ties += shortlist.n_ties
+        return seen
+
+    def _ask(self, method: str, criterion: Criterion | None) -> Any:
+        """What a source answers that can judge; None if it cannot, or not by this criterion."""
+        answer = getattr(self._view.source, method, None)
+        if answer is None:
+            return None
+        own = self._settings, criterion, self._utility, self._remaining
+        question = make_question(*own, inverted=self._view.inverted)
+        return None if question is None else answer(question)
+
+    def _look_at(
+        self, criteria: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
+    ) -> list[_Seen]:
+        """All candidates, or those in some cubes."""
         found = [_Seen() for _ in criteria]
-        for blocks in self._judge_blocks(criteria):
+        for blocks in self._judge_blocks(criteria, cubes):
             for seen, block in zip(found, blocks, strict=True):
                 count, values = block.leaves.count, block.worth.utility
                 seen.n_candidates += count(block.worth.is_candidate)
@@ -363,7 +396,7 @@ class Growth:
         if test is None:
             return ()
         nearest: list[_Refused] = []
-        for (block,) in self._judge_blocks([criterion]):
+        for (block,) in self._judge_blocks([criterion], self._ask("list_nearest", criterion)):
             is_dependent = block.refused["dependent"]
             p_values = np.zeros(len(is_dependent))
             p_values[is_dependent] = test.compute_p_values(block.leaves.tables[is_dependent])

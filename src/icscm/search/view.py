@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from icscm._types import CountArray
 from icscm.engine.copies import expand, list_alike
-from icscm.engine.counts import BinnedRule, CountSource, Cut, PatternTable
+from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
 from icscm.search.settings import Settings
@@ -37,19 +37,20 @@ class ConjunctionView:
         self, source: CountSource, inverted: bool, sides: Sequence[bool], expanded: bool
     ) -> None:
         self.source = source
-        self._inverted = inverted
+        self.inverted = inverted
         self._sides = sides
         self._expanded = expanded
 
     def count_totals(self) -> CountArray:
         return self._flip(self.source.count_totals())
 
-    def leaf_tables(self) -> Iterator[LeafTables]:
-        for cube in self.source.counts():
+    def leaf_tables(self, cubes: Iterable[CountCube] | None = None) -> Iterator[LeafTables]:
+        """The leaves of all candidates, or of those in some cubes."""
+        for cube in self.source.counts() if cubes is None else cubes:
             cube = expand(cube, self.source.candidates) if self._expanded else cube
             flipped = replace(cube, counts=self._flip(cube.counts))
             yield compute_leaf_tables(
-                flipped, self.source.candidates, self._sides, inverted=self._inverted
+                flipped, self.source.candidates, self._sides, inverted=self.inverted
             )
 
     def as_given(self, counts: CountArray) -> LeafCounts:
@@ -60,7 +61,7 @@ class ConjunctionView:
     def make_rule(self, cut: Cut) -> Rule:
         """The rule as the model prints it."""
         rule = self.source.candidates.make_rule(cut)
-        return rule.negate() if self._inverted else rule
+        return rule.negate() if self.inverted else rule
 
     def list_alike(self, cut: Cut, most: int) -> list[Cut]:
         """The cut and those of identical features, the first of them."""
@@ -79,7 +80,7 @@ class ConjunctionView:
         return self.source.candidates.make_binned_rule(cut)
 
     def _flip(self, counts: CountArray) -> CountArray:
-        return counts[..., ::-1, :] if self._inverted else counts
+        return counts[..., ::-1, :] if self.inverted else counts
 
 
 def make_view(source: CountSource, settings: Settings) -> ConjunctionView:

@@ -36,12 +36,15 @@ class Preparation:
         Columns to be kept though they are suspicious, or `"all"`.
     n_jobs : int, optional
         The number of threads.
+    device : {"cpu", "cuda", "auto"}
+        Where samples are counted.
     """
 
     max_thresholds: int | None = 50
     missing: str = "candidate"
     keep_columns: Any = None
     n_jobs: int | None = None
+    device: str = "cpu"
 
 
 def describe_columns(

@@ -18,6 +18,7 @@ from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.gpu.opening import move_stores
 from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array
@@ -115,6 +116,7 @@ def open_memory(
             environment_labels=environment_labels,
             max_thresholds=asked.max_thresholds,
             n_jobs=asked.n_jobs,
+            device=asked.device,
         )
         known, has_environments = table.drop_rows(), environments is not None
         return Countable(source, known, table.names, classes, table.n_columns, has_environments)
@@ -134,6 +136,7 @@ def make_memory_source(
     environment_labels: Sequence[Any],
     max_thresholds: int | None = 50,
     n_jobs: int | None = None,
+    device: str = "cpu",
 ) -> MemorySource:
     """Bin a table and make it countable.
 
@@ -148,9 +151,9 @@ def make_memory_source(
     packed = pack_binary(*own, n_threads)
     if packed is not None:
         terms = Terms(packed[0], classes, environment_labels)
-        return MemorySource(terms, [packed[1]], rows, position)
+        return MemorySource(terms, move_stores([packed[1]], rows, device), rows, position)
     if issparse(table.values):
         raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(*own, max_thresholds=max_thresholds, n_threads=n_threads)
     terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
-    return MemorySource(terms, stores, rows, position)
+    return MemorySource(terms, move_stores(stores, rows, device), rows, position)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from icscm._types import BoolArray, CountArray, IntArray
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
+from icscm.engine.counts import (
+    BinnedRule,
+    CountCube,
+    Judge,
+    PatternTable,
+    Question,
+    Shortlist,
+    Terms,
+)
 from icscm.engine.nodes import BinnedSplit, NodeRows, find_leaves
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
@@ -51,6 +60,22 @@ class StoredSource:
     def counts(self) -> Iterator[CountCube]:
         for store in self.piece.stores:
             yield from store.counts()
+
+    def shortlist(self, question: Question) -> Shortlist | None:
+        """The candidates that can matter, where a single store can tell; see `Judge`."""
+        judge = self._find_judge()
+        return None if judge is None else judge.shortlist(question)
+
+    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+        """Those refused that came nearest, where a single store can tell; see `Judge`."""
+        judge = self._find_judge()
+        return None if judge is None else judge.list_nearest(question)
+
+    def _find_judge(self) -> Judge | None:
+        # of several, none knows which leaf the first of all that tie has
+        store, *others = [*self.piece.stores, None]
+        judge: Any = store
+        return judge if len(others) == 1 and hasattr(store, "shortlist") else None
 
     def keep(self, rule: BinnedRule) -> None:
         self._in_play = self.piece.keep(self._in_play, rule)

@@ -29,6 +29,10 @@ def find_replicated(tables: CountArray, in_play: CountArray, least: float) -> Bo
     Their effective number of environments less 1 must be at least the share `least` of the same
     for the samples in play.
     """
-    wanted = least * (count_effective(in_play[np.newaxis])[0] - 1.0)
-    replicated: BoolArray = count_effective(tables) - 1.0 >= wanted
+    replicated: BoolArray = count_effective(tables) - 1.0 >= find_least_spread(in_play, least)
     return replicated
+
+
+def find_least_spread(in_play: CountArray, least: float) -> float:
+    """What a leaf's effective number of environments less 1 must reach."""
+    return float(least * (count_effective(in_play[np.newaxis])[0] - 1.0))

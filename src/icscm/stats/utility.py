@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,12 +70,17 @@ class Utility:
 
     def find_below(self, worth: Worth, least: float) -> BoolArray:
         """Those whose utility is less than that."""
+        below: BoolArray = worth.utility < self.find_bound(least)
+        return below
+
+    def find_bound(self, least: float | None) -> Any:
+        """What a utility must reach, for comparing; None is what all do."""
+        if least is None:
+            return -_LARGEST
         limit = Fraction(str(least)) * self.ratio.denominator
-        bound = (
+        return (
             float(limit) if self.weights is not None else min(max(ceil(limit), -_LARGEST), _LARGEST)
         )
-        below: BoolArray = worth.utility < bound
-        return below
 
     def compute(self, leaf: CountArray, feature: int) -> float:
         """The utility of one leaf (label, environment), as a reader wants to see it."""

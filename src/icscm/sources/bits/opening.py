@@ -16,6 +16,7 @@ from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.source import PackedSource, make_packed_source, unpack
 from icscm.sources.bits.store import BitFile, open_store
 from icscm.sources.countable import Countable, Preparation
+from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.environments import number_environments
 from icscm.tables.labels import check_labels
@@ -30,7 +31,7 @@ def open_bits(
     *,
     sample_column: str | None = None,
     preparation: Preparation | None = None,
-) -> Countable[PackedSource]:
+) -> Countable[PackedSource | StoredSource]:
     """A packed store, whose samples a table gives labels and environments, made countable.
 
     Rules read `gene present` and `gene absent`. Genomes of the store that the labels do not name
@@ -49,7 +50,7 @@ def open_bits(
     sample_column : str, optional
         The column of the genomes' names; by default the first.
     preparation : Preparation, optional
-        A learner's `prepare()`, of which the number of threads counts.
+        A learner's `prepare()`, of which the number of threads and the device count.
 
     Returns
     -------
@@ -85,7 +86,12 @@ def open_bits(
     )
     # millions of names stay in the store
     return Countable(
-        source, None, None, classes, store.n_features, has_environments=environments is not None
+        source.move(asked.device),
+        None,
+        None,
+        classes,
+        store.n_features,
+        has_environments=environments is not None,
     )
 
 

@@ -31,9 +31,14 @@ from icscm.engine.copies import CollapsedMap
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
 from icscm.engine.nodes import BinnedSplit, find_leaves
 from icscm.engine.patterns import count_patterns
+from icscm.engine.rows import Rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.footer import BLOCK_PATTERNS
 from icscm.sources.bits.store import BitFile
+from icscm.sources.gpu.card import choose_card
+from icscm.sources.gpu.opening import put_bits
+from icscm.sources.gpu.sending import Unsorted
+from icscm.sources.stored import StoredSource
 
 Words = NDArray[np.uint64]
 
@@ -59,6 +64,23 @@ class PackedSource:
         segments, drawn = np.full_like(self._segments, -1), self._sort()[wanted]
         segments[drawn] = self._segments[drawn]
         return PackedSource(self._bits, segments, self._terms, 1)
+
+    def move(self, device: str) -> PackedSource | StoredSource:
+        """This source, or on the card one of the same samples in order."""
+        order, n_patterns = self._sort(), self._bits.n_patterns
+        sizes = n_patterns, 2 * self._bits.n_words
+        unsorted = Unsorted(*sizes, self._read_halves, order, BLOCK_PATTERNS)
+        card = choose_card(device, unsorted.n_bytes)
+        if card is None:
+            return self
+        rows = Rows(None, np.concatenate(([0], np.cumsum(self.count_totals()))))
+        first, n_alike = self._bits.copies.describe(slice(0, n_patterns))
+        alike = None if (n_alike == 1).all() else n_alike
+        store = put_bits(card, first, unsorted, rows, n_alike=alike)
+        return StoredSource(self._terms, [store], rows)
+
+    def _read_halves(self, patterns: slice) -> Array:
+        return self._bits.read_words(patterns).view(np.uint32)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sample, sorted by the two."""

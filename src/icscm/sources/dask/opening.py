@@ -25,7 +25,7 @@ from icscm.engine.pieces import plan_blocks
 from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.formats import TextFormat
 from icscm.io.locating import translate_errors
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
@@ -84,6 +84,11 @@ def open_dask(
     asked = preparation or Preparation()
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    if asked.device == "cuda":
+        told = (
+            " is for data on this machine, and Dask collections are counted where they are; leave "
+        )
+        raise IcscmError(Parameter("device", "cuda"), told, Parameter("device", "cpu"))
     X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()

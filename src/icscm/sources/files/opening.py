@@ -123,7 +123,7 @@ def open_files(
             _write_codes(table_file, file, PieceCoder(binned, features), segments)
         terms = Terms(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
         sizes = {"n_threads": table_file.n_threads, "block_bytes": budget.share}
-        source = make_mapped_source(terms, features, file, rows, **sizes)
+        source = make_mapped_source(terms, features, file, rows, **sizes, device=asked.device)
         stack.callback(source.close)
         close, has_environments = stack.pop_all().close, environments is not None
         return Countable(source, table, names, classes, len(names), has_environments, close)

@@ -20,9 +20,10 @@ from icscm._constants import CODE_DTYPE
 from icscm._types import Array, CountArray
 from icscm.engine.counts import Terms
 from icscm.engine.rows import Rows
-from icscm.engine.stores import CodeStore
+from icscm.engine.stores import CodeStore, Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.files.scratch import ScratchFile
+from icscm.sources.gpu.opening import move_stores
 from icscm.sources.stored import StoredSource
 
 
@@ -90,9 +91,7 @@ class MappedStore(CodeStore):
 class MappedSource(StoredSource):
     """Counts over codes in a file. A row takes a few bytes of memory: its number, while in play."""
 
-    def __init__(
-        self, terms: Terms, stores: Sequence[MappedStore], rows: Rows, file: CodeFile
-    ) -> None:
+    def __init__(self, terms: Terms, stores: Sequence[Store], rows: Rows, file: CodeFile) -> None:
         super().__init__(terms, stores, rows)
         self._file = file
 
@@ -110,6 +109,7 @@ def make_mapped_source(
     *,
     n_threads: int,
     block_bytes: int,
+    device: str = "cpu",
 ) -> MappedSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout."""
     codes = file.read()
@@ -122,4 +122,4 @@ def make_mapped_source(
         n_bins = int(terms.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return MappedSource(terms, stores, rows, file)
+    return MappedSource(terms, move_stores(stores, rows, device), rows, file)

@@ -1,0 +1,162 @@
+"""The kernels of the card once more in plain NumPy: slow, short, and what stands in for a card."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+
+from icscm.sources.gpu.segments import (
+    ALLOWED,
+    CODES,
+    DEPENDENT,
+    NONE,
+    OPEN,
+    TILE_BITS,
+    Key,
+    compute_keys,
+    count_chunks,
+)
+
+
+def count_bits(words, segments, out):
+    """The ones of each column in play, by segment."""
+    bounds = segments.bounds
+    # the tiles are for the card; here they are only checked
+    starts = np.minimum(np.arange(len(segments.tiles)) * TILE_BITS, 32 * words.shape[1])
+    assert (segments.tiles == np.searchsorted(bounds[:-1], starts)).all()
+    assert words.shape[1] == 4 * count_chunks(int(bounds[-1])) == len(segments.mask)
+    bits = np.unpackbits((words & segments.mask).view(np.uint8), axis=1, bitorder="little")
+    before = np.zeros((len(words), bits.shape[1] + 1), dtype=np.int32)
+    np.cumsum(bits, axis=1, out=before[:, 1:])
+    out[:] = before[:, bounds[1:]] - before[:, bounds[:-1]]
+
+
+def judge_bits(words, segments, standard, totals, codes, statistics=None, dofs=None):
+    """What becomes of the two rules on each column; the lower half of a code is of the zeros."""
+    question, n_environments = standard.question, segments.n_environments
+    ones = np.empty((len(words), 2 * n_environments), dtype=np.int32)
+    count_bits(words, segments, ones)
+    ones = ones.reshape(-1, 2, n_environments)
+    in_play = segments.in_play.reshape(2, n_environments)
+    if question.inverted:
+        ones, in_play = ones[:, ::-1], in_play[::-1]
+    totals[:] = ones.sum(axis=2)
+    codes[:] = 0
+    for sign, leaves in enumerate((in_play - ones, ones)):
+        found, dof = _compute_statistics(leaves.astype(np.int64), question.test)
+        utility, _ = compute_keys(totals, standard, sign)
+        codes |= _judge(leaves, standard, utility, found, dof) << np.uint8(4 * sign)
+        if statistics is not None:
+            statistics[:, sign], dofs[:, sign] = found, dof
+
+
+def _compute_statistics(leaves, test):
+    rows, sizes = leaves.sum(axis=2), leaves.sum(axis=1)
+    dof = np.where((rows > 0).all(axis=1), (sizes > 0).sum(axis=1) - 1, 0)
+    if test == "none":
+        return np.zeros(len(leaves)), np.zeros_like(dof)
+    with np.errstate(all="ignore"):
+        if test == "g":
+            expected = (
+                sizes[:, np.newaxis] * (rows / rows.sum(axis=1)[:, np.newaxis])[:, :, np.newaxis]
+            )
+            parts = np.where(leaves > 0, leaves * np.log(leaves / expected), 0.0)
+            found = np.maximum(2 * parts.sum(axis=(1, 2)), 0.0)
+        else:
+            rate = (rows[:, 1] / rows.sum(axis=1))[:, np.newaxis]
+            shift = np.where((dof == 1) & (test == "yates"), 0.5, 0.0)[:, np.newaxis]
+            off = np.maximum(np.abs(leaves[:, 1] - sizes * rate) - shift, 0.0)
+            parts = np.where(sizes > 0, off * off / sizes, 0.0)
+            found = parts.sum(axis=1) / (rate * (1 - rate))[:, 0]
+    return np.where(dof > 0, found, 0.0), dof
+
+
+def _judge(leaves, standard, utility, found, dof):
+    question = standard.question
+    negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.uint64)
+    size, n_in_play = sizes.sum(axis=1), standard.n_negative + standard.n_positive
+    squares = (sizes * sizes).sum(axis=1)
+    effective = np.maximum((size * size) / np.maximum(squares, 1), 1.0)
+    size = size.astype(np.int64)
+    is_tested = (dof > 0) & (question.test != "none")
+    conditions = {
+        NONE: (negatives == 0) | (size >= n_in_play),
+        CODES.index("small"): np.minimum(size, n_in_play - size) < question.n_least,
+        DEPENDENT: is_tested & (found >= standard.upper[dof]),
+        OPEN: is_tested & ~(found < standard.lower[dof]),
+        CODES.index("unreplicated"): ~(effective - 1.0 >= question.least_spread),
+        CODES.index("unhelpful"): utility < question.least_utility,
+    }
+    return np.select([*conditions.values()], [*conditions], ALLOWED).astype(np.uint8)
+
+
+def tally_codes(codes, n_alike):
+    """How many candidates have each code, identical features included."""
+    tally = np.zeros(len(CODES), dtype=np.int64)
+    weights = np.ones(len(codes), dtype=np.int64) if n_alike is None else n_alike
+    for code in range(len(CODES)):
+        tally[code] = (((codes & 15) == code) * weights + ((codes >> 4) == code) * weights).sum()
+    return tally
+
+
+def find_next(totals, codes, standard, wanted, after):
+    """The first candidate after another one, of those with a code that is wanted; or None."""
+    keys = [
+        Key(int(utility[i]), int(margin[i]), 2 * int(i) + sign)
+        for sign, (utility, margin) in enumerate(compute_keys(totals, standard, s) for s in (0, 1))
+        for i in np.flatnonzero(np.isin((codes >> (4 * sign)) & 15, [*wanted]))
+    ]
+    ranks = sorted((-key.utility, -key.margin, key.order) for key in keys)
+    last = -after.utility, -after.margin, after.order
+    found = next((rank for rank in ranks if rank > last), None)
+    return None if found is None else Key(-found[0], -found[1], found[2])
+
+
+def list_columns(totals, codes, standard, wanted, key=None):
+    """Columns, in order, with a code that is wanted and, if given, a key's utility and margin."""
+    found = np.zeros(len(codes), dtype=np.bool_)
+    for sign in (0, 1):
+        utility, margin = compute_keys(totals, standard, sign)
+        is_alike = key is None or (utility == key.utility) & (margin == key.margin)
+        found |= np.isin((codes >> (4 * sign)) & 15, [*wanted]) & is_alike
+    return np.flatnonzero(found)
+
+
+class Lane:
+    """A way to the card for some columns at a time; here there is none to go.
+
+    `host` is filled once `wait` returns, and `sort` sends its first columns, to be sorted there.
+    """
+
+    def __init__(self, shape):
+        self.host = np.empty(shape, dtype=np.uint32)
+
+    def wait(self):
+        """Until what was sent has left `host`."""
+
+    def sort(self, n_columns, source, out):
+        """As `sort_bits`, of what is in `host`."""
+        sort_bits(self.host[:n_columns].copy(), source, out)
+        self.host[:] = 0xDEADBEEF  # it is not to be read again
+
+
+def make_lanes(shape):
+    """Two, so that one is filled while the other one is on its way."""
+    return Lane(shape), Lane(shape)
+
+
+def sort_bits(words, source, out):
+    """Bit i of each column becomes bit source[i] of the words given."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, source]
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    out[:] = 0
+    out.view(np.uint8)[:, : packed.shape[1]] = packed
+
+
+def count_codes(codes, rows, bounds, out):
+    """Some rows by (feature, bin, segment); None for all."""
+    out[:] = 0
+    for column, table in zip(codes, out, strict=True):
+        segment = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        np.add.at(table, (column if rows is None else column[rows], segment), 1)

@@ -1,0 +1,127 @@
+"""The card: where arrays are put, and what runs on them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from icscm._types import Array
+from icscm.exceptions import IcscmError, Parameter
+
+# Bytes of columns from which a search on the card is the faster one.
+_WORTH_SENDING = 2**27
+# What judging takes besides a share of the columns: p-values of some, and what is being sent.
+_COMPUTED_BYTES = 2**30
+_CUDA, _CPU = Parameter("device", "cuda"), Parameter("device", "cpu")
+
+
+class Card(NamedTuple):
+    """A card, or what stands in for one: `xp` is CuPy or NumPy, `kernels` as in `_reference`."""
+
+    xp: Any
+    special: Any
+    kernels: Any
+    count_free: Callable[[], int]
+
+    def send(self, array: Array) -> Any:
+        """The array on the card."""
+        return self.xp.asarray(array)
+
+    def bring(self, array: Any) -> Array:
+        """The array in this memory."""
+        found: Array = array.get() if hasattr(array, "get") else np.asarray(array)
+        return found
+
+
+def choose_card(device: str, n_bytes: int) -> Card | None:
+    """The card for so many bytes of columns; None where they stay with the processor.
+
+    `"auto"` means a card if there is one that has room for them, and they are enough to pay.
+    """
+    if device == "cpu" or (device == "auto" and n_bytes < _WORTH_SENDING):
+        return None
+    try:
+        card = find_card()
+    except IcscmError:
+        if device == "auto":
+            return None
+        raise
+    return card if device == "cuda" or has_room(card, n_bytes) else None
+
+
+def has_room(card: Card, n_bytes: int) -> bool:
+    """Whether columns of so many bytes fit, and what is computed of them, too."""
+    return n_bytes + n_bytes // 16 + _COMPUTED_BYTES <= card.count_free()
+
+
+@cache
+def find_card() -> Card:
+    """The first card of this machine.
+
+    Raises
+    ------
+    IcscmError
+        If there is none that can be used; the message says why.
+    """
+    try:
+        import cupy
+        from cupyx.scipy import special
+    except ImportError:
+        raise IcscmError(
+            _CUDA, " needs CuPy, which is not installed: pip install 'icscm[cuda]'"
+        ) from None
+    check_card(cupy)
+    from icscm.sources.gpu.launching import CompiledKernels
+
+    with told_plainly():
+        kernels = CompiledKernels(cupy)
+    pool = cupy.get_default_memory_pool()
+    return Card(
+        cupy, special, kernels, lambda: int(cupy.cuda.Device().mem_info[0] + pool.free_bytes())
+    )
+
+
+def check_card(cupy: Any) -> None:
+    """Raise if CuPy finds no card that it can use."""
+    try:
+        n_cards = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        why = str(error).partition(":")[2].strip() or str(error)
+        told = f" found no NVIDIA card that it can use ({why}); see what nvidia-smi says of the "
+        raise IcscmError(_CUDA, told, "driver, or leave ", _CPU) from None
+    if n_cards == 0:
+        raise IcscmError(_CUDA, " found no NVIDIA card; leave ", _CPU)
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What CuPy raises when the card is full, or fails, becomes a sentence."""
+    try:
+        yield
+    except IcscmError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        if kind == "OutOfMemoryError":
+            told = f"the card's memory is full ({error}); free some, or leave "
+            raise IcscmError(told, _CPU) from None
+        if kind in ("CUDARuntimeError", "CUDADriverError", "CompileException", "NVRTCError"):
+            why = str(error).strip().splitlines()[0]
+            raise IcscmError(
+                f"the card failed ({why}); update its driver, or leave ", _CPU
+            ) from None
+        raise
+
+
+def make_stand_in(free: int = 2**40) -> Card:
+    """A card that is none: NumPy, and the kernels' twins."""
+    from scipy import special
+
+    from icscm.sources.gpu import _reference
+
+    return Card(np, special, SimpleNamespace(**vars(_reference)), lambda: free)

@@ -1,0 +1,424 @@
+// Kernels of the card; `_reference.py` says the same in plain NumPy.
+//
+// A column is a row of 16-byte chunks, a bit for each sample; samples are sorted by label and
+// environment, so that a segment is a run of bits. One warp counts a column: popcounts of its
+// chunks are summed up along the column, and a segment's count is the difference between the sums
+// up to its end and up to its start, whatever the bits at which these lie.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifndef BLOCKS
+#define BLOCKS 4  // of 256 threads on a multiprocessor: what the registers of judging allow
+#endif
+#define ALL 0xffffffffu
+#define ROUNDS 4            // chunks that a lane holds at a time
+#define TILE (32 * ROUNDS)  // chunks that a warp holds at a time
+
+// What became of a candidate: a code of four bits, that of the rule settling the zeros lower.
+enum { NONE, ALLOWED, DEPENDENT, SMALL, UNREPLICATED, UNHELPFUL, OPEN, N_CODES };
+enum { NO_TEST, PEARSON, YATES, LIKELIHOOD };
+
+// --- counting ---------------------------------------------------------------
+
+__device__ __forceinline__ void load_tile(
+    uint4 (&tile)[ROUNDS], const uint4 *column, int first, int n_chunks, int lane) {
+#pragma unroll
+  for (int r = 0; r < ROUNDS; r++) {
+    int chunk = first + 32 * r + lane;
+    tile[r] = chunk < n_chunks ? __ldcs(column + chunk) : make_uint4(0, 0, 0, 0);
+  }
+}
+
+__device__ __forceinline__ u32 count_ones(uint4 a) {
+  return __popc(a.x) + __popc(a.y) + __popc(a.z) + __popc(a.w);
+}
+
+__device__ __forceinline__ int count_before(const u64 *chunk, int bit) {
+  if (bit < 64) return __popcll(chunk[0] & ((1ull << bit) - 1));
+  return __popcll(chunk[0]) + __popcll(chunk[1] & ((1ull << (bit - 64)) - 1));
+}
+
+// Sum over the lanes up to this one, of two numbers below 2^16 at once.
+__device__ __forceinline__ u32 sum_up_to(u32 value, int lane) {
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    u32 other = __shfl_up_sync(ALL, value, step);
+    if (lane >= step) value += other;
+  }
+  return value;
+}
+
+// Each warp takes `batch` columns at a time, leaves the ones up to the start of each segment in its
+// part of the shared memory, n_segments + 1 numbers a column, and calls `take`.
+template <class Take>
+__device__ __forceinline__ void count_columns(
+    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_segments, int batch, Take take) {
+  extern __shared__ uint4 shared[];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
+  uint4 *chunks = shared + warp * TILE;
+  int *numbers = (int *)(shared + n_warps * TILE);
+  int *before = numbers + warp * TILE;
+  int *ones = numbers + n_warps * TILE + warp * batch * (n_segments + 1);
+  const i64 stride = (i64)gridDim.x * n_warps * batch;
+  uint4 tile[ROUNDS];
+  i64 first = ((i64)blockIdx.x * n_warps + warp) * batch;
+  if (first >= n) return;
+  load_tile(tile, words + first * n_chunks, 0, n_chunks, lane);
+  for (; first < n; first += stride) {
+    const int size = (int)min((i64)batch, n - first);
+    for (int j = 0; j < size; j++) {
+      int *own = ones + j * (n_segments + 1);
+      int base = 0;
+      for (int t = 0; t < n_tiles; t++) {
+        u32 counts[ROUNDS];
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++) {
+          // from the cache: held in registers, the mask would leave too few for judging
+          const int chunk = t * TILE + 32 * r + lane;
+          uint4 word = tile[r], wanted = chunk < n_chunks ? __ldg(mask + chunk) : word;
+          word.x &= wanted.x, word.y &= wanted.y, word.z &= wanted.z, word.w &= wanted.w;
+          counts[r] = count_ones(word);
+          chunks[32 * r + lane] = word;
+        }
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r += 2) {
+          u32 upto = sum_up_to(counts[r] | counts[r + 1] << 16, lane);
+          u32 total = __shfl_sync(ALL, upto, 31);
+          before[32 * r + lane] = base + (upto & 0xffff) - counts[r];
+          base += total & 0xffff;
+          before[32 * r + 32 + lane] = base + (upto >> 16) - counts[r + 1];
+          base += total >> 16;
+        }
+        // the next tile, or column, while this one is looked at
+        const bool is_last = t + 1 == n_tiles;
+        i64 next = !is_last ? first + j : j + 1 < size ? first + j + 1 : first + stride;
+        if (next < n) {
+          const uint4 *column = words + next * n_chunks;
+          load_tile(tile, column, is_last ? 0 : (t + 1) * TILE, n_chunks, lane);
+        }
+        __syncwarp();
+        for (int s = tiles[t] + lane; s < tiles[t + 1]; s += 32) {
+          int bit = bounds[s], chunk = (bit >> 7) - t * TILE;
+          own[s] = before[chunk] + count_before((const u64 *)(chunks + chunk), bit & 127);
+        }
+        __syncwarp();
+      }
+      for (int s = tiles[n_tiles] + lane; s <= n_segments; s += 32) own[s] = base;
+    }
+    __syncwarp();
+    take(first, size, ones, lane);
+    __syncwarp();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) count_bits(
+    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_segments, int *out) {
+  auto take = [=](i64 first, int, const int *ones, int lane) {
+    for (int s = lane; s < n_segments; s += 32) out[first * n_segments + s] = ones[s + 1] - ones[s];
+  };
+  count_columns(words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, 1, take);
+}
+
+// --- judging ----------------------------------------------------------------
+
+template <class Number>
+__device__ __forceinline__ Number add_up(Number value, int width) {
+  for (int step = width / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step, width);
+  return value;
+}
+
+struct Standard {
+  i64 num, den, least_utility;
+  double least_spread;
+  const double *lower, *upper;  // by degrees of freedom: surely accepted below, refused from on
+  int n_least, statistic, inverted;
+};
+
+// Negatives, positives, environments that have samples and their squares, of one leaf.
+struct Leaf {
+  int negatives, positives, n_columns;
+  u64 squares;
+};
+
+// One environment's part of Pearson's statistic, and of half of G.
+__device__ __forceinline__ double measure(int negatives, int positives, double rate, double shift) {
+  const double size = negatives + positives;
+  const double off = fmax(fabs(positives - size * rate) - shift, 0.0);
+  return size > 0.0 ? off * off / size : 0.0;
+}
+
+__device__ __forceinline__ double measure_likelihood(int negatives, int positives, const Leaf &leaf) {
+  const double size = negatives + positives, all = leaf.negatives + leaf.positives;
+  double total = 0.0;
+  if (negatives > 0) total += negatives * log(negatives * all / (size * leaf.negatives));
+  if (positives > 0) total += positives * log(positives * all / (size * leaf.positives));
+  return total;
+}
+
+__device__ __forceinline__ int judge(
+    const Standard &s, const Leaf &leaf, int n_in_play, double statistic, int dof) {
+  int size = leaf.negatives + leaf.positives;
+  if (leaf.negatives == 0 || size >= n_in_play) return NONE;
+  if (min(size, n_in_play - size) < s.n_least) return SMALL;
+  if (s.statistic != NO_TEST && dof > 0) {
+    if (statistic >= s.upper[dof]) return DEPENDENT;
+    if (!(statistic < s.lower[dof])) return OPEN;
+  }
+  u64 total = size;
+  double effective = leaf.squares ? fmax((double)(total * total) / (double)leaf.squares, 1.0) : 1.0;
+  if (!(effective - 1.0 >= s.least_spread)) return UNREPLICATED;
+  i64 utility = s.den * leaf.negatives - s.num * leaf.positives;
+  return utility < s.least_utility ? UNHELPFUL : ALLOWED;
+}
+
+// `totals` are the ones of each column by label, negatives first; `codes` what became of its two
+// candidates. Where `statistics` is given, these and the degrees of freedom are written too.
+template <bool IS_LIKELIHOOD>
+__device__ __forceinline__ void judge_columns(
+    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
+    const double *lower, const double *upper, double least_spread, i64 least_utility,
+    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+  const Standard standard = {num,     den,       least_utility, least_spread, lower, upper,
+                             n_least, statistic, inverted};
+  const int n_in_play = n_negative + n_positive, width = 32 / batch;
+  auto take = [=](i64 first, int size, const int *ones, int lane) {
+    // `width` lanes to a column, each for some of the environments
+    const int j = lane / width, member = lane % width;
+    const bool is_one = j < size;
+    const int *own = ones + (is_one ? j : 0) * (2 * n_environments + 1);
+    const int negative = standard.inverted ? n_environments : 0;
+    const int positive = n_environments - negative;
+    Leaf zeros = {0, 0, 0, 0}, some = {0, 0, 0, 0};
+    for (int k = member; k < n_environments; k += width) {
+      int a = own[negative + k + 1] - own[negative + k];
+      int b = own[positive + k + 1] - own[positive + k];
+      u64 here = a + b, there = __ldg(in_play + k) + __ldg(in_play + n_environments + k) - here;
+      some.negatives += a, some.positives += b, some.n_columns += here > 0;
+      zeros.n_columns += there > 0;
+      some.squares += here * here, zeros.squares += there * there;
+    }
+    some.negatives = add_up(some.negatives, width);
+    some.positives = add_up(some.positives, width);
+    some.n_columns = add_up(some.n_columns, width);
+    zeros.n_columns = add_up(zeros.n_columns, width);
+    some.squares = add_up(some.squares, width);
+    zeros.squares = add_up(zeros.squares, width);
+    zeros.negatives = n_negative - some.negatives;
+    zeros.positives = n_positive - some.positives;
+    int code = 0;
+#pragma unroll 1  // one after the other: both at once would take too many registers
+    for (int sign = 0; sign < 2; sign++) {
+      const Leaf leaf = sign ? some : zeros;
+      int dof = 0;
+      double found = 0.0;
+      if (standard.statistic != NO_TEST) {
+        dof = leaf.negatives > 0 && leaf.positives > 0 ? leaf.n_columns - 1 : 0;
+        const double size = leaf.negatives + leaf.positives;
+        const double rate = dof > 0 ? leaf.positives / size : 0.5;
+        const double shift = standard.statistic == YATES && dof == 1 ? 0.5 : 0.0;
+        for (int k = member; k < n_environments; k += width) {
+          int a = own[negative + k + 1] - own[negative + k];
+          int b = own[positive + k + 1] - own[positive + k];
+          if (!sign) a = __ldg(in_play + negative + k) - a, b = __ldg(in_play + positive + k) - b;
+          found += IS_LIKELIHOOD ? measure_likelihood(a, b, leaf) : measure(a, b, rate, shift);
+        }
+        found = add_up(found, width);
+        found = IS_LIKELIHOOD ? fmax(2.0 * found, 0.0) : found / (rate * (1.0 - rate));
+        if (dof == 0) found = 0.0;
+      }
+      code |= judge(standard, leaf, n_in_play, found, dof) << 4 * sign;
+      if (statistics && member == 0 && is_one) {
+        statistics[2 * (first + j) + sign] = found;
+        dofs[2 * (first + j) + sign] = dof;
+      }
+    }
+    if (member == 0 && is_one) {
+      totals[first + j] = make_int2(some.negatives, some.positives);
+      codes[first + j] = (u8)code;
+    }
+  };
+  count_columns(
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, 2 * n_environments, batch, take);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(
+    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
+    const double *lower, const double *upper, double least_spread, i64 least_utility,
+    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+  judge_columns<false>(
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
+      n_positive, inverted, num, den, n_least, statistic, lower, upper, least_spread,
+      least_utility, totals, codes, statistics, dofs);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(
+    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
+    const double *lower, const double *upper, double least_spread, i64 least_utility,
+    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+  judge_columns<true>(
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
+      n_positive, inverted, num, den, n_least, statistic, lower, upper, least_spread,
+      least_utility, totals, codes, statistics, dofs);
+}
+
+// --- what was judged --------------------------------------------------------
+
+extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_alike, u64 *out) {
+  u64 tally[N_CODES] = {0};
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    int low = codes[i] & 15, high = codes[i] >> 4;
+    u64 weight = n_alike ? n_alike[i] : 1;
+#pragma unroll
+    for (int c = 0; c < N_CODES; c++) tally[c] += ((low == c) + (high == c)) * weight;
+  }
+#pragma unroll
+  for (int c = 0; c < N_CODES; c++) {
+    u64 sum = add_up(tally[c], 32);
+    if ((threadIdx.x & 31) == 0 && sum) atomicAdd(out + c, sum);
+  }
+}
+
+struct Key {
+  i64 utility, margin, order;
+};
+
+// Larger utility first, then larger margin, then as ties go.
+__device__ __forceinline__ bool precedes(const Key &a, const Key &b) {
+  if (a.utility != b.utility) return a.utility > b.utility;
+  if (a.margin != b.margin) return a.margin > b.margin;
+  return a.order < b.order;
+}
+
+// For each block the first candidate after a given one, of those with a code that is wanted.
+extern "C" __global__ void find_next(
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 num, i64 den,
+    u32 wanted, i64 utility, i64 margin, i64 order, i64 *out) {
+  __shared__ Key found[256];
+  const Key last = {utility, margin, order};
+  const i64 smallest = -0x7fffffffffffffffll - 1;
+  Key best = {smallest, smallest, 0x7fffffffffffffffll};
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    int code = codes[i];
+    if (!((wanted >> (code & 15) | wanted >> (code >> 4)) & 1)) continue;
+    int2 some = totals[i];
+#pragma unroll
+    for (int sign = 0; sign < 2; sign++) {
+      if (!(wanted >> (sign ? code >> 4 : code & 15) & 1)) continue;
+      i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
+      Key key = {den * a - num * b, a - b, 2 * i + sign};
+      if (precedes(last, key) && precedes(key, best)) best = key;
+    }
+  }
+  found[threadIdx.x] = best;
+  __syncthreads();
+  for (int step = blockDim.x / 2; step > 0; step /= 2) {
+    if (threadIdx.x < step && precedes(found[threadIdx.x + step], found[threadIdx.x]))
+      found[threadIdx.x] = found[threadIdx.x + step];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    out[3 * blockIdx.x] = found[0].utility;
+    out[3 * blockIdx.x + 1] = found[0].margin;
+    out[3 * blockIdx.x + 2] = found[0].order;
+  }
+}
+
+// Columns with a code that is wanted and, if `is_keyed`, such a candidate of this utility and margin;
+// in any order. `n_found` goes on counting where `out` is full.
+extern "C" __global__ void list_columns(
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 num, i64 den,
+    u32 wanted, int is_keyed, i64 utility, i64 margin, i64 *out, u64 capacity, u64 *n_found) {
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    int code = codes[i];
+    if (!((wanted >> (code & 15) | wanted >> (code >> 4)) & 1)) continue;
+    bool is_found = !is_keyed;
+    if (is_keyed) {
+      int2 some = totals[i];
+#pragma unroll
+      for (int sign = 0; sign < 2; sign++) {
+        i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
+        bool is_wanted = wanted >> (sign ? code >> 4 : code & 15) & 1;
+        is_found |= is_wanted && den * a - num * b == utility && a - b == margin;
+      }
+    }
+    if (is_found) {
+      u64 at = atomicAdd(n_found, 1ull);
+      if (at < capacity) out[at] = i;
+    }
+  }
+}
+
+// --- loading ----------------------------------------------------------------
+
+// Bit i of each column becomes bit source[i] of the words given; a warp a column.
+extern "C" __global__ void sort_bits(
+    const u32 *words, i64 n, int n_words, const u32 *source, int n_bits, u32 *out, int n_out) {
+  const int lane = threadIdx.x & 31;
+  const i64 n_warps = (i64)gridDim.x * (blockDim.x >> 5);
+  for (i64 c = ((i64)blockIdx.x * blockDim.x + threadIdx.x) >> 5; c < n; c += n_warps) {
+    const u32 *column = words + c * n_words;
+    for (int w = 0; w < n_out; w++) {
+      int i = 32 * w + lane;
+      bool is_set = false;
+      if (i < n_bits) {
+        u32 from = __ldg(source + i);
+        is_set = __ldg(column + (from >> 5)) >> (from & 31) & 1;
+      }
+      u32 word = __ballot_sync(ALL, is_set);
+      if (lane == (w & 31)) out[c * n_out + w] = word;
+    }
+  }
+}
+
+// --- bin numbers ------------------------------------------------------------
+
+// out[feature, bin, segment] of some rows; blocks (feature, part of the rows), a histogram a warp.
+template <class Code>
+__device__ __forceinline__ void count_coded(
+    const Code *codes, i64 n_rows, const u32 *rows, const i64 *bounds, int n_segments, int n_bins,
+    i64 part, int *out) {
+  extern __shared__ uint4 shared[];
+  int *own = (int *)shared + (threadIdx.x >> 5) * n_bins;
+  const int n_warps = blockDim.x >> 5;
+  const Code *column = codes + blockIdx.x * n_rows;
+  const i64 first = blockIdx.y * part, last = min(bounds[n_segments], first + part);
+  int s = 0;
+  for (int low = 0, high = n_segments; low < high;) {  // the last segment that starts here or before
+    int middle = (low + high + 1) / 2;
+    if (middle < n_segments && bounds[middle] <= first) low = s = middle;
+    else high = middle - 1;
+  }
+  for (; s < n_segments && bounds[s] < last; s++) {
+    const i64 start = max(bounds[s], first), stop = min(bounds[s + 1], last);
+    if (start >= stop) continue;
+    for (int b = threadIdx.x; b < n_bins * n_warps; b += blockDim.x) ((int *)shared)[b] = 0;
+    __syncthreads();
+    for (i64 i = start + threadIdx.x; i < stop; i += blockDim.x)
+      atomicAdd(own + column[rows ? rows[i] : i], 1);
+    __syncthreads();
+    for (int b = threadIdx.x; b < n_bins; b += blockDim.x) {
+      int sum = 0;
+      for (int w = 0; w < n_warps; w++) sum += ((int *)shared)[w * n_bins + b];
+      if (sum) atomicAdd(out + ((i64)blockIdx.x * n_bins + b) * n_segments + s, sum);
+    }
+    __syncthreads();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) count_codes(
+    const u8 *codes, i64 n_rows, const u32 *rows, const i64 *bounds, int n_segments, int n_bins,
+    i64 part, int *out) {
+  count_coded(codes, n_rows, rows, bounds, n_segments, n_bins, part, out);
+}

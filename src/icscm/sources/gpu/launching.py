@@ -1,0 +1,173 @@
+"""The compiled kernels, called as their twins in `_reference` are."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import numpy as np
+
+from icscm.sources.gpu.segments import CODES, FIRST, TESTS, TILE_BITS, Key
+
+_THREADS = 256
+# Shared memory of a block that runs beside three others.
+_SHARED_BYTES = 56 * 1024
+_TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 32
+# Rows that one block counts of a column of bin numbers.
+_CODED_ROWS = 2**15
+# Columns listed at first; if there are more, they are listed again.
+_LISTED = 2**16
+_NOTHING = np.intp(0)
+
+
+class CompiledKernels:
+    """Kernels for the card that CuPy uses."""
+
+    def __init__(self, cupy, options=()) -> None:
+        source = files("icscm.sources.gpu").joinpath("kernels.cu").read_text()
+        self._cupy = cupy
+        self._module = cupy.RawModule(code=source, options=("--std=c++17", *options))
+        self._n_blocks = 4 * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self._module.get_function("judge_bits")  # compiles, so that a failure shows now
+
+    def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0) -> None:
+        function = self._module.get_function(name)
+        if shared > 48 * 1024:
+            function.max_dynamic_shared_size_bytes = shared
+        grid = (self._n_blocks,) if grid is None else grid
+        function(grid, (threads,), tuple(arguments), shared_mem=shared)
+
+    def _run_on_bits(self, name, words, n_segments, batch, arguments) -> None:
+        """As many warps to a block as the shared memory has room for."""
+        each = _TILE_BYTES + 4 * batch * (n_segments + 1)
+        n_warps = max(1, min(_THREADS // 32, _SHARED_BYTES // each))
+        n_needed = -(-len(words) // (n_warps * batch))
+        grid = (max(1, min(self._n_blocks * 8 // n_warps, n_needed)),)
+        self._run(name, arguments, grid, 32 * n_warps, each * n_warps)
+
+    def count_bits(self, words, segments, out) -> None:
+        sizes = _list_sizes(words, segments)
+        places = segments.mask, segments.bounds, segments.tiles
+        n_segments = 2 * segments.n_environments
+        arguments = words, np.int64(len(words)), *places, *sizes, np.int32(n_segments), out
+        self._run_on_bits("count_bits", words, n_segments, 1, arguments)
+
+    def judge_bits(
+        self, words, segments, standard, totals, codes, statistics=None, dofs=None
+    ) -> None:
+        question, n_environments = standard.question, segments.n_environments
+        width = min(32, 1 << (n_environments - 1).bit_length())
+        arguments = (
+            words,
+            np.int64(len(words)),
+            segments.mask,
+            segments.bounds,
+            segments.tiles,
+            *_list_sizes(words, segments),
+            np.int32(n_environments),
+            segments.in_play,
+            np.int32(32 // width),
+            np.int32(standard.n_negative),
+            np.int32(standard.n_positive),
+            np.int32(question.inverted),
+            np.int64(question.num),
+            np.int64(question.den),
+            np.int32(question.n_least),
+            np.int32(TESTS.index(question.test)),
+            standard.lower,
+            standard.upper,
+            np.float64(question.least_spread),
+            np.int64(question.least_utility),
+            totals,
+            codes,
+            _NOTHING if statistics is None else statistics,
+            _NOTHING if dofs is None else dofs,
+        )
+        name = "judge_bits_by_likelihood" if question.test == "g" else "judge_bits"
+        self._run_on_bits(name, words, 2 * n_environments, 32 // width, arguments)
+
+    def tally_codes(self, codes, n_alike):
+        out = self._cupy.zeros(len(CODES), dtype=np.uint64)
+        weights = _NOTHING if n_alike is None else n_alike
+        self._run("tally_codes", (codes, np.int64(len(codes)), weights, out))
+        return out.get().astype(np.int64)
+
+    def find_next(self, totals, codes, standard, wanted, after):
+        out = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
+        ranked = _list_ranking(totals, codes, standard, wanted)
+        self._run("find_next", (*ranked, *map(np.int64, after), out))
+        found = min(out.get().tolist(), key=lambda key: (-key[0], -key[1], key[2]))
+        return None if found[2] == FIRST.utility else Key(*found)
+
+    def list_columns(self, totals, codes, standard, wanted, key=None):
+        ranked, capacity, n_found = _list_ranking(totals, codes, standard, wanted), 0, _LISTED
+        utility, margin = (0, 0) if key is None else (key.utility, key.margin)
+        asked = np.int32(key is not None), np.int64(utility), np.int64(margin)
+        while n_found > capacity:
+            capacity, counter = n_found, self._cupy.zeros(1, dtype=np.uint64)
+            out = self._cupy.empty(capacity, dtype=np.int64)
+            self._run("list_columns", (*ranked, *asked, out, np.uint64(capacity), counter))
+            n_found = int(counter.get()[0])
+        return self._cupy.sort(out[:n_found])
+
+    def make_lanes(self, shape):
+        return tuple(_Lane(self, self._cupy, shape) for _ in range(2))
+
+    def sort_bits(self, words, source, out) -> None:
+        sizes = np.int64(len(words)), np.int32(words.shape[1])
+        ends = out, np.int32(out.shape[1])
+        self._run("sort_bits", (words, *sizes, source, np.int32(len(source)), *ends))
+
+    def count_codes(self, codes, rows, bounds, out) -> None:
+        n_features, n_bins, n_segments = out.shape
+        out[:] = 0
+        n_rows = int(codes.shape[1] if rows is None else len(rows))
+        grid = (n_features, max(1, -(-n_rows // _CODED_ROWS)))
+        listed = np.int64(codes.shape[1]), _NOTHING if rows is None else rows, bounds
+        sizes = np.int32(n_segments), np.int32(n_bins), np.int64(_CODED_ROWS)
+        shared = 4 * n_bins * _THREADS // 32
+        self._run("count_codes", (codes, *listed, *sizes, out), grid, shared=shared)
+
+
+class _Lane:
+    """Pinned memory, its likeness on the card, and the stream between the two.
+
+    The stream waits for what was asked of the card before, and the card for it.
+    """
+
+    def __init__(self, kernels, cupy, shape) -> None:
+        n_cells = int(np.prod(shape))
+        self._memory = cupy.cuda.alloc_pinned_memory(max(1, 4 * n_cells))
+        self.host = np.frombuffer(self._memory, np.uint32, n_cells).reshape(shape)
+        self._words = cupy.empty(shape, dtype=np.uint32)
+        self._stream = cupy.cuda.Stream()
+        self._kernels = kernels
+
+    def wait(self) -> None:
+        self._stream.synchronize()
+
+    def sort(self, n_columns, source, out) -> None:
+        words = self._words[:n_columns]
+        with self._stream:
+            words.set(self.host[:n_columns], stream=self._stream)
+            self._kernels.sort_bits(words, source, out)
+
+
+def _list_sizes(words, segments):
+    return np.int32(words.shape[1] // 4), np.int32(len(segments.tiles) - 1)
+
+
+def _list_ranking(totals, codes, standard, wanted):
+    """What kernels want that go over judged columns."""
+    question = standard.question
+    margins = np.int32(standard.n_negative), np.int32(standard.n_positive)
+    ratio = np.int64(question.num), np.int64(question.den)
+    return (
+        totals,
+        codes,
+        np.int64(len(codes)),
+        *margins,
+        *ratio,
+        np.uint32(sum(1 << c for c in wanted)),
+    )

@@ -1,0 +1,220 @@
+"""Stores on the card: columns of bits or of bin numbers, counted where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
+from icscm._types import Array, CountArray, IntArray
+from icscm.engine.counts import ORDERED, CountCube, Layout, Question, Shortlist
+from icscm.engine.rows import Rows
+from icscm.engine.stores import Store
+from icscm.engine.threads import split_evenly
+from icscm.sources.gpu.card import Card, told_plainly
+from icscm.sources.gpu.judging import list_nearest, shorten
+from icscm.sources.gpu.segments import CHUNK_BITS, Segments, count_chunks, find_tiles
+from icscm.sources.gpu.sending import Sender
+
+
+class CardBits(Store):
+    """Two-valued columns, a bit a sample in the order of the sorted rows.
+
+    `words` are uint32 (feature, word) on the card, 16 bytes at a time; `n_alike` is how many
+    identical features each stands for.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        features: IntArray,
+        words: Any,
+        rows: Rows,
+        layout: Layout = ORDERED,
+        n_alike: IntArray | None = None,
+    ) -> None:
+        self.card, self.features, self.words = card, features, words
+        self.layout, self._n_samples = layout, len(rows)
+        self._n_alike = n_alike
+        self.n_alike = None if n_alike is None else card.send(n_alike)
+        self.n_threads = 1
+        self._set_in_play(rows)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.words.nbytes)
+
+    def find_codes(self, feature: int) -> Array:
+        at = np.searchsorted(self.features, [feature])
+        (words,) = self.card.bring(self._take(at))
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
+
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (who stays says it all)
+        self._set_in_play(in_play)
+
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def _set_in_play(self, rows: Rows) -> None:
+        bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
+        bits[slice(len(rows)) if rows.index is None else rows.index] = 1
+        mask = np.packbits(bits, bitorder="little").view(np.uint32)
+        bounds = self._find_bounds(rows)
+        n_in_play = np.diff(rows.bounds)
+        places = mask, bounds.astype(np.int32), find_tiles(bounds, self._n_samples)
+        mask, bounds, tiles, in_play = map(self.card.send, (*places, n_in_play.astype(np.int32)))
+        negatives, positives = n_in_play.reshape(2, -1).sum(axis=1).tolist()
+        self.segments = Segments(
+            mask, bounds, tiles, in_play, len(n_in_play) // 2, (negatives, positives)
+        )
+        self._in_play = n_in_play
+
+    def _find_bounds(self, rows: Rows) -> IntArray:
+        """Where segments begin among all samples: the first rows are all of them."""
+        if not hasattr(self, "_bounds"):
+            self._bounds = rows.bounds
+        return self._bounds
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        size = max(1, most or len(self))
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            yield part, self.words[part]
+
+    def _take(self, columns: Any) -> Any:
+        """Some columns on the card."""
+        return self.words[self.card.send(columns)]
+
+    def count(self, columns: Any) -> Any:
+        return self._count(self._take(columns))
+
+    def _count(self, words: Any) -> Any:
+        out = self.card.xp.empty((len(words), len(self._in_play)), dtype=np.int32)
+        self.card.kernels.count_bits(words, self.segments, out)
+        return out
+
+    def counts(self) -> Iterator[CountCube]:
+        with told_plainly():
+            yield from self.make_cubes(None)
+
+    def make_cubes(self, columns: IntArray | None) -> Iterator[CountCube]:
+        """The counts of some columns, or of all, a block at a time."""
+        n, n_segments = len(self) if columns is None else len(columns), len(self._in_play)
+        if columns is None:
+            for at, words in self.parts(max(1, BLOCK_CELLS // (2 * n_segments))):
+                yield self._make_cube(at, words)
+        else:
+            for block in split_evenly(n, -(-n * 2 * n_segments // BLOCK_CELLS)):
+                yield self._make_cube(columns[block], self._take(columns[block]))
+
+    def _make_cube(self, columns: Any, words: Any) -> CountCube:
+        ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
+        cube = np.stack((self._in_play - ones, ones), axis=1)
+        n_alike = None if self._n_alike is None else self._n_alike[columns]
+        counts = cube.reshape(len(cube), 2, 2, -1)
+        return CountCube(self.features[columns], counts, self.layout, n_alike)
+
+    def shortlist(self, question: Question) -> Shortlist | None:
+        """The candidates that can matter to a search; see `icscm.engine.counts.Judge`."""
+        if self.layout != ORDERED:
+            return None
+        with told_plainly():
+            return shorten(self, question)
+
+    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+        """Those refused that came nearest; see `icscm.engine.counts.Judge`."""
+        if self.layout != ORDERED:
+            return None
+        with told_plainly():
+            return list_nearest(self, question)
+
+
+class StreamedBits(CardBits):
+    """Columns that are too many for the card: they stay where they are and are sent to be seen."""
+
+    def __init__(
+        self,
+        card: Card,
+        features: IntArray,
+        sender: Sender,
+        rows: Rows,
+        layout: Layout = ORDERED,
+        n_alike: IntArray | None = None,
+    ) -> None:
+        super().__init__(card, features, None, rows, layout, n_alike)
+        self._sender = sender
+
+    @property
+    def n_bytes(self) -> int:
+        return self._sender.unsorted.n_bytes
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        size = min(most or len(self), self._sender.size)
+        room = self._sender.make_room(size)
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            words = room[: part.stop - start]
+            self._sender.send(part, words)
+            yield part, words
+
+    def _take(self, columns: Any) -> Any:
+        return self._sender.send_some(self.card.bring(columns))
+
+
+@dataclass(eq=False)
+class CardCodes(Store):
+    """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows."""
+
+    card: Card
+    features: IntArray
+    codes: Any
+    n_bins: int
+    rows: Rows
+    layout: Layout
+    n_threads: int = 1
+
+    def __post_init__(self) -> None:
+        self._set_in_play(self.rows)
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.codes.nbytes)
+
+    def find_codes(self, feature: int) -> Array:
+        return self.card.bring(self.codes[int(np.searchsorted(self.features, feature))])
+
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002
+        self._set_in_play(in_play)
+
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def _set_in_play(self, rows: Rows) -> None:
+        self._bounds = self.card.send(rows.bounds)
+        self._index = None if rows.index is None else self.card.send(rows.index)
+        self._n_segments = len(rows.bounds) - 1
+
+    def counts(self) -> Iterator[CountCube]:
+        n_cells = len(self.features) * self.n_bins * self._n_segments
+        with told_plainly():
+            for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
+                counts = self._count(block)
+                yield CountCube(self.features[block], counts, self.layout)
+
+    def _count(self, block: slice) -> CountArray:
+        shape = block.stop - block.start, self.n_bins, self._n_segments
+        out = self.card.xp.empty(shape, dtype=np.int32)
+        self.card.kernels.count_codes(self.codes[block], self._index, self._bounds, out)
+        counts: CountArray = self.card.bring(out).astype(COUNT_DTYPE)
+        return counts.reshape(*shape[:2], 2, -1)

@@ -1,0 +1,149 @@
+"""Sources whose samples lie on a card, or on what stands in for one, and what they must do."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from icscm.engine.counts import Cut
+from icscm.engine.rows import Rows
+from icscm.search.asking import make_question
+from icscm.search.finding import find_model
+from icscm.search.settings import Settings
+from icscm.sources.gpu.card import make_stand_in
+from icscm.sources.gpu.judging import make_standard
+from icscm.sources.gpu.opening import put_on_card
+from icscm.sources.gpu.segments import CODES, FIRST, REFUSED
+from icscm.sources.gpu.stores import CardBits
+from icscm.sources.memory import MemorySource, make_memory_source
+from icscm.stats.independence import ChiSquaredTest, GTest
+from icscm.stats.utility import make_utility
+from icscm.testing import check_count_source
+
+
+def move(source, card):
+    """The same samples on the card."""
+    rows = source.piece.rows
+    stores = [put_on_card(card, store, rows) for store in source.piece.stores]
+    return MemorySource(source.terms, stores, rows, source.position)
+
+
+def draw_bits(rng, n_rows=None, n_environments=None):
+    """A table of zeros and ones with identical columns and columns that tie."""
+    n_rows = int(rng.integers(4, 400)) if n_rows is None else n_rows
+    n_features = int(rng.integers(1, 60))
+    if n_environments is None:
+        n_environments = int(rng.choice([1, 2, 3, 5, 40, 200]))
+    labels = rng.integers(0, 2, n_rows)
+    environments = rng.integers(0, n_environments, n_rows)
+    X = (rng.random((n_rows, n_features)) < rng.choice([0.02, 0.3, 0.5, 0.9], n_features)) * 1.0
+    follow = rng.random(n_features) < 0.5
+    noise = rng.random((n_rows, n_features)) < rng.choice([0.0, 0.1, 0.3])
+    X[:, follow] = np.where(noise, X, labels[:, np.newaxis])[:, follow]
+    copied = rng.integers(0, n_features, n_features)
+    X = np.where(rng.random(n_features) < 0.2, X[:, copied], X)
+    return X, labels, environments, tuple(range(n_environments))
+
+
+def draw_settings(rng):
+    """Settings of all kinds, those included that a card does not judge by."""
+    tests = [None, ChiSquaredTest(), ChiSquaredTest(yates=False), GTest()]
+    test = tests[rng.integers(len(tests))]
+    return Settings(
+        p=float(rng.choice([0.1, 0.5, 1.0, 1.7, 1e9])),
+        model_type=str(rng.choice(["conjunction", "disjunction"])),
+        max_rules=int(rng.integers(1, 6)),
+        alpha=float(rng.choice([0.01, 0.05, 0.5, 0.99])),
+        test=test,
+        stop=str(rng.choice(["coverage", "independence"])),
+        pruning=bool(rng.integers(2)),
+        min_samples_leaf=int(rng.choice([1, 1, 3])),
+        min_replication=float(rng.choice([0.0, 0.25, 0.9])),
+        min_utility=rng.choice([None, 0.0, 1.0, 2.5]),
+        correction=None if test is None else rng.choice([None, None, "holm"]),
+        evidence=str(rng.choice(["step", "step", "cumulative"])),
+    )
+
+
+def check_same_search(rng, card, **sizes):
+    """Model and trace are those of the source in memory, whatever is asked for."""
+    X, labels, environments, names = draw_bits(rng, **sizes)
+    source, other = (
+        make_memory_source(X, labels, environments, environment_labels=names) for _ in range(2)
+    )
+    moved, settings = move(other, card), draw_settings(rng)
+    found, wanted = find_model(moved, settings), find_model(source, settings)
+    assert found == wanted
+
+
+def check_same_counts(rng, card):
+    """Counts, nodes, patterns and coverage are those of the source in memory: codes and bits."""
+    n_rows, n_environments = int(rng.integers(2, 40_000)), int(rng.choice([1, 3, 200]))
+    widths = rng.choice([2, 5, 50, 400], 5)
+    X = np.column_stack([rng.integers(0, width, n_rows) for width in widths]).astype(np.float64)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    rows = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
+    source, other = (
+        make_memory_source(X, *rows, environment_labels=range(n_environments)) for _ in range(2)
+    )
+    edges = source.candidates
+    cuts = [Cut(j, 0, bool(rng.integers(2))) for j in range(5) if len(edges.find_edges(j))]
+    check_count_source(move(other, card), source, cuts)
+
+
+def draw_store(rng, card):
+    """Random columns on the card, some of the rows in play, and a question."""
+    n_rows, n_environments = int(rng.choice([1, 90, 128, 3000, 16_384, 40_000])), None
+    n_environments = int(rng.choice([1, 2, 3, 7, 33, 100, 200]))
+    sizes = rng.multinomial(n_rows, rng.dirichlet(np.ones(2 * n_environments)))
+    rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
+    n_features = int(rng.integers(1, 300))
+    bits = rng.random((n_features, -(-n_rows // 128) * 128)) < rng.random((n_features, 1))
+    bits[:, n_rows:] = False
+    words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
+    n_alike = rng.integers(1, 4, n_features) if rng.random() < 0.5 else None
+    own = np.arange(n_features), words, rows
+    stores = [CardBits(each, own[0], each.send(own[1]), rows, n_alike=n_alike) for each in card]
+    settled = rng.random(n_rows) < rng.choice([0.0, 0.4])
+    stay, left = rows.split(settled)
+    for store in stores:
+        store.remove(left, stay)
+    return stores, np.diff(stay.bounds).reshape(2, -1)
+
+
+def check_kernels(rng, card):
+    """Each kernel writes what its twin writes."""
+    cards = card, make_stand_in()
+    (fast, slow), in_play = draw_store(rng, cards)
+    settings = replace(draw_settings(rng), evidence="step")
+    utility = make_utility(settings.p, None, int(in_play.sum()))
+    inverted = bool(rng.integers(2))
+    in_order = in_play[::-1] if inverted else in_play
+    question = make_question(
+        settings, settings.make_criterion(), utility, in_order, inverted=inverted
+    )
+    found = []
+    for own, store in zip(cards, (fast, slow), strict=True):
+        xp, kernels, n = own.xp, own.kernels, len(store)
+        standard = make_standard(store, question)
+        totals, codes = xp.full((n, 2), -1, dtype=np.int32), xp.full(n, 255, dtype=np.uint8)
+        statistics, dofs = xp.full((n, 2), -1.0), xp.full((n, 2), -1, dtype=np.int32)
+        kernels.judge_bits(store.words, store.segments, standard, totals, codes, statistics, dofs)
+        again = xp.full(n, 255, dtype=np.uint8)
+        kernels.judge_bits(store.words, store.segments, standard, totals, again)
+        judged = totals, codes, standard
+        keys = [kernels.find_next(*judged, REFUSED, FIRST)]
+        while keys[-1] is not None and len(keys) < 4:
+            keys.append(kernels.find_next(*judged, REFUSED, keys[-1]))
+        best = kernels.find_next(*judged, (1,), FIRST)
+        listed = [kernels.list_columns(*judged, (code,)) for code in range(len(CODES))]
+        listed += [] if best is None else [kernels.list_columns(*judged, (1,), best)]
+        source = np.arange(store.words.shape[1] * 32)[::-1].astype(np.uint32).copy()
+        swapped = xp.empty_like(store.words)
+        kernels.sort_bits(store.words, own.send(source), swapped)
+        arrays = totals, codes, again, dofs, store.count(xp.arange(n)), swapped, *listed
+        exact = [own.bring(each).tolist() for each in arrays]
+        exact += [keys, best, kernels.tally_codes(codes, store.n_alike).tolist()]
+        found.append((exact, own.bring(statistics)))
+    for number, (one, other) in enumerate(zip(found[0][0], found[1][0], strict=True)):
+        assert one == other, f"part {number} differs"
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10, atol=1e-9)

@@ -1,0 +1,157 @@
+"""`device`: the same models wherever samples are counted, and a sentence where there is no card."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cards import draw_bits
+from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
+from icscm.exceptions import IcscmError, StreamedWarning
+from icscm.sources.bits.opening import open_bits
+from icscm.sources.bits.packing import pack_matrix
+from icscm.sources.gpu import card, sending
+from icscm.sources.gpu.stores import CardBits, CardCodes, StreamedBits
+from icscm.sources.memory import open_memory
+
+LEARNERS = [
+    SCMClassifier(),
+    ICSCMClassifier(),
+    InvariantTreeClassifier(),
+    InvariantForestClassifier(n_estimators=3, random_state=0),
+]
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    monkeypatch.setattr(card, "find_card", card.make_stand_in)
+
+
+def make_table(kind):
+    X, y, environments, _ = draw_bits(np.random.default_rng(3), 300, 4)
+    y = X[:, 0].astype(int) if len(np.unique(y)) < 2 else y
+    if kind == "codes":
+        X = X + np.random.default_rng(0).random(X.shape)
+    return X, y, environments
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@pytest.mark.parametrize("kind", ["bits", "codes"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
+def test_same_model_and_file(learner, kind, stand_in, tmp_path):
+    X, y, environments = make_table(kind)
+    files = []
+    for device in ("cpu", "cuda"):
+        learner.set_params(device=device).fit(X, y, environments)
+        learner.save(tmp_path / device)
+        files.append(((tmp_path / device).read_text(), learner.trace_))
+        samples = open_memory(X, y, environments, preparation=learner.prepare())
+        is_there = isinstance(samples.source.piece.stores[0], CardBits | CardCodes)
+        assert is_there == (device == "cuda")
+    assert files[0] == files[1]
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_files_read_in_passes(stand_in, tmp_path):
+    X, y, environments = make_table("codes")
+    frame = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(y=y, e=environments)
+    frame.to_parquet(tmp_path / "t.parquet")
+    found = [
+        ICSCMClassifier(device=device).fit_dataset(tmp_path / "t.parquet", "y", "e")
+        for device in ("cpu", "cuda")
+    ]
+    assert found[0].trace_ == found[1].trace_
+    assert found[0].model_ == found[1].model_
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
+@pytest.mark.parametrize("free", [2**40, 2**20])
+def test_packed_stores(free, monkeypatch, tmp_path):
+    """On the card, or sent for each look where they do not fit: the models are the same."""
+    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(free))
+    monkeypatch.setattr(sending, "_SENT_BYTES", 400)
+    X, y, environments = make_table("bits")
+    names = [f"s{i}" for i in range(len(X))]
+    pack_matrix(X.astype(np.uint8), tmp_path / "x.bits", samples=names)
+    kept = np.random.default_rng(1).permutation(len(X))[:250]
+    labels = pd.DataFrame({"s": np.array(names)[kept], "y": y[kept], "e": environments[kept]})
+    found = {}
+    for device in ("cpu", "cuda"):
+        learner = ICSCMClassifier(device=device)
+        open_it = lambda: open_bits(  # noqa: E731
+            tmp_path / "x.bits",
+            labels,
+            "y",
+            "e",
+            preparation=learner.prepare(),  # noqa: B023
+        )
+        if device == "cuda" and free == 2**20:
+            with pytest.warns(StreamedWarning, match="sent to it anew for each rule"):
+                samples = open_it()
+            assert isinstance(samples.source.piece.stores[0], StreamedBits)
+        else:
+            samples = open_it()
+        found[device] = learner.fit_counts(samples)
+    assert found["cpu"].trace_ == found["cuda"].trace_
+    assert found["cpu"].model_ == found["cuda"].model_
+
+
+def test_codes_larger_than_the_card(monkeypatch):
+    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(2**20))
+    with pytest.raises(IcscmError, match=r"GB are free; give fewer columns, or leave device='cpu'"):
+        SCMClassifier(device="cuda").fit(*make_table("codes"))
+
+
+def test_no_cupy(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    card.find_card.cache_clear()
+    with pytest.raises(IcscmError, match=r"device='cuda' needs CuPy, which is not installed"):
+        SCMClassifier(device="cuda").fit(*make_table("bits"))
+
+
+def fail(message, kind="CUDARuntimeError"):
+    raise type(kind, (RuntimeError,), {})(message)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (lambda: 0, "found no NVIDIA card; leave device='cpu'"),
+        (lambda: fail("cudaErrorInsufficientDriver: CUDA driver is too old"), "driver is too old"),
+    ],
+)
+def test_no_card(count, told):
+    runtime = SimpleNamespace(getDeviceCount=count)
+    with pytest.raises(IcscmError, match=told):
+        card.check_card(SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("OutOfMemoryError", "the card's memory is full"), ("CUDARuntimeError", "the card failed")],
+)
+def test_a_card_that_fails(kind, told):
+    with pytest.raises(IcscmError, match=told), card.told_plainly():
+        fail("out of it", kind)
+
+
+def test_auto(monkeypatch):
+    """The processor for small tables, without a card, and where there is no room on it."""
+    assert card.choose_card("auto", 2**20) is None
+    monkeypatch.setattr(card, "find_card", card.make_stand_in)
+    assert card.choose_card("auto", 2**20) is None
+    assert card.choose_card("auto", 2**30) is not None
+    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(2**30))
+    assert card.choose_card("auto", 2**30) is None
+
+    def find_none():
+        raise IcscmError("none")
+
+    monkeypatch.setattr(card, "find_card", find_none)
+    assert card.choose_card("auto", 2**30) is None
+
+
+def test_unknown_device():
+    with pytest.raises(IcscmError, match="device must be one of 'cpu', 'cuda', 'auto'"):
+        SCMClassifier(device="gpu").fit(*make_table("bits"))

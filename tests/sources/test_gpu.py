@@ -1,0 +1,54 @@
+"""Stores on a card, with the kernels' twins in its place."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cards import check_kernels, check_same_counts, check_same_search, move
+from countables import countable, draw_cuts
+from icscm.search import asking, greedy
+from icscm.sources.gpu import judging
+from icscm.sources.gpu.card import make_stand_in
+from icscm.sources.memory import make_memory_source
+from icscm.testing import check_count_source
+
+CARD = make_stand_in()
+seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(countable())
+def test_counts_as_in_memory(drawn):
+    table, labels, environments, names, rng = drawn
+    source, other = (
+        make_memory_source(table, labels, environments, environment_labels=names) for _ in range(2)
+    )
+    moved = move(other, CARD)
+    check_count_source(moved, source, draw_cuts(source, rng))
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds)
+def test_same_model_and_trace(seed):
+    check_same_search(np.random.default_rng(seed), CARD)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.sampled_from([1e-9, 1e-3, 0.3]), st.integers(0, 3))
+def test_same_model_and_trace_in_small_parts(seed, slack, most):
+    """Many open questions, many blocks, and more ties than are listed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "_SLACK", slack)
+        patch.setattr(judging, "_COMPARED", 3)
+        patch.setattr(judging, "_TESTED", 5)
+        for module in (asking, greedy):
+            patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
+        check_same_search(np.random.default_rng(seed), CARD)
+
+
+def test_what_runs_on_a_card_runs_here():
+    """The checks of `tests/gpu` hold for the twins themselves."""
+    for seed in range(3):
+        check_kernels(np.random.default_rng(seed), CARD)
+        check_same_counts(np.random.default_rng(seed), CARD)
