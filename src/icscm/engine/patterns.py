@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE
-from icscm._types import Array
+from icscm._types import Array, FloatArray
 from icscm.engine.counts import PatternTable
 
 # Group numbers are made small again before they pass this, so that counting stays cheap.
 _MAX_GROUPS = 2**16
+# Rules whose truths fit into one whole number.
+_KEY_BITS = 52
 
 
 def count_patterns(
@@ -41,12 +43,23 @@ def count_patterns(
 def merge_patterns(table: PatternTable, kept: Sequence[int]) -> PatternTable:
     """The table over some of the rules: patterns that differ only in the others are added up."""
     reduced = table.patterns[:, list(kept)]
-    keys = np.packbits(reduced, axis=1)  # eight rules to a byte, in the same order
-    order = np.lexsort(keys.T[::-1]) if len(kept) else np.arange(len(reduced))
-    reduced = reduced[order]
-    is_new = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
-    starts = np.flatnonzero(np.append(True, is_new))
-    return PatternTable(reduced[starts], np.add.reduceat(table.counts[order], starts, axis=0))
+    keys = _make_keys(reduced)
+    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    ordered = keys[:, order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    starts = np.flatnonzero(is_new)
+    merged = np.add.reduceat(table.counts[order], starts, axis=0)
+    return PatternTable(reduced[order[starts]], merged)
+
+
+def _make_keys(patterns: NDArray[np.bool_]) -> FloatArray:
+    """Whole numbers that sort as the patterns do, a row for so many rules; the last is the first.
+
+    Products with floats are exact up to their 53 bits, and fast.
+    """
+    parts = [patterns[:, i : i + _KEY_BITS] for i in range(0, patterns.shape[1] or 1, _KEY_BITS)]
+    return np.stack([part @ 2.0 ** np.arange(part.shape[1])[::-1] for part in reversed(parts)])
 
 
 def _drop_unused(

@@ -87,13 +87,14 @@ def prune(
     """
     kept = list(range(len(features)))
     tests: list[PruningTest] = []
-    while len({features[i] for i in kept}) > 1:
-        round_tests = _test_each_feature(table, features, kept, number=_next_round(tests))
-        removed = _try_removals(round_tests, features, kept, alpha, is_allowed)
+    while len(set(of_kept := [features[i] for i in kept])) > 1:
+        round_tests = _test_each_feature(table, of_kept, number=_next_round(tests))
+        left = _try_removals(round_tests, features, kept, alpha, is_allowed)
         tests += round_tests
-        if removed is None:
+        if left is None:
             break
-        kept = removed
+        table = merge_patterns(table, [i for i, rule in enumerate(kept) if rule in left])
+        kept = left
     return kept, tests
 
 
@@ -117,10 +118,10 @@ def _try_removals(
 
 
 def _test_each_feature(
-    table: PatternTable, features: Sequence[str | int], kept: Sequence[int], number: int
+    table: PatternTable, features: Sequence[str | int], number: int
 ) -> list[PruningTest]:
-    tested = list(dict.fromkeys(features[i] for i in kept))
-    others = [[i for i in kept if features[i] != feature] for feature in tested]
+    tested = list(dict.fromkeys(features))
+    others = [[i for i, other in enumerate(features) if other != feature] for feature in tested]
     results = compute_conditional([merge_patterns(table, rules).counts for rules in others])
     return [
         PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
