@@ -15,7 +15,7 @@ import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
-from icscm.engine.patterns import merge_patterns
+from icscm.engine.patterns import merge_counts, merge_patterns
 from icscm.search.settings import Settings
 from icscm.search.trace import PruningTest, Trace
 from icscm.search.view import compute_leaves
@@ -122,7 +122,7 @@ def _test_each_feature(
 ) -> list[PruningTest]:
     tested = list(dict.fromkeys(features))
     others = [[i for i, other in enumerate(features) if other != feature] for feature in tested]
-    results = compute_conditional([merge_patterns(table, rules).counts for rules in others])
+    results = compute_conditional(merge_counts(table, others))
     return [
         PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
         for feature, statistic, dof, p_value in zip(tested, *results, strict=True)
