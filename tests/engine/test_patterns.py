@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from icscm.engine.patterns import count_patterns, merge_counts, merge_patterns
+from icscm.engine.patterns import count_patterns, merge_patterns, select_patterns
 
 
 @pytest.mark.parametrize("n_rules", [1, 5, 52, 53, 110])
@@ -18,10 +18,10 @@ def test_merging_some_of_the_rules(n_rules, share):
     cells = rng.integers(0, 6, 300)
     kept = np.flatnonzero(rng.random(n_rules) <= share).tolist()
     table = count_patterns(truths, cells, 3)
-    merged = merge_patterns(table, kept)
-    every = merge_counts(table, [kept, range(n_rules), *([kept] * 300)])
-    assert np.array_equal(every[1], table.counts)
-    assert all(np.array_equal(counts, merged.counts) for counts in every[2:])
+    found, whole, *others = merge_patterns(table, [kept, range(n_rules), *([kept] * 300)])
+    assert np.array_equal(whole.counts, table.counts)
+    assert all(np.array_equal(each.counts, found.counts) for each in others)
+    merged = select_patterns(table, kept, found)
     wanted = Counter(zip(*(truths[i].tolist() for i in kept), cells.tolist(), strict=True))
     patterns = [tuple(pattern) for pattern in merged.patterns.tolist()]
     assert patterns == sorted({tuple(key[:-1]) for key in wanted})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,34 +42,38 @@ def count_patterns(
     return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
 
 
-def merge_patterns(table: PatternTable, kept: Sequence[int]) -> PatternTable:
-    """The table over some of the rules: patterns that differ only in the others are added up.
+class Merged(NamedTuple):
+    """Patterns that are alike in some of the rules, added up: one row of each, and the counts."""
 
-    `kept` are their numbers, ascending.
-    """
-    first, (counts,) = _merge(table, [kept])
-    return PatternTable(table.patterns[first][:, list(kept)], counts)
+    rows: NDArray[np.intp]
+    counts: CountArray
 
 
-def merge_counts(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[CountArray]:
-    """The counts of the table over some of the rules, for each of several selections."""
+def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
+    """The table over some of the rules, for each of several selections, ascending."""
     size = max(_MAX_GROUPS // len(table.patterns), 1)
     batches = [ways[start : start + size] for start in range(0, len(ways), size)]
-    return [counts for batch in batches for counts in _merge(table, batch)[1]]
+    return [merged for batch in batches for merged in _merge(table, batch)]
 
 
-def _merge(
-    table: PatternTable, ways: Sequence[Sequence[int]]
-) -> tuple[NDArray[np.intp], list[CountArray]]:
-    """A row of the table for each merged pattern, way after way, and the counts of each way."""
+def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -> PatternTable:
+    """What was merged over some of the rules as a table of these."""
+    return PatternTable(table.patterns[merged.rows][:, list(rules)], merged.counts)
+
+
+def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
     keys = _make_keys(table.patterns, ways)
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
-    ordered = np.take_along_axis(keys, order[np.newaxis], axis=2)
-    is_new = np.ones(order.shape, dtype=np.bool_)
-    is_new[:, 1:] = (ordered[:, :, 1:] != ordered[:, :, :-1]).any(axis=0)
-    starts, order = np.flatnonzero(is_new), order.ravel()
-    counts = np.add.reduceat(table.counts[order], starts, axis=0)
-    return order[starts], np.split(counts, np.cumsum(is_new.sum(axis=1))[:-1])
+    n_patterns, rows = len(table.patterns), order.ravel()
+    at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
+    ordered = keys.reshape(len(keys), -1)[:, at]
+    is_new = np.ones(len(at), dtype=np.bool_)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    is_new[::n_patterns] = True  # where the next way begins
+    starts = np.flatnonzero(is_new)
+    rows, counts = rows[starts], np.add.reduceat(table.counts[rows], starts, axis=0)
+    ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
+    return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
 
 def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> FloatArray:

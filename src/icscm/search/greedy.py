@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ class _Block:
     worth: Worth
     refused: dict[str, BoolArray]
 
-    @property
+    @cached_property
     def is_refused(self) -> BoolArray:
         """Those that may not be added, for whatever reason."""
         refused: BoolArray = np.logical_or.reduce([*self.refused.values()])

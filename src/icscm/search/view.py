@@ -47,9 +47,10 @@ class ConjunctionView:
     def leaf_tables(self) -> Iterator[LeafTables]:
         for cube in self.source.counts():
             cube = expand(cube, self.source.candidates) if self._expanded else cube
-            flipped = replace(cube, counts=self._flip(cube.counts))
+            if self._inverted:
+                cube = replace(cube, counts=self._flip(cube.counts))
             yield compute_leaf_tables(
-                flipped, self.source.candidates, self._sides, inverted=self._inverted
+                cube, self.source.candidates, self._sides, inverted=self._inverted
             )
 
     def as_given(self, counts: CountArray) -> LeafCounts:
