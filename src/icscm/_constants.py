@@ -26,6 +26,8 @@ QUANTILE_SAMPLE: Final = 2**14
 # Columns of zeros and ones packed at a time: the words they go to, a cache line each, and the
 # eight lanes of bits on the way there fit the second-level cache.
 PACKED_COLUMNS: Final = 2**11
+# Columns from which on rows packed in lanes pay: each costs as much as thirty cells by themselves.
+MIN_LANES: Final = 32
 # Rows looked at before a whole table is taken for zeros and ones.
 BINARY_LOOK_ROWS: Final = 8
 # Rows binned at a time: one cache line of each fits the first-level cache.

@@ -1,7 +1,9 @@
 """The trace as tables and plain values."""
 
 import json
+import pickle
 import re
+from copy import deepcopy
 from dataclasses import fields, replace
 
 import numpy as np
@@ -136,3 +138,22 @@ def test_answers_of_own_tests_are_checked(answer, message):
     own = Own(answer)
     with pytest.raises(ValueError, match=re.escape(f"{own!r}.compute_p_values {message}") + "$"):
         make_test(own).compute_p_values(tables)
+
+
+def test_verdicts_of_steps_are_made_when_asked_for():
+    """Describing every refused candidate took a third of a small fit, and few fits are asked."""
+    asked, copied, pickled = (fit(ICSCMClassifier(alpha=0.3, stop="coverage")) for _ in range(3))
+    assert asked.stop_text
+    assert "steps" not in vars(asked)
+    assert all(step.chosen.verdict.p_value == step.chosen.p_value for step in asked.steps)
+    assert asked.looks == (*(step.look for step in asked.steps), asked.last_look)
+    restored = pickle.loads(pickle.dumps(pickled))
+    assert restored == asked == deepcopy(copied)
+    assert list(vars(restored)) == [each.name for each in fields(asked)]
+    with pytest.raises(AttributeError, match="no attribute 'step'"):
+        asked.step  # noqa: B018
+
+
+def test_a_trace_not_asked_keeps_no_samples():
+    trace = fit(ICSCMClassifier(feature_weights=np.ones(8)))
+    assert len(pickle.dumps(vars(trace)["_make"])) < 20_000

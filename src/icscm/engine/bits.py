@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from icscm._constants import BINARY_LOOK_ROWS, MIN_THREADED_CELLS
+from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning
@@ -99,7 +99,7 @@ def set_bits(
         is_by_column = X.format == "csc"
         pack = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
         inputs = (as_plain_numbers(X.data), X.indices, X.indptr, bit_position)
-    elif X.flags.c_contiguous:
+    elif X.flags.c_contiguous and X.shape[1] >= MIN_LANES:
         row_of_bit = np.full(words.shape[1] * 64, -1, dtype=np.int64)
         row_of_bit[bit_position] = np.arange(X.shape[0])
         pack, inputs = _kernels.pack_rows, (X, row_of_bit)

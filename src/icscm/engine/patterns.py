@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE
-from icscm._types import Array
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.counts import PatternTable
 
 # Group numbers are made small again before they pass this, so that counting stays cheap.
 _MAX_GROUPS = 2**16
+# Rules whose truths fit into one whole number.
+_KEY_BITS = 52
 
 
 def count_patterns(
@@ -38,15 +42,52 @@ def count_patterns(
     return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
 
 
-def merge_patterns(table: PatternTable, kept: Sequence[int]) -> PatternTable:
-    """The table over some of the rules: patterns that differ only in the others are added up."""
-    reduced = table.patterns[:, list(kept)]
-    keys = np.packbits(reduced, axis=1)  # eight rules to a byte, in the same order
-    order = np.lexsort(keys.T[::-1]) if len(kept) else np.arange(len(reduced))
-    reduced = reduced[order]
-    is_new = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
-    starts = np.flatnonzero(np.append(True, is_new))
-    return PatternTable(reduced[starts], np.add.reduceat(table.counts[order], starts, axis=0))
+class Merged(NamedTuple):
+    """Patterns that are alike in some of the rules, added up: one row of each, and the counts."""
+
+    rows: NDArray[np.intp]
+    counts: CountArray
+
+
+def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
+    """The table over some of the rules, for each of several selections, ascending."""
+    size = max(_MAX_GROUPS // len(table.patterns), 1)
+    batches = [ways[start : start + size] for start in range(0, len(ways), size)]
+    return [merged for batch in batches for merged in _merge(table, batch)]
+
+
+def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -> PatternTable:
+    """What was merged over some of the rules as a table of these."""
+    return PatternTable(table.patterns[merged.rows][:, list(rules)], merged.counts)
+
+
+def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
+    keys = _make_keys(table.patterns, ways)
+    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
+    n_patterns, rows = len(table.patterns), order.ravel()
+    at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
+    ordered = keys.reshape(len(keys), -1)[:, at]
+    is_new = np.ones(len(at), dtype=np.bool_)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    is_new[::n_patterns] = True  # where the next way begins
+    starts = np.flatnonzero(is_new)
+    rows, counts = rows[starts], np.add.reduceat(table.counts[rows], starts, axis=0)
+    ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
+    return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
+
+
+def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> FloatArray:
+    """Whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern).
+
+    Products with floats are exact up to their 53 bits, and fast; the first rules are the last part.
+    """
+    n_rules = patterns.shape[1]
+    powers = 2.0 ** (_KEY_BITS - 1 - np.arange(n_rules) % _KEY_BITS)
+    weights = np.zeros((len(ways), n_rules))
+    for row, kept in zip(weights, map(list, ways), strict=True):
+        row[kept] = powers[kept]
+    parts = [slice(i, i + _KEY_BITS) for i in range(0, n_rules or 1, _KEY_BITS)]
+    return np.stack([weights[:, part] @ patterns[:, part].T for part in reversed(parts)])
 
 
 def _drop_unused(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from icscm._constants import BLOCK_CELLS, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
-from icscm.engine.patterns import count_patterns, merge_patterns
+from icscm.engine.patterns import count_patterns, merge_patterns, select_patterns
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import split_evenly
@@ -201,4 +201,5 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
         return filled[0] if filled else tables[0]
     patterns = np.concatenate([table.patterns for table in filled])
     counts = np.concatenate([table.counts for table in filled])
-    return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))
+    table, rules = PatternTable(patterns, counts), range(patterns.shape[1])
+    return select_patterns(table, rules, *merge_patterns(table, [rules]))

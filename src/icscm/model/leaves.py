@@ -148,9 +148,9 @@ def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
     """Nested tuples of plain integers: comparable, hashable, unchangeable."""
     if isinstance(counts, np.ndarray):
         counts = counts.tolist()
-    return tuple(
-        freeze_counts(part) if isinstance(part, list | tuple) else int(part) for part in counts
-    )
+    if counts and not isinstance(counts[0], list | tuple):
+        return tuple(map(int, counts))
+    return tuple(map(freeze_counts, counts))
 
 
 def add_up(leaves: Sequence[LeafCounts]) -> LeafCounts:

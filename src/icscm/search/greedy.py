@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
-from icscm.model.leaves import LeafCounts, freeze_counts
+from icscm.model.leaves import freeze_counts
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet
 from icscm.search.asking import make_question
+from icscm.search.judging import judge_later
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
 from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace
@@ -28,7 +30,6 @@ from icscm.stats.criteria import Criterion, PValueCriterion, find_accepted_by
 from icscm.stats.leaf_tables import LeafTables
 from icscm.stats.replication import find_replicated
 from icscm.stats.utility import Worth, make_utility
-from icscm.stats.verdicts import Verdict
 
 
 def learn(
@@ -55,7 +56,7 @@ def learn(
     if settings.test is not None:
         levels = [*(trace.steps[i].look.cutoff for i in kept), None]
         verdicts = settings.judge_leaves(model.leaves, settings.test, levels)
-        trace = replace(trace, verdicts=verdicts)
+        trace = judge_later(replace(trace, verdicts=verdicts), settings, settings.test)
     return model, trace
 
 
@@ -67,7 +68,7 @@ class _Block:
     worth: Worth
     refused: dict[str, BoolArray]
 
-    @property
+    @cached_property
     def is_refused(self) -> BoolArray:
         """Those that may not be added, for whatever reason."""
         refused: BoolArray = np.logical_or.reduce([*self.refused.values()])
@@ -104,14 +105,6 @@ class _Refused(NamedTuple):
     cut: Cut
     reason: str
     leaf: bytes
-
-
-class _Leaf(NamedTuple):
-    """What the trace tells of a leaf, in the order of `Candidate`'s last fields."""
-
-    p_value: float | None
-    counts: LeafCounts
-    verdict: Verdict | None
 
 
 @dataclass
@@ -177,7 +170,8 @@ class Growth:
                 (seen,) = self.look([criterion])
             else:
                 seen = self._shared.find(self, cuts, settings.alpha)
-            look = self._describe_look(seen, _find_level(criterion))
+            refused, level = self._describe_refused(seen.refused), _find_level(criterion)
+            look = Look(seen.n_candidates, dict(seen.n_refused), refused, level)
             if seen.best is None:
                 reason, last_look = "no_candidate", look
                 nearest = self._find_nearest(criterion)
@@ -216,15 +210,13 @@ class Growth:
         equivalent = view.find_equivalent(cut, alike[1:])
         view.source.keep(view.make_binned_rule(cut))
         self._remaining = self._remaining - settled
-        described, rest = self._describe([settled, self._remaining], [look.cutoff, None])
         return Step(
-            chosen=self._make_candidate(cut, settled, described),
-            remaining=rest.counts,
-            p_value_remaining=rest.p_value,
+            chosen=self._make_candidate(cut, settled),
+            remaining=view.as_given(self._remaining),
+            p_value_remaining=None,
             look=look,
             equivalent=tuple(view.make_rule(each) for each in equivalent),
             n_tied=n_tied,
-            verdict_remaining=rest.verdict,
         )
 
     # --- criterion (i) --------------------------------------------------------
@@ -401,39 +393,19 @@ class Growth:
             p_values = np.zeros(len(is_dependent))
             p_values[is_dependent] = test.compute_p_values(block.leaves.tables[is_dependent])
             nearest = self._merge_refused(nearest, block, is_dependent, p_values)
-        return self._describe_refused(nearest, _find_level(criterion))
+        return self._describe_refused(nearest)
 
-    # --- in the terms of the trace --------------------------------------------
+    # --- in the terms of the trace; p-values and verdicts are added when asked for -----------
 
-    def _describe_look(self, seen: _Seen, cutoff: float | None) -> Look:
-        described = self._describe_refused(seen.refused, cutoff)
-        return Look(seen.n_candidates, dict(seen.n_refused), described, cutoff)
-
-    def _describe_refused(
-        self, refused: Sequence[_Refused], cutoff: float | None
-    ) -> tuple[Refusal, ...]:
-        tables = [self._read_leaf(each.leaf) for each in refused]
-        described = self._describe(tables, [cutoff] * len(tables))
+    def _describe_refused(self, refused: Sequence[_Refused]) -> tuple[Refusal, ...]:
         return tuple(
-            Refusal(self._make_candidate(each.cut, table, leaf), each.reason)
-            for each, table, leaf in zip(refused, tables, described, strict=True)
+            Refusal(self._make_candidate(each.cut, self._read_leaf(each.leaf)), each.reason)
+            for each in refused
         )
 
-    def _describe(
-        self, tables: Sequence[CountArray], levels: Sequence[float | None]
-    ) -> list[_Leaf]:
-        counts = [self._view.as_given(table) for table in tables]
-        if self._settings.test is None:
-            return [_Leaf(None, leaf, None) for leaf in counts]
-        verdicts = self._settings.judge_leaves(counts, self._settings.test, levels)
-        return [
-            _Leaf(verdict.p_value, leaf, verdict)
-            for leaf, verdict in zip(counts, verdicts, strict=True)
-        ]
-
-    def _make_candidate(self, cut: Cut, table: CountArray, leaf: _Leaf) -> Candidate:
+    def _make_candidate(self, cut: Cut, table: CountArray) -> Candidate:
         utility = self._utility.compute(table, cut.feature)
-        return Candidate(self._view.make_rule(cut), utility, *leaf)
+        return Candidate(self._view.make_rule(cut), utility, None, self._view.as_given(table))
 
     def _read_leaf(self, leaf: bytes) -> CountArray:
         return np.frombuffer(leaf, self._remaining.dtype).reshape(self._remaining.shape)

@@ -15,12 +15,12 @@ import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
-from icscm.engine.patterns import merge_patterns
+from icscm.engine.patterns import merge_patterns, select_patterns
 from icscm.search.settings import Settings
 from icscm.search.trace import PruningTest, Trace
 from icscm.search.view import compute_leaves
 from icscm.stats.criteria import EquivalenceCriterion
-from icscm.stats.independence import compute_conditional, exceeds
+from icscm.stats.independence import ConditionalTests, compute_conditional, exceeds
 
 
 def prune_where_allowed(
@@ -87,13 +87,18 @@ def prune(
     """
     kept = list(range(len(features)))
     tests: list[PruningTest] = []
-    while len({features[i] for i in kept}) > 1:
-        round_tests = _test_each_feature(table, features, kept, number=_next_round(tests))
+    while len(set(of_kept := [features[i] for i in kept])) > 1:  # the table is over those kept
+        tested = list(dict.fromkeys(of_kept))
+        others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
+        merged = merge_patterns(table, others)
+        results = compute_conditional([each.counts for each in merged])
+        round_tests = _list_tests(_next_round(tests), tested, results)
         removed = _try_removals(round_tests, features, kept, alpha, is_allowed)
         tests += round_tests
         if removed is None:
             break
-        kept = removed
+        table = select_patterns(table, others[removed], merged[removed])
+        kept = [kept[i] for i in others[removed]]
     return kept, tests
 
 
@@ -103,28 +108,25 @@ def _try_removals(
     kept: Sequence[int],
     alpha: float,
     is_allowed: Callable[[Sequence[int]], bool],
-) -> list[int] | None:
-    """What the first removal that may be made leaves, if there is one; noted in the tests."""
+) -> int | None:
+    """The number of the first removal that may be made, if there is one; noted in the tests."""
     for one in sorted(range(len(tests)), key=lambda i: (_rounded(tests[i]), i), reverse=True):
         if not exceeds(tests[one].p_value, alpha):
             return None
         left = [i for i in kept if features[i] != tests[one].feature]
         if is_allowed(left):
             tests[one] = replace(tests[one], removed=True)
-            return left
+            return one
         tests[one] = replace(tests[one], undone=True)
     return None
 
 
-def _test_each_feature(
-    table: PatternTable, features: Sequence[str | int], kept: Sequence[int], number: int
+def _list_tests(
+    number: int, features: Sequence[str | int], results: ConditionalTests
 ) -> list[PruningTest]:
-    tested = list(dict.fromkeys(features[i] for i in kept))
-    others = [[i for i in kept if features[i] != feature] for feature in tested]
-    results = compute_conditional([merge_patterns(table, rules).counts for rules in others])
     return [
         PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
-        for feature, statistic, dof, p_value in zip(tested, *results, strict=True)
+        for feature, statistic, dof, p_value in zip(features, *results, strict=True)
     ]
 
 

@@ -8,6 +8,7 @@ was tested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,10 @@ PRUNING_OUTCOMES = {
     "not_ended": "Nothing was pruned: the search did not end because what remains is independent "
     "of the environment, which Proposition 3.2 needs.",
 }
+
+
+# The fields of a trace that tell of leaves which are not the model's.
+_MADE_LATER = ("steps", "last_look", "nearest")
 
 
 @dataclass(frozen=True)
@@ -250,6 +255,35 @@ class Trace(Shown):
     set_aside: RuleSet | None = None
     criterion: Criterion | None = field(default=None, compare=False, repr=False)
 
+    def complete_later(self, make: Callable[[], dict[str, Any]]) -> Trace:
+        """The same trace, some fields of which are made when one of them is first asked for."""
+        later = copy(self)
+        for name in _MADE_LATER:
+            del vars(later)[name]
+        vars(later)["_make"] = make
+        return later
+
+    if not TYPE_CHECKING:  # which would take it for an answer to any name
+
+        def __getattr__(self, name: str) -> Any:
+            """A field that was left for later."""
+            make = vars(self).get("_make")
+            if make is not None and name in _MADE_LATER:
+                vars(self).update(make())
+                vars(self).pop("_make", None)
+            if name not in vars(self):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return vars(self)[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, whole, to be pickled or copied."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """Every look at all candidates: one for each step, and that which found none to add."""
+        return (*(step.look for step in self.steps), *([self.last_look] if self.last_look else []))
+
     @property
     def stop_text(self) -> str:
         """Why the search ended, as a sentence."""
@@ -354,8 +388,7 @@ class Trace(Shown):
             }
 
     def _list_refused(self) -> Iterator[dict[str, Any]]:
-        looks = [*(step.look for step in self.steps), *([self.last_look] if self.last_look else [])]
-        for number, look in enumerate(looks, start=1):
+        for number, look in enumerate(self.looks, start=1):
             for refusal in look.best_refused:
                 refused = refusal.candidate
                 verdict = refused.verdict and refused.verdict.conclusion

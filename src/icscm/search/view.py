@@ -48,9 +48,10 @@ class ConjunctionView:
         """The leaves of all candidates, or of those in some cubes."""
         for cube in self.source.counts() if cubes is None else cubes:
             cube = expand(cube, self.source.candidates) if self._expanded else cube
-            flipped = replace(cube, counts=self._flip(cube.counts))
+            if self.inverted:
+                cube = replace(cube, counts=self._flip(cube.counts))
             yield compute_leaf_tables(
-                flipped, self.source.candidates, self._sides, inverted=self.inverted
+                cube, self.source.candidates, self._sides, inverted=self.inverted
             )
 
     def as_given(self, counts: CountArray) -> LeafCounts:

@@ -85,11 +85,13 @@ class Utility:
     def compute(self, leaf: CountArray, feature: int) -> float:
         """The utility of one leaf (label, environment), as a reader wants to see it."""
         negatives, positives = leaf.sum(axis=1).tolist()
-        exact = negatives - self.p * positives
-        if self.weights is not None and self.weights[feature] > 0:
-            weight = Fraction(str(self.weights[feature]))
-            exact = exact * weight if exact >= 0 else exact / weight
-        return float(exact)
+        p, unit = self.p.as_integer_ratio()
+        gain = negatives * unit - p * positives
+        if self.weights is None or self.weights[feature] <= 0:
+            return float(gain / unit)
+        weight = Fraction(str(self.weights[feature]))
+        exact = Fraction(gain, unit)
+        return float(exact * weight if gain >= 0 else exact / weight)
 
 
 def make_utility(p: float, weights: FloatArray | None, n_samples: int) -> Utility:

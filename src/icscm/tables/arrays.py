@@ -31,7 +31,8 @@ def check_table(
     With `allow_missing` values may be missing, and are NaN.
     """
     types = None
-    if nw.dependencies.is_into_dataframe(X):  # once: of very many columns it takes long
+    if not isinstance(X, np.ndarray) and nw.dependencies.is_into_dataframe(X):
+        # once: of very many columns it takes long
         types = nw.from_native(X).schema
         _check_column_types(types)
     try:

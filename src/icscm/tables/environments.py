@@ -153,9 +153,9 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:
     """Something `pandas.factorize` takes, with tuples kept as labels."""
-    if nw.dependencies.is_into_dataframe(environments):
+    if is_frame(environments):
         raise IcscmError(f"{what} must be one column of labels, not a table")
-    if nw.dependencies.is_into_series(environments):
+    if not isinstance(environments, np.ndarray) and nw.dependencies.is_into_series(environments):
         environments = nw.from_native(environments, series_only=True).to_numpy()
     if isinstance(environments, np.ndarray):
         shape = environments.shape

@@ -30,7 +30,8 @@ def check_labels(
         y = np.asarray(y)
     elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
         y = np.asarray(y, dtype=object)  # else missing values would turn integers to floats
-    y = column_or_1d(y, warn=True)
+    if not isinstance(y, np.ndarray) or y.ndim != 1 or y.dtype.kind not in "biuf":
+        y = column_or_1d(y, warn=True)
     codes, found = number_groups(y, n_rows, rows, "y")
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         _refuse_labels(y if rows is None else y[rows], found)
