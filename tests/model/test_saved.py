@@ -262,7 +262,8 @@ def test_settings_are_plain(data, tmp_path):
     assert settings_["test"] == "OwnTest"
     assert settings_["feature_weights"] == weights.to_dict()
     assert settings_["p"] == 2.0
-    assert settings_.keys() == learner.get_params().keys()
+    # not where it was learned: the model is the same
+    assert settings_.keys() == learner.get_params().keys() - {"device"}
 
 
 def test_environments_become_plain(data, tmp_path):
