@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from icscm._constants import (
 )
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine import _kernels
-from icscm.engine._kernels.coding import SearchTable
 from icscm.engine.binning import (
     Binning,
     ColumnPlan,
@@ -36,6 +35,9 @@ from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
+
+if TYPE_CHECKING:
+    from icscm.engine._kernels.coding import SearchTable
 
 # Cells compared at a time when constant columns are confirmed.
 _CONSTANT_CELLS = 2**20
@@ -234,7 +236,8 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
             own = np.stack([edges[k] for k in part.tolist()])
             padded[part, :n] = own
             low[part], scale[part], guess[part] = _make_guesses(own.astype(np.float64))
-    return SearchTable(padded, n_edges, guess, low, scale)
+    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale)
+    return table
 
 
 def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8]]:

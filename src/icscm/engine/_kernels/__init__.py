@@ -4,8 +4,10 @@ All of them release the GIL and write only to what the caller hands them, so tha
 work side by side on different features, or on different rows, without locks.
 """
 
-from icscm.engine._kernels.coding import *  # noqa: F403
-from icscm.engine._kernels.counting import *  # noqa: F403
-from icscm.engine._kernels.grouping import *  # noqa: F403
-from icscm.engine._kernels.hashing import *  # noqa: F403
-from icscm.engine._kernels.packing import *  # noqa: F403
+from typing import Any
+
+from icscm.late import find_late
+
+
+def __getattr__(name: str) -> Any:
+    return find_late(__name__, ("coding", "counting", "grouping", "hashing", "packing"), name)

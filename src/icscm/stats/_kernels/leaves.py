@@ -1,4 +1,4 @@
-"""Arithmetic on many small tables, compiled; its twin in plain NumPy is `_reference.py`."""
+"""What the leaves of candidates and the halves of splits are worth, and what tests say of them."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
