@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,8 +71,7 @@ class _Block:
     @cached_property
     def is_refused(self) -> BoolArray:
         """Those that may not be added, for whatever reason."""
-        refused: BoolArray = np.logical_or.reduce([*self.refused.values()])
-        return refused
+        return reduce(np.logical_or, self.refused.values())
 
     def find_reason(self, candidate: int) -> str:
         """Why that one may not be added: the first of the reasons."""
@@ -258,6 +257,8 @@ class Growth:
     ) -> Iterator[_Block]:
         worth = self._weigh(leaves)
         is_tested = worth.is_candidate & ~worth.is_small
+        if not any(criteria):  # then nothing is looked at, and nothing need be copied
+            is_tested[:] = False
         tables = leaves.tables if is_tested.all() else leaves.tables[is_tested]
         for is_accepted in find_accepted_by(criteria, tables):
             is_dependent = ~is_accepted
