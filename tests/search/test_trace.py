@@ -147,6 +147,9 @@ def test_verdicts_of_steps_are_made_when_asked_for():
     assert "steps" not in vars(asked)
     assert all(step.chosen.verdict.p_value == step.chosen.p_value for step in asked.steps)
     assert asked.looks == (*(step.look for step in asked.steps), asked.last_look)
+    changed = copied.change(alpha=0.5)
+    assert "steps" not in vars(changed)
+    assert changed == replace(asked, alpha=0.5)
     restored = pickle.loads(pickle.dumps(pickled))
     assert restored == asked == deepcopy(copied)
     assert list(vars(restored)) == [each.name for each in fields(asked)]

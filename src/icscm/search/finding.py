@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from icscm.engine.counts import CountSource
@@ -33,7 +32,7 @@ def find_model(
         return model, trace
     nothing = model.without_rules()
     verdicts = settings.judge_leaves(nothing.leaves, settings.test)
-    return nothing, replace(trace, verdicts=verdicts, set_aside=model)
+    return nothing, trace.change(verdicts=verdicts, set_aside=model)
 
 
 def _measure_gain(model: RuleSet, p: float) -> Fraction:

@@ -8,7 +8,6 @@ was tested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -257,11 +256,16 @@ class Trace(Shown):
 
     def complete_later(self, make: Callable[[], dict[str, Any]]) -> Trace:
         """The same trace, some fields of which are made when one of them is first asked for."""
-        later = copy(self)
+        later = self.change(_make=make)
         for name in _MADE_LATER:
             del vars(later)[name]
-        vars(later)["_make"] = make
         return later
+
+    def change(self, **changes: Any) -> Trace:
+        """The same trace with other values; what was left for later stays so."""
+        changed = object.__new__(Trace)
+        vars(changed).update({**vars(self), **changes})
+        return changed
 
     if not TYPE_CHECKING:  # which would take it for an answer to any name
 

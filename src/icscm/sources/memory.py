@@ -40,7 +40,7 @@ class MemorySource(StoredSource):
         super().__init__(terms, stores, rows)
         self.position = position
 
-    def take(self, rows: NDArray[np.intp]) -> MemorySource:
+    def take(self, rows: NDArray[np.intp], n_threads: int | None = None) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
 
         Thresholds and codes are this source's own, so nothing is binned again: what a
@@ -50,6 +50,8 @@ class MemorySource(StoredSource):
         wanted[self.position[rows]] = True
         taken, _ = self.piece.rows.split(~self.piece.rows.take(wanted))
         stores = [store.restrict(taken) for store in self.piece.stores]
+        for store in stores:
+            store.n_threads = n_threads or store.n_threads
         return MemorySource(self.terms, stores, taken, self.position)
 
     def start_again(self) -> MemorySource:

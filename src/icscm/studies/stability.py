@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm.engine.copies import expand
+from icscm.engine.threads import count_threads, run_tasks
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.model.learner import check_learner
@@ -203,7 +205,8 @@ def stability_selection(
     names: Sequence[Feature] = samples.names or range(samples.n_features)
     usable = _find_usable(samples.source, settings)
     rng = np.random.default_rng(random_state)
-    models = list(_learn_resamples(samples.source, settings, environments, n_resamples, rng))
+    halves = _draw_halves(samples.source, environments, n_resamples, rng)
+    models = _learn_resamples(samples.source, settings, halves, count_threads(estimator.n_jobs))
     own = find_model(samples.source.start_again(), settings)[0]
     found = _summarize(own, models, list(names), threshold, len(usable))
     _warn_of_others(found)
@@ -231,23 +234,29 @@ def _find_usable(source: MemorySource, settings: Settings) -> set[int]:
     return {j for j in usable if weights is None or weights[j] > 0}
 
 
-def _learn_resamples(
-    source: MemorySource,
-    settings: Settings,
-    environments: Any,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Iterator[RuleSet | None]:
-    """The model of each resample; None where a class is absent."""
+def _draw_halves(
+    source: MemorySource, environments: Any, n_resamples: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.intp]]:
     n_samples = int(source.count_totals().sum())
     numbers, _ = number_environments(environments, n_samples)
     members = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
-    for _ in range(n_resamples):
-        half = source.take(draw_half(members, rng))
-        if not half.count_totals().any(axis=1).all():
-            yield None
-        else:
-            yield find_model(half, settings)[0]
+    return (draw_half(members, rng) for _ in range(n_resamples))
+
+
+def _learn_resamples(
+    source: MemorySource, settings: Settings, halves: Iterator[NDArray[np.intp]], n_threads: int
+) -> list[RuleSet | None]:
+    """The model of each resample, a thread each; None where a class is absent."""
+
+    def learn(rows: NDArray[np.intp]) -> RuleSet | None:
+        half = source.take(rows, n_threads=1)
+        has_both = half.count_totals().any(axis=1).all()
+        return find_model(half, settings)[0] if has_both else None
+
+    models: list[RuleSet | None] = []
+    while some := list(islice(halves, n_threads)):  # not all at once: each takes memory
+        models += run_tasks(learn, some, n_threads)
+    return models
 
 
 def draw_half(members: list[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
