@@ -66,12 +66,13 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
     n_patterns, rows = len(table.patterns), order.ravel()
     at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
-    ordered = keys.reshape(len(keys), -1)[:, at]
+    ordered = keys.reshape(len(keys), -1).take(at, axis=1)
     is_new = np.ones(len(at), dtype=np.bool_)
     is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     is_new[::n_patterns] = True  # where the next way begins
     starts = np.flatnonzero(is_new)
-    rows, counts = rows[starts], np.add.reduceat(table.counts[rows], starts, axis=0)
+    counts = np.add.reduceat(table.counts.take(rows, axis=0), starts, axis=0)
+    rows = rows[starts]
     ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
     return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
