@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def find_late(package: str, modules: Iterable[str], name: str) -> Any:
-    """What one of a package's modules calls so; for the `__getattr__` of the package.
+def load_late(home: dict[str, Any], *modules: str) -> tuple[Callable[..., Any], ...]:
+    """The `__getattr__` and `__dir__` of a package that has all that its modules have.
 
     Kernels need numba, which takes as long to import as all the rest; who only shows a model or
-    predicts never calls one.
+    predicts never calls one. `home` are the package's globals.
     """
-    if not name.startswith("__"):
+
+    def load() -> list[str]:
         for module in modules:
-            found = import_module(f"{package}.{module}")
-            if hasattr(found, name):
-                setattr(sys.modules[package], name, getattr(found, name))
-                return getattr(found, name)
-    raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            found = vars(import_module(f"{home['__name__']}.{module}"))
+            home.update({name: found[name] for name in found if not name.startswith("_")})
+        return list(home)
+
+    def find(name: str) -> Any:
+        if name.startswith("__") or name not in load():
+            raise AttributeError(f"module {home['__name__']!r} has no attribute {name!r}")
+        return home[name]
+
+    return find, load

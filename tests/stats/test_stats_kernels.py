@@ -15,7 +15,7 @@ def test_every_kernel_has_a_twin():
         name
         for name in dir(_kernels)
         if hasattr(getattr(_kernels, name), "py_func") and not name.startswith("_")
-    }
+    } - {"compute_exact"}  # which is held against SciPy
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
     of_splits = {"measure_effects", "measure_rates"}
     assert compiled == statistics | of_splits | {"weigh_leaves", "measure_spread"}

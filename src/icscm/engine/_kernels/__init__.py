@@ -4,10 +4,6 @@ All of them release the GIL and write only to what the caller hands them, so tha
 work side by side on different features, or on different rows, without locks.
 """
 
-from typing import Any
+from icscm.late import load_late
 
-from icscm.late import find_late
-
-
-def __getattr__(name: str) -> Any:
-    return find_late(__name__, ("coding", "counting", "grouping", "hashing", "packing"), name)
+__getattr__, __dir__ = load_late(globals(), "coding", "counting", "grouping", "hashing", "packing")

@@ -1,9 +1,5 @@
 """Arithmetic on many small tables, compiled; its twin in plain NumPy is `_reference.py`."""
 
-from typing import Any
+from icscm.late import load_late
 
-from icscm.late import find_late
-
-
-def __getattr__(name: str) -> Any:
-    return find_late(__name__, ("leaves", "fisher"), name)
+__getattr__, __dir__ = load_late(globals(), "leaves", "fisher")
