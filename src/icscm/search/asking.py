@@ -17,7 +17,7 @@ from icscm.stats.utility import Utility
 # Statistics that lie nearer to the critical value are for the search itself to judge: relative,
 # and for each sample, of whose rounding a sum may hold a little.
 _SLACK = 1e-9
-_SLACK_OF_SAMPLE = 1e-14
+_SLACK_OF_SAMPLE = 1e-13
 # No leaf has less.
 _ANY_SPREAD = -1.0
 

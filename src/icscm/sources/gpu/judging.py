@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy import special
 
 from icscm._types import Array, CountArray, IntArray
 from icscm.engine.counts import CountCube, Question, Shortlist
@@ -28,6 +29,8 @@ from icscm.sources.gpu.segments import (
 _COMPARED = 2**14
 # Columns whose p-values are held together.
 _TESTED = 2**22
+# Numbers whose logarithms are sent along: leaves are seldom larger.
+_LOGARITHMS = 2**16
 # p-values computed on the card that differ by less may be in another order here.
 _P_VALUE_SLACK = 1e-6
 
@@ -65,8 +68,9 @@ class Judged(NamedTuple):
 def make_standard(columns: Columns, question: Question) -> Standard:
     """The question with its critical values on the card."""
     n_by_label = columns.segments.n_by_label[:: -1 if question.inverted else 1]
-    critical = columns.card.send(question.lower), columns.card.send(question.upper)
-    return Standard(question, *critical, *n_by_label)
+    numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
+    known = question.lower, question.upper, special.xlogy(numbers, numbers)
+    return Standard(question, *map(columns.card.send, known), *n_by_label)
 
 
 def judge(columns: Columns, question: Question) -> Judged:

@@ -2,7 +2,7 @@
 //
 // A column is a row of 16-byte chunks, a bit for each sample; samples are sorted by label and
 // environment, so that a segment is a run of bits. One warp counts a column: popcounts of its
-// chunks are summed up along the column, and a segment's count is the difference between the sums
+// words are summed up along the column, and a segment's count is the difference between the sums
 // up to its end and up to its start, whatever the bits at which these lie.
 
 typedef unsigned char u8;
@@ -33,15 +33,6 @@ __device__ __forceinline__ void load_tile(
   }
 }
 
-__device__ __forceinline__ u32 count_ones(uint4 a) {
-  return __popc(a.x) + __popc(a.y) + __popc(a.z) + __popc(a.w);
-}
-
-__device__ __forceinline__ int count_before(const u64 *chunk, int bit) {
-  if (bit < 64) return __popcll(chunk[0] & ((1ull << bit) - 1));
-  return __popcll(chunk[0]) + __popcll(chunk[1] & ((1ull << (bit - 64)) - 1));
-}
-
 // Sum over the lanes up to this one, of two numbers below 2^16 at once.
 __device__ __forceinline__ u32 sum_up_to(u32 value, int lane) {
 #pragma unroll
@@ -52,6 +43,13 @@ __device__ __forceinline__ u32 sum_up_to(u32 value, int lane) {
   return value;
 }
 
+// The ones before each of a chunk's four words: `start`, and what is inside on top of it.
+__device__ __forceinline__ uint2 spread(u32 start, u32 inside) {
+  const u32 twice = start | start << 16;
+  return make_uint2(
+      twice + ((inside & 0xff) << 16), twice + ((inside >> 8 & 0xff) | (inside & 0xff0000)));
+}
+
 // Each warp takes `batch` columns at a time, leaves the ones up to the start of each segment in its
 // part of the shared memory, n_segments + 1 numbers a column, and calls `take`.
 template <class Take>
@@ -60,10 +58,13 @@ __device__ __forceinline__ void count_columns(
     int n_chunks, int n_tiles, int n_segments, int batch, Take take) {
   extern __shared__ uint4 shared[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
+  // of each word: itself, and the ones before it in the tile, which 16 bits can hold
   uint4 *chunks = shared + warp * TILE;
-  int *numbers = (int *)(shared + n_warps * TILE);
-  int *before = numbers + warp * TILE;
-  int *ones = numbers + n_warps * TILE + warp * batch * (n_segments + 1);
+  uint2 *before = (uint2 *)(shared + n_warps * TILE) + warp * TILE;
+  const u32 *held = (const u32 *)chunks;
+  const u16 *held_before = (const u16 *)before;
+  int *ones = (int *)((uint2 *)(shared + n_warps * TILE) + n_warps * TILE);
+  ones += warp * batch * (n_segments + 1);
   const i64 stride = (i64)gridDim.x * n_warps * batch;
   uint4 tile[ROUNDS];
   i64 first = ((i64)blockIdx.x * n_warps + warp) * batch;
@@ -75,24 +76,27 @@ __device__ __forceinline__ void count_columns(
       int *own = ones + j * (n_segments + 1);
       int base = 0;
       for (int t = 0; t < n_tiles; t++) {
-        u32 counts[ROUNDS];
+        u32 counts[ROUNDS], inside[ROUNDS];
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++) {
           // from the cache: held in registers, the mask would leave too few for judging
           const int chunk = t * TILE + 32 * r + lane;
           uint4 word = tile[r], wanted = chunk < n_chunks ? __ldg(mask + chunk) : word;
           word.x &= wanted.x, word.y &= wanted.y, word.z &= wanted.z, word.w &= wanted.w;
-          counts[r] = count_ones(word);
+          const u32 one = __popc(word.x), two = one + __popc(word.y), three = two + __popc(word.z);
+          counts[r] = three + __popc(word.w);
+          inside[r] = one | two << 8 | three << 16;
           chunks[32 * r + lane] = word;
         }
+        u32 in_tile = 0;
 #pragma unroll
         for (int r = 0; r < ROUNDS; r += 2) {
           u32 upto = sum_up_to(counts[r] | counts[r + 1] << 16, lane);
           u32 total = __shfl_sync(ALL, upto, 31);
-          before[32 * r + lane] = base + (upto & 0xffff) - counts[r];
-          base += total & 0xffff;
-          before[32 * r + 32 + lane] = base + (upto >> 16) - counts[r + 1];
-          base += total >> 16;
+          before[32 * r + lane] = spread(in_tile + (upto & 0xffff) - counts[r], inside[r]);
+          in_tile += total & 0xffff;
+          before[32 * r + 32 + lane] = spread(in_tile + (upto >> 16) - counts[r + 1], inside[r + 1]);
+          in_tile += total >> 16;
         }
         // the next tile, or column, while this one is looked at
         const bool is_last = t + 1 == n_tiles;
@@ -103,9 +107,10 @@ __device__ __forceinline__ void count_columns(
         }
         __syncwarp();
         for (int s = tiles[t] + lane; s < tiles[t + 1]; s += 32) {
-          int bit = bounds[s], chunk = (bit >> 7) - t * TILE;
-          own[s] = before[chunk] + count_before((const u64 *)(chunks + chunk), bit & 127);
+          int bit = __ldg(bounds + s), word = (bit >> 5) - 4 * t * TILE;
+          own[s] = base + held_before[word] + __popc(held[word] & ((1u << (bit & 31)) - 1));
         }
+        base += in_tile;
         __syncwarp();
       }
       for (int s = tiles[n_tiles] + lane; s <= n_segments; s += 32) own[s] = base;
@@ -133,6 +138,13 @@ __device__ __forceinline__ Number add_up(Number value, int width) {
   return value;
 }
 
+// Two sums at once over `width` lanes: of `low` for the lower half of these, of `high` for the upper.
+template <class Number>
+__device__ __forceinline__ Number add_up_both(Number low, Number high, bool is_upper, int width) {
+  const Number sent = is_upper ? low : high, kept = is_upper ? high : low;
+  return add_up(kept + __shfl_xor_sync(ALL, sent, width / 2, width), width / 2);
+}
+
 struct Standard {
   i64 num, den, least_utility;
   double least_spread;
@@ -140,25 +152,61 @@ struct Standard {
   int n_least, statistic, inverted;
 };
 
-// Negatives, positives, environments that have samples and their squares, of one leaf.
+// Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
+// and what its statistic is made of.
 struct Leaf {
   int negatives, positives, n_columns;
   u64 squares;
+  double inside;
 };
 
-// One environment's part of Pearson's statistic, and of half of G.
-__device__ __forceinline__ double measure(int negatives, int positives, double rate, double shift) {
-  const double size = negatives + positives;
-  const double off = fmax(fabs(positives - size * rate) - shift, 0.0);
-  return size > 0.0 ? off * off / size : 0.0;
+// By bits, since the card converts few numbers at a time: whole ones from 0 on, and below 1.
+__device__ __forceinline__ double as_double(int number) {
+  return __hiloint2double(0x43300000, number) - 4503599627370496.0;
 }
 
-__device__ __forceinline__ double measure_likelihood(int negatives, int positives, const Leaf &leaf) {
-  const double size = negatives + positives, all = leaf.negatives + leaf.positives;
-  double total = 0.0;
-  if (negatives > 0) total += negatives * log(negatives * all / (size * leaf.negatives));
-  if (positives > 0) total += positives * log(positives * all / (size * leaf.positives));
-  return total;
+__device__ __forceinline__ double invert(double number, int same) {
+  float guess;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"((float)same));
+  const u32 bits = __float_as_uint(guess);
+  const double near = __hiloint2double((bits >> 3) + 0x38000000, bits << 29);
+  return fma(near, fma(-number, near, 1.0), near);  // to 1.5e-14 of it
+}
+
+// Sums of these over environments give the statistics; they wait for nothing that all of a column
+// must first be known for.
+__device__ __forceinline__ double weigh(int negatives, int positives) {
+  const int size = max(negatives + positives, 1);
+  return as_double(negatives) * as_double(positives) * invert(as_double(size), size);
+}
+
+struct Logarithms {
+  const double *known;  // x log x, by x
+  int n_known;
+
+  __device__ __forceinline__ double operator()(int x) const {
+    return x < n_known ? __ldg(known + x) : x * log((double)x);
+  }
+
+  __device__ __forceinline__ double weigh(int negatives, int positives) const {
+    return (*this)(negatives) + (*this)(positives) - (*this)(negatives + positives);
+  }
+};
+
+// With A negatives, B positives, N in all: Pearson's is N (1 - N / AB sum ab / n). Yates' correction
+// of two environments' n: off = |b - n B / N| is the same in both.
+__device__ __forceinline__ double find_pearson(const Leaf &leaf, bool is_corrected) {
+  const double a = leaf.negatives, b = leaf.positives, n = a + b;
+  const double found = fmax(n * (1.0 - n * leaf.inside / (a * b)), 0.0);
+  if (!is_corrected) return found;
+  const u64 total = leaf.negatives + leaf.positives;
+  const double scale = n * n * n / (a * b * (double)((total * total - leaf.squares) / 2));
+  const double off = fmax(sqrt(found / scale) - 0.5, 0.0);
+  return off * off * scale;
+}
+
+__device__ __forceinline__ double find_likelihood(const Leaf &leaf, const Logarithms &f) {
+  return fmax(2.0 * (leaf.inside - f.weigh(leaf.negatives, leaf.positives)), 0.0);
 }
 
 __device__ __forceinline__ int judge(
@@ -184,65 +232,62 @@ __device__ __forceinline__ void judge_columns(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
     int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, double least_spread, i64 least_utility,
-    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
+    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
+    int *dofs) {
   const Standard standard = {num,     den,       least_utility, least_spread, lower, upper,
                              n_least, statistic, inverted};
   const int n_in_play = n_negative + n_positive, width = 32 / batch;
+  const Logarithms logarithm = {logarithms, n_logarithms};
   auto take = [=](i64 first, int size, const int *ones, int lane) {
-    // `width` lanes to a column, each for some of the environments
+    // `width` lanes to a column, each for some of the environments; then half of them for each leaf
     const int j = lane / width, member = lane % width;
-    const bool is_one = j < size;
+    const bool is_one = j < size, sign = member >= width / 2;
     const int *own = ones + (is_one ? j : 0) * (2 * n_environments + 1);
     const int negative = standard.inverted ? n_environments : 0;
     const int positive = n_environments - negative;
-    Leaf zeros = {0, 0, 0, 0}, some = {0, 0, 0, 0};
+    Leaf zeros = {0, 0, 0, 0, 0.0}, some = {0, 0, 0, 0, 0.0};
     for (int k = member; k < n_environments; k += width) {
-      int a = own[negative + k + 1] - own[negative + k];
-      int b = own[positive + k + 1] - own[positive + k];
-      u64 here = a + b, there = __ldg(in_play + k) + __ldg(in_play + n_environments + k) - here;
-      some.negatives += a, some.positives += b, some.n_columns += here > 0;
-      zeros.n_columns += there > 0;
-      some.squares += here * here, zeros.squares += there * there;
-    }
-    some.negatives = add_up(some.negatives, width);
-    some.positives = add_up(some.positives, width);
-    some.n_columns = add_up(some.n_columns, width);
-    zeros.n_columns = add_up(zeros.n_columns, width);
-    some.squares = add_up(some.squares, width);
-    zeros.squares = add_up(zeros.squares, width);
-    zeros.negatives = n_negative - some.negatives;
-    zeros.positives = n_positive - some.positives;
-    int code = 0;
-#pragma unroll 1  // one after the other: both at once would take too many registers
-    for (int sign = 0; sign < 2; sign++) {
-      const Leaf leaf = sign ? some : zeros;
-      int dof = 0;
-      double found = 0.0;
+      const int a = own[negative + k + 1] - own[negative + k];
+      const int b = own[positive + k + 1] - own[positive + k];
+      const int c = __ldg(in_play + negative + k) - a, d = __ldg(in_play + positive + k) - b;
+      const u32 here = a + b, there = c + d;
+      some.negatives += a, some.positives += b;
+      some.n_columns += here > 0, zeros.n_columns += there > 0;
+      some.squares += (u64)here * here, zeros.squares += (u64)there * there;
       if (standard.statistic != NO_TEST) {
-        dof = leaf.negatives > 0 && leaf.positives > 0 ? leaf.n_columns - 1 : 0;
-        const double size = leaf.negatives + leaf.positives;
-        const double rate = dof > 0 ? leaf.positives / size : 0.5;
-        const double shift = standard.statistic == YATES && dof == 1 ? 0.5 : 0.0;
-        for (int k = member; k < n_environments; k += width) {
-          int a = own[negative + k + 1] - own[negative + k];
-          int b = own[positive + k + 1] - own[positive + k];
-          if (!sign) a = __ldg(in_play + negative + k) - a, b = __ldg(in_play + positive + k) - b;
-          found += IS_LIKELIHOOD ? measure_likelihood(a, b, leaf) : measure(a, b, rate, shift);
-        }
-        found = add_up(found, width);
-        found = IS_LIKELIHOOD ? fmax(2.0 * found, 0.0) : found / (rate * (1.0 - rate));
-        if (dof == 0) found = 0.0;
+        some.inside += IS_LIKELIHOOD ? logarithm.weigh(a, b) : weigh(a, b);
+        zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
       }
-      code |= judge(standard, leaf, n_in_play, found, dof) << 4 * sign;
-      if (statistics && member == 0 && is_one) {
-        statistics[2 * (first + j) + sign] = found;
-        dofs[2 * (first + j) + sign] = dof;
-      }
+    }
+    const int label = add_up_both(some.negatives, some.positives, sign, width);
+    const int other = __shfl_xor_sync(ALL, label, width / 2, width);
+    const int2 total = sign ? make_int2(other, label) : make_int2(label, other);
+    Leaf leaf;
+    leaf.negatives = sign ? total.x : n_negative - total.x;
+    leaf.positives = sign ? total.y : n_positive - total.y;
+    leaf.n_columns = add_up_both(zeros.n_columns, some.n_columns, sign, width);
+    leaf.squares = n_in_play < 65536  // as many as 32 bits can hold the square of
+                       ? add_up_both((u32)zeros.squares, (u32)some.squares, sign, width)
+                       : add_up_both(zeros.squares, some.squares, sign, width);
+    leaf.inside = add_up_both(zeros.inside, some.inside, sign, width);
+    const bool is_tested =
+        standard.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
+    const int dof = is_tested ? leaf.n_columns - 1 : 0;
+    double found = 0.0;
+    if (dof > 0)
+      found = IS_LIKELIHOOD ? find_likelihood(leaf, logarithm)
+                            : find_pearson(leaf, standard.statistic == YATES && dof == 1);
+    const int code = judge(standard, leaf, n_in_play, found, dof);
+    const int code_of_ones = __shfl_xor_sync(ALL, code, width / 2, width);
+    const i64 at = first + j;
+    if (statistics && member % (width / 2) == 0 && is_one) {
+      statistics[2 * at + sign] = found;
+      dofs[2 * at + sign] = dof;
     }
     if (member == 0 && is_one) {
-      totals[first + j] = make_int2(some.negatives, some.positives);
-      codes[first + j] = (u8)code;
+      totals[at] = total;
+      codes[at] = (u8)(code | code_of_ones << 4);
     }
   };
   count_columns(
@@ -253,24 +298,26 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
     int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, double least_spread, i64 least_utility,
-    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
+    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
+    int *dofs) {
   judge_columns<false>(
       words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
-      n_positive, inverted, num, den, n_least, statistic, lower, upper, least_spread,
-      least_utility, totals, codes, statistics, dofs);
+      n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
+      least_spread, least_utility, totals, codes, statistics, dofs);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
     int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, double least_spread, i64 least_utility,
-    int2 *totals, u8 *codes, double *statistics, int *dofs) {
+    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
+    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
+    int *dofs) {
   judge_columns<true>(
       words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
-      n_positive, inverted, num, den, n_least, statistic, lower, upper, least_spread,
-      least_utility, totals, codes, statistics, dofs);
+      n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
+      least_spread, least_utility, totals, codes, statistics, dofs);
 }
 
 // --- what was judged --------------------------------------------------------

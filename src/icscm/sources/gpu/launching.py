@@ -13,7 +13,7 @@ from icscm.sources.gpu.segments import CODES, FIRST, TESTS, TILE_BITS, Key
 _THREADS = 256
 # Shared memory of a block that runs beside three others.
 _SHARED_BYTES = 56 * 1024
-_TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 32
+_TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
 # Rows that one block counts of a column of bin numbers.
 _CODED_ROWS = 2**15
 # Columns listed at first; if there are more, they are listed again.
@@ -57,7 +57,7 @@ class CompiledKernels:
         self, words, segments, standard, totals, codes, statistics=None, dofs=None
     ) -> None:
         question, n_environments = standard.question, segments.n_environments
-        width = min(32, 1 << (n_environments - 1).bit_length())
+        width = max(2, min(32, 1 << (n_environments - 1).bit_length()))  # a half for each leaf
         arguments = (
             words,
             np.int64(len(words)),
@@ -77,6 +77,8 @@ class CompiledKernels:
             np.int32(TESTS.index(question.test)),
             standard.lower,
             standard.upper,
+            standard.logarithms,
+            np.int32(len(standard.logarithms)),
             np.float64(question.least_spread),
             np.int64(question.least_utility),
             totals,

@@ -36,11 +36,15 @@ class Segments(NamedTuple):
 
 
 class Standard(NamedTuple):
-    """A question with its critical values on the card, and the labels as it sees them."""
+    """A question with its critical values on the card, and the labels as it sees them.
+
+    `logarithms` are x log x of the first whole numbers.
+    """
 
     question: Question
     lower: Any
     upper: Any
+    logarithms: Any
     n_negative: int
     n_positive: int
 
