@@ -14,6 +14,11 @@ typedef long long i64;
 #ifndef BLOCKS
 #define BLOCKS 4  // of 256 threads on a multiprocessor: what the registers of judging allow
 #endif
+#ifndef WIDTH
+#define WIDTH 32  // lanes that judge a column: a power of two, compiled for each
+#endif
+#define HALF (WIDTH / 2)
+#define BATCH (32 / WIDTH)  // columns judged at a time
 #define ALL 0xffffffffu
 #define ROUNDS 4            // chunks that a lane holds at a time
 #define TILE (32 * ROUNDS)  // chunks that a warp holds at a time
@@ -50,12 +55,13 @@ __device__ __forceinline__ uint2 spread(u32 start, u32 inside) {
       twice + ((inside & 0xff) << 16), twice + ((inside >> 8 & 0xff) | (inside & 0xff0000)));
 }
 
-// Each warp takes `batch` columns at a time, leaves the ones up to the start of each segment in its
-// part of the shared memory, n_segments + 1 numbers a column, and calls `take`.
-template <class Take>
+// Each warp takes a `group` of columns at a time, and `batch` of these: it leaves the ones up to the
+// start of each segment in its part of the shared memory, n_segments + 1 numbers a column, and calls
+// `take`; after the last of the group, `finish`.
+template <class Take, class Finish>
 __device__ __forceinline__ void count_columns(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_segments, int batch, Take take) {
+    int n_chunks, int n_tiles, int n_segments, int batch, int group, Take take, Finish finish) {
   extern __shared__ uint4 shared[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
   // of each word: itself, and the ones before it in the tile, which 16 bits can hold
@@ -65,14 +71,15 @@ __device__ __forceinline__ void count_columns(
   const u16 *held_before = (const u16 *)before;
   int *ones = (int *)((uint2 *)(shared + n_warps * TILE) + n_warps * TILE);
   ones += warp * batch * (n_segments + 1);
-  const i64 stride = (i64)gridDim.x * n_warps * batch;
+  const i64 stride = (i64)gridDim.x * n_warps * group;
   uint4 tile[ROUNDS];
-  i64 first = ((i64)blockIdx.x * n_warps + warp) * batch;
+  i64 first = ((i64)blockIdx.x * n_warps + warp) * group;
   if (first >= n) return;
   load_tile(tile, words + first * n_chunks, 0, n_chunks, lane);
   for (; first < n; first += stride) {
-    const int size = (int)min((i64)batch, n - first);
-    for (int j = 0; j < size; j++) {
+    const i64 end = min(first + group, n);
+    for (i64 at = first; at < end; at++) {
+      const int j = (int)(at - first) & (batch - 1);  // a power of two
       int *own = ones + j * (n_segments + 1);
       int base = 0;
       for (int t = 0; t < n_tiles; t++) {
@@ -100,7 +107,7 @@ __device__ __forceinline__ void count_columns(
         }
         // the next tile, or column, while this one is looked at
         const bool is_last = t + 1 == n_tiles;
-        i64 next = !is_last ? first + j : j + 1 < size ? first + j + 1 : first + stride;
+        i64 next = !is_last ? at : at + 1 < end ? at + 1 : first + stride;
         if (next < n) {
           const uint4 *column = words + next * n_chunks;
           load_tile(tile, column, is_last ? 0 : (t + 1) * TILE, n_chunks, lane);
@@ -114,10 +121,12 @@ __device__ __forceinline__ void count_columns(
         __syncwarp();
       }
       for (int s = tiles[n_tiles] + lane; s <= n_segments; s += 32) own[s] = base;
+      if (j + 1 < batch && at + 1 < end) continue;
+      __syncwarp();
+      take(at - j, j + 1, ones, lane);
+      __syncwarp();
     }
-    __syncwarp();
-    take(first, size, ones, lane);
-    __syncwarp();
+    finish(first, lane);
   }
 }
 
@@ -127,22 +136,35 @@ extern "C" __global__ void __launch_bounds__(256) count_bits(
   auto take = [=](i64 first, int, const int *ones, int lane) {
     for (int s = lane; s < n_segments; s += 32) out[first * n_segments + s] = ones[s + 1] - ones[s];
   };
-  count_columns(words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, 1, take);
+  auto finish = [](i64, int) {};
+  count_columns(
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, 1, 1, take, finish);
 }
 
 // --- judging ----------------------------------------------------------------
 
-template <class Number>
-__device__ __forceinline__ Number add_up(Number value, int width) {
-  for (int step = width / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step, width);
+template <int N, class Number>
+__device__ __forceinline__ Number add_up(Number value) {
+#pragma unroll
+  for (int step = N / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
   return value;
 }
 
-// Two sums at once over `width` lanes: of `low` for the lower half of these, of `high` for the upper.
+// Two sums at once over the lanes of a column: of `low` for the lower half, of `high` for the upper.
 template <class Number>
-__device__ __forceinline__ Number add_up_both(Number low, Number high, bool is_upper, int width) {
+__device__ __forceinline__ Number add_up_both(Number low, Number high, bool is_upper) {
   const Number sent = is_upper ? low : high, kept = is_upper ? high : low;
-  return add_up(kept + __shfl_xor_sync(ALL, sent, width / 2, width), width / 2);
+  return add_up<HALF>(kept + __shfl_xor_sync(ALL, sent, HALF));
+}
+
+// The same of what 32 bits can hold: there the card has one instruction for all of its lanes.
+__device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
+#if WIDTH == 32 && __CUDA_ARCH__ >= 800
+  const u32 all_low = __reduce_add_sync(ALL, low), all_high = __reduce_add_sync(ALL, high);
+  return is_upper ? all_high : all_low;
+#else
+  return add_up_both(low, high, is_upper);
+#endif
 }
 
 struct Standard {
@@ -230,24 +252,26 @@ __device__ __forceinline__ int judge(
 template <bool IS_LIKELIHOOD>
 __device__ __forceinline__ void judge_columns(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
     const double *lower, const double *upper, const double *logarithms, int n_logarithms,
     double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
     int *dofs) {
   const Standard standard = {num,     den,       least_utility, least_spread, lower, upper,
                              n_least, statistic, inverted};
-  const int n_in_play = n_negative + n_positive, width = 32 / batch;
+  const int n_in_play = n_negative + n_positive;
+  __shared__ Leaf kept[256];
   const Logarithms logarithm = {logarithms, n_logarithms};
   auto take = [=](i64 first, int size, const int *ones, int lane) {
-    // `width` lanes to a column, each for some of the environments; then half of them for each leaf
-    const int j = lane / width, member = lane % width;
-    const bool is_one = j < size, sign = member >= width / 2;
-    const int *own = ones + (is_one ? j : 0) * (2 * n_environments + 1);
+    // WIDTH lanes to a column, each for some of the environments; then half of them for each leaf
+    const int j = lane / WIDTH, member = lane % WIDTH;
+    const bool sign = member >= HALF;
+    const int *own = ones + (j < size ? j : 0) * (2 * n_environments + 1);
     const int negative = standard.inverted ? n_environments : 0;
     const int positive = n_environments - negative;
     Leaf zeros = {0, 0, 0, 0, 0.0}, some = {0, 0, 0, 0, 0.0};
-    for (int k = member; k < n_environments; k += width) {
+#pragma unroll 1  // more at once would take too many registers
+    for (int k = member; k < n_environments; k += WIDTH) {
       const int a = own[negative + k + 1] - own[negative + k];
       const int b = own[positive + k + 1] - own[positive + k];
       const int c = __ldg(in_play + negative + k) - a, d = __ldg(in_play + positive + k) - b;
@@ -260,17 +284,25 @@ __device__ __forceinline__ void judge_columns(
         zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
       }
     }
-    const int label = add_up_both(some.negatives, some.positives, sign, width);
-    const int other = __shfl_xor_sync(ALL, label, width / 2, width);
+    // the lanes share what they found: each keeps one leaf of one column of the group
+    const int label = add_up_small(some.negatives, some.positives, sign);
+    const int other = __shfl_xor_sync(ALL, label, HALF);
     const int2 total = sign ? make_int2(other, label) : make_int2(label, other);
     Leaf leaf;
     leaf.negatives = sign ? total.x : n_negative - total.x;
     leaf.positives = sign ? total.y : n_positive - total.y;
-    leaf.n_columns = add_up_both(zeros.n_columns, some.n_columns, sign, width);
+    leaf.n_columns = add_up_small(zeros.n_columns, some.n_columns, sign);
     leaf.squares = n_in_play < 65536  // as many as 32 bits can hold the square of
-                       ? add_up_both((u32)zeros.squares, (u32)some.squares, sign, width)
-                       : add_up_both(zeros.squares, some.squares, sign, width);
-    leaf.inside = add_up_both(zeros.inside, some.inside, sign, width);
+                       ? add_up_small(zeros.squares, some.squares, sign)
+                       : add_up_both(zeros.squares, some.squares, sign);
+    leaf.inside = standard.statistic == NO_TEST ? 0.0 : add_up_both(zeros.inside, some.inside, sign);
+    if (member % HALF == (int)(first & 15) / BATCH) kept[threadIdx.x] = leaf;
+  };
+  auto finish = [=](i64 first, int lane) {
+    const int member = lane % WIDTH;
+    const bool sign = member >= HALF;
+    const i64 at = first + member % HALF * BATCH + lane / WIDTH;
+    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0.0};
     const bool is_tested =
         standard.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
     const int dof = is_tested ? leaf.n_columns - 1 : 0;
@@ -279,43 +311,39 @@ __device__ __forceinline__ void judge_columns(
       found = IS_LIKELIHOOD ? find_likelihood(leaf, logarithm)
                             : find_pearson(leaf, standard.statistic == YATES && dof == 1);
     const int code = judge(standard, leaf, n_in_play, found, dof);
-    const int code_of_ones = __shfl_xor_sync(ALL, code, width / 2, width);
-    const i64 at = first + j;
-    if (statistics && member % (width / 2) == 0 && is_one) {
-      statistics[2 * at + sign] = found;
-      dofs[2 * at + sign] = dof;
-    }
-    if (member == 0 && is_one) {
-      totals[at] = total;
-      codes[at] = (u8)(code | code_of_ones << 4);
-    }
+    const int code_of_ones = __shfl_xor_sync(ALL, code, HALF);
+    if (at >= n) return;
+    if (statistics) statistics[2 * at + sign] = found, dofs[2 * at + sign] = dof;
+    if (sign) totals[at] = make_int2(leaf.negatives, leaf.positives);
+    else codes[at] = (u8)(code | code_of_ones << 4);
   };
   count_columns(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, 2 * n_environments, batch, take);
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, 2 * n_environments, BATCH, 16,
+      take, finish);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
     const double *lower, const double *upper, const double *logarithms, int n_logarithms,
     double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
     int *dofs) {
   judge_columns<false>(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, n_negative,
       n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
       least_spread, least_utility, totals, codes, statistics, dofs);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(
     const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int batch, int n_negative,
+    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
     int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
     const double *lower, const double *upper, const double *logarithms, int n_logarithms,
     double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
     int *dofs) {
   judge_columns<true>(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, batch, n_negative,
+      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, n_negative,
       n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
       least_spread, least_utility, totals, codes, statistics, dofs);
 }
@@ -332,7 +360,7 @@ extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_alik
   }
 #pragma unroll
   for (int c = 0; c < N_CODES; c++) {
-    u64 sum = add_up(tally[c], 32);
+    u64 sum = add_up<32>(tally[c]);
     if ((threadIdx.x & 31) == 0 && sum) atomicAdd(out + c, sum);
   }
 }

@@ -12,7 +12,7 @@ from icscm.sources.gpu.segments import CODES, FIRST, TESTS, TILE_BITS, Key
 
 _THREADS = 256
 # Shared memory of a block that runs beside three others.
-_SHARED_BYTES = 56 * 1024
+_SHARED_BYTES = 48 * 1024
 _TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
 # Rows that one block counts of a column of bin numbers.
 _CODED_ROWS = 2**15
@@ -27,31 +27,36 @@ class CompiledKernels:
     def __init__(self, cupy, options=()) -> None:
         source = files("icscm.sources.gpu").joinpath("kernels.cu").read_text()
         self._cupy = cupy
-        self._module = cupy.RawModule(code=source, options=("--std=c++17", *options))
+        options = "--std=c++17", *options
+        #: by how many lanes judge a column
+        self._modules = {
+            width: cupy.RawModule(code=source, options=(*options, f"-DWIDTH={width}"))
+            for width in (2, 4, 8, 16, 32)
+        }
         self._n_blocks = 4 * cupy.cuda.Device().attributes["MultiProcessorCount"]
-        self._module.get_function("judge_bits")  # compiles, so that a failure shows now
+        self._modules[32].get_function("judge_bits")  # compiles, so that a failure shows now
 
-    def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0) -> None:
-        function = self._module.get_function(name)
-        if shared > 48 * 1024:
+    def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0, width=32) -> None:
+        function = self._modules[width].get_function(name)
+        if shared > 32 * 1024:  # more than any card gives unasked, with what a kernel has of its own
             function.max_dynamic_shared_size_bytes = shared
         grid = (self._n_blocks,) if grid is None else grid
         function(grid, (threads,), tuple(arguments), shared_mem=shared)
 
-    def _run_on_bits(self, name, words, n_segments, batch, arguments) -> None:
+    def _run_on_bits(self, name, words, n_segments, arguments, width=32, group=1) -> None:
         """As many warps to a block as the shared memory has room for."""
-        each = _TILE_BYTES + 4 * batch * (n_segments + 1)
+        each = _TILE_BYTES + 4 * (32 // width) * (n_segments + 1)
         n_warps = max(1, min(_THREADS // 32, _SHARED_BYTES // each))
-        n_needed = -(-len(words) // (n_warps * batch))
+        n_needed = -(-len(words) // (n_warps * group))
         grid = (max(1, min(self._n_blocks * 8 // n_warps, n_needed)),)
-        self._run(name, arguments, grid, 32 * n_warps, each * n_warps)
+        self._run(name, arguments, grid, 32 * n_warps, each * n_warps, width)
 
     def count_bits(self, words, segments, out) -> None:
         sizes = _list_sizes(words, segments)
         places = segments.mask, segments.bounds, segments.tiles
         n_segments = 2 * segments.n_environments
         arguments = words, np.int64(len(words)), *places, *sizes, np.int32(n_segments), out
-        self._run_on_bits("count_bits", words, n_segments, 1, arguments)
+        self._run_on_bits("count_bits", words, n_segments, arguments)
 
     def judge_bits(
         self, words, segments, standard, totals, codes, statistics=None, dofs=None
@@ -67,7 +72,6 @@ class CompiledKernels:
             *_list_sizes(words, segments),
             np.int32(n_environments),
             segments.in_play,
-            np.int32(32 // width),
             np.int32(standard.n_negative),
             np.int32(standard.n_positive),
             np.int32(question.inverted),
@@ -87,7 +91,7 @@ class CompiledKernels:
             _NOTHING if dofs is None else dofs,
         )
         name = "judge_bits_by_likelihood" if question.test == "g" else "judge_bits"
-        self._run_on_bits(name, words, 2 * n_environments, 32 // width, arguments)
+        self._run_on_bits(name, words, 2 * n_environments, arguments, width, 16)
 
     def tally_codes(self, codes, n_alike):
         out = self._cupy.zeros(len(CODES), dtype=np.uint64)
