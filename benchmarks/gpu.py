@@ -136,12 +136,13 @@ def synchronize(card: Card) -> None:
 
 
 def check_equality(card: Card, seconds: float) -> None:
-    """Each check for a third of the time, on as many random tables as that allows."""
-    from cards import check_kernels, check_same_counts, check_same_search
+    """Each check for its share of the time, on as many random tables as that allows."""
+    from cards import check_kernels, check_same_counts, check_same_search, check_same_values
 
-    for check in (check_kernels, check_same_counts, check_same_search):
+    checks = check_kernels, check_same_counts, check_same_search, check_same_values
+    for check in checks:
         start, seed, n_failed = time.perf_counter(), 0, 0
-        while time.perf_counter() - start < seconds / 3:
+        while time.perf_counter() - start < seconds / len(checks):
             try:
                 check(np.random.default_rng(seed), card)
             except Exception:

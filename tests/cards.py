@@ -1,19 +1,24 @@
 """Sources whose samples lie on a card, or on what stands in for one, and what they must do."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
-from icscm.engine.rows import Rows
+from icscm.engine.rows import Rows, sort_rows
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
+from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.card import make_stand_in
 from icscm.sources.gpu.judging import make_standard
 from icscm.sources.gpu.opening import put_on_card
 from icscm.sources.gpu.segments import CODES, FIRST, REFUSED
 from icscm.sources.gpu.stores import CardBits
+from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.stats.utility import make_utility
@@ -73,6 +78,55 @@ def check_same_search(rng, card, **sizes):
     moved, settings = move(other, card), draw_settings(rng)
     found, wanted = find_model(moved, settings), find_model(source, settings)
     assert found == wanted
+
+
+def draw_values(rng):
+    """A table of floats: ties, missing values, columns of few values, some of them rare."""
+    n_rows, n_features = int(rng.integers(20, 400)), int(rng.integers(1, 12))
+    X = rng.normal(size=(n_rows, n_features)).round(int(rng.integers(0, 4)))
+    few = rng.random(n_features) < 0.3
+    X[:, few] = (rng.random((n_rows, few.sum())) < rng.choice([0.0, 0.02, 0.5])) * 3.0
+    X[:, rng.random(n_features) < 0.3] *= -0.0 if rng.random() < 0.2 else 1.0
+    if rng.random() < 0.5:
+        X[rng.random(X.shape) < rng.choice([0.02, 0.9])] = np.nan
+    if rng.random() < 0.3:
+        X = X[rng.integers(0, n_rows, n_rows)]  # rows with copies
+    n_environments = int(rng.choice([1, 2, 5, 40]))
+    environments = rng.integers(0, n_environments, n_rows)
+    labels = (np.nan_to_num(X[:, 0]) > rng.choice([0.0, 1.0])) ^ (rng.random(n_rows) < 0.2)
+    X = X.astype(rng.choice([np.float32, np.float64]))
+    return np.asarray(X, order=str(rng.choice(["C", "F"]))), labels * 1, environments
+
+
+def check_same_values(rng, card):
+    """A table binned on the card has the thresholds, the model and the trace of one binned here."""
+    X, labels, environments = draw_values(rng)
+    names, max_thresholds = tuple(range(int(environments.max()) + 1)), int(rng.choice([1, 5, 50]))
+    own = {"environment_labels": names, "max_thresholds": max_thresholds}
+    source = make_memory_source(X, labels, environments, **own)
+    given = card.xp.asfortranarray(card.send(X)) if rng.random() < 0.3 else X
+    with told_where(card):
+        values = put_values(given, "cuda", max_thresholds)
+    if values is None:  # zeros and ones
+        return
+    position, rows = sort_rows(labels, environments, len(names))
+    binning, stores = values.encode(position, rows, max_thresholds, 1)
+    wanted = source.candidates
+    assert isinstance(wanted, Binning) == (binning is not None)
+    if isinstance(wanted, Binning):
+        for name in ("edges", "offsets", "has_missing", "sampled"):
+            np.testing.assert_array_equal(getattr(binning, name), getattr(wanted, name), name)
+    moved = MemorySource(source.terms._replace(candidates=binning), stores, rows, position)
+    settings = draw_settings(rng)
+    assert find_model(moved, settings) == find_model(source, settings)
+
+
+@contextmanager
+def told_where(card):
+    """What asks for a card is given this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards_module, "find_card", lambda: card)
+        yield
 
 
 def check_same_counts(rng, card):

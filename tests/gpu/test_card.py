@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cards import check_kernels, check_same_counts, check_same_search
+from cards import check_kernels, check_same_counts, check_same_search, check_same_values
 from icscm.sources.gpu.card import find_card
 
 
@@ -20,6 +20,11 @@ def test_counts_as_in_memory(seed):
 @pytest.mark.parametrize("seed", range(100))
 def test_same_model_and_trace(seed):
     check_same_search(np.random.default_rng(seed), find_card())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_binned_as_in_memory(seed):
+    check_same_values(np.random.default_rng(seed), find_card())
 
 
 def test_tall_tables():

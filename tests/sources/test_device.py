@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from cards import draw_bits
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
@@ -155,3 +156,48 @@ def test_auto(monkeypatch):
 def test_unknown_device():
     with pytest.raises(IcscmError, match="device must be one of 'cpu', 'cuda', 'auto'"):
         SCMClassifier(device="gpu").fit(*make_table("bits"))
+
+
+class OnCard(np.ndarray):
+    """An array that says of itself that it lies on a card, as CuPy's do."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.__array_interface__
+
+    def get(self):
+        return np.array(self)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@pytest.mark.parametrize("kind", ["bits", "codes"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
+def test_arrays_on_the_card(learner, kind, stand_in):
+    """They are learned from, and predicted for, where they lie; labels there are brought."""
+    X, y, environments = make_table(kind)
+    wanted = clone(learner).fit(X, y, environments)
+    given, labels = X.view(OnCard), y.view(OnCard)
+    for device in ("cpu", "cuda"):
+        found = clone(learner).set_params(device=device).fit(given, labels, environments)
+        assert found.trace_ == wanted.trace_
+        assert (found.predict(given) == wanted.predict(X)).all()
+        assert (found.predict_proba(given) == wanted.predict_proba(X)).all()
+    with pytest.raises(IcscmError, match=r"X is of shape \(300, 1\), and the model knows"):
+        found.predict(given[:, :1])
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_weights_and_missing_values_on_the_card(stand_in):
+    X, y, environments = make_table("codes")
+    X[:20, 1] = np.nan
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    found = [
+        ICSCMClassifier(device=device).fit(X, y, environments, sample_weight=weights)
+        for device in ("cpu", "cuda")
+    ]
+    assert found[0].trace_ == found[1].trace_
+    with pytest.raises(IcscmError, match="missing values in column 1"):
+        ICSCMClassifier(device="cuda", missing="error").fit(X, y, environments)
+    X[3, 2] = np.inf
+    with pytest.raises(IcscmError, match="contains infinity in column 2"):
+        ICSCMClassifier(device="cuda").fit(X, y, environments)

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cards import check_kernels, check_same_counts, check_same_search, move
+from cards import check_kernels, check_same_counts, check_same_search, check_same_values, move
 from countables import countable, draw_cuts
+from icscm.engine import sampling
 from icscm.search import asking, greedy
-from icscm.sources.gpu import judging
+from icscm.sources.gpu import judging, sending, values
 from icscm.sources.gpu.card import make_stand_in
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
@@ -45,6 +46,17 @@ def test_same_model_and_trace_in_small_parts(seed, slack, most):
         for module in (asking, greedy):
             patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds, st.sampled_from([2**14, 64, 16]))
+def test_binned_as_in_memory(seed, size):
+    """Whether all rows are looked at or a sample of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (sampling, values):
+            patch.setattr(module, "QUANTILE_SAMPLE", size)
+        patch.setattr(sending, "_SENT_BYTES", 4000)
+        check_same_values(np.random.default_rng(seed), CARD)
 
 
 def test_what_runs_on_a_card_runs_here():

@@ -34,7 +34,7 @@ def is_sampled(n_rows: int) -> bool:
 
 def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
     """A hash of each row's values, the same for integers and for floats of equal value."""
-    salt = _make_salt(X.shape[1])
+    salt = make_salt(X.shape[1])
     hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
@@ -54,7 +54,7 @@ def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Ha
         isinstance(each, Numbers) and each.values.dtype.kind in "iub" and each.missing is None
         for each in columns
     )
-    salt = _make_salt(len(columns))
+    salt = make_salt(len(columns))
 
     def hash_some(part: range) -> Hashes:
         hashes = np.zeros(n_rows, dtype=np.uint64)
@@ -70,7 +70,7 @@ def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Ha
     return np.asarray(np.sum(run_tasks(hash_some, parts, n_threads), axis=0, dtype=np.uint64))
 
 
-def _make_salt(n_columns: int) -> NDArray[np.uint64]:
+def make_salt(n_columns: int) -> NDArray[np.uint64]:
     """What sets the hashes of equal values in different columns apart."""
     rng = np.random.default_rng((_SAMPLE_SEED, 0))
     return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))

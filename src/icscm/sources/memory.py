@@ -19,6 +19,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.gpu.opening import move_stores
+from icscm.sources.gpu.values import CardValues, put_values
 from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array
@@ -26,6 +27,7 @@ from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
+from icscm.tables.on_card import bring
 
 
 class MemorySource(StoredSource):
@@ -100,7 +102,11 @@ def open_memory(
             "with X.compute() if it fits"
         )
     X, environments = take_environments(X, environments)
-    intake = read_table(X)
+    y, environments, sample_weight = map(bring, (y, environments, sample_weight))
+    values = put_values(X, asked.device, asked.max_thresholds)
+    if values is not None:
+        return _count_on_card(values, y, environments, sample_weight, asked)
+    intake = read_table(bring(X))
     rows = find_counted_rows(sample_weight, intake.n_rows)
     labels, classes = check_labels(y, intake.n_rows, rows)
     numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
@@ -127,6 +133,30 @@ def open_memory(
         return count(intake)
     except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
         return count(read_table(make_dense(intake.content, rows)))
+
+
+def _count_on_card(
+    values: CardValues, y: Any, environments: Any, sample_weight: Any, asked: Preparation
+) -> Countable[MemorySource]:
+    """The same of a plain table of floats, which is binned where it will be counted."""
+    counted = find_counted_rows(sample_weight, values.n_rows)
+    labels, classes = check_labels(y, values.n_rows, counted)
+    numbers, environment_labels = number_environments(environments, values.n_rows, counted)
+    if counted is not None:
+        values = values.take(counted)
+    known = np.empty((0, values.n_columns), dtype=values.values.dtype)
+    table = CodedTable(known, has_missing=values.has_missing if values.has_missing.any() else None)
+    if asked.missing == "error":
+        refuse_missing(table)
+    position, rows = sort_rows(labels, numbers, len(environment_labels))
+    assert asked.max_thresholds is not None
+    sizes = asked.max_thresholds, count_threads(asked.n_jobs)
+    binning, stores = values.encode(position, rows, *sizes)
+    notes = [SAMPLED] if binning.sampled else []
+    terms = Terms(binning, classes.tolist(), environment_labels, notes)
+    source = MemorySource(terms, stores, rows, position)
+    has_environments = environments is not None
+    return Countable(source, table, None, classes, table.n_columns, has_environments)
 
 
 def make_memory_source(

@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
+from icscm.tables.on_card import bring, is_on_card
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,7 +141,8 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
     if issparse(X):
         return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
     if not is_frame(X):
-        return read_array(np.asarray(X)[:, position], f"column {position}")
+        values = bring(X[:, position]) if is_on_card(X) else np.asarray(X)[:, position]
+        return read_array(values, f"column {position}")
     frame = open_frame(X)
     if name is None:
         return read_series(frame[:, position])

@@ -35,6 +35,7 @@ from icscm.tables.complaints import (
     make_rounded_error,
     name_columns,
 )
+from icscm.tables.on_card import is_on_card, open_on_card
 from icscm.tables.suspicion import find_suspicious, look_at_numbers
 from icscm.text import shorten_list
 
@@ -265,11 +266,23 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
         _check_positions(X)
     if issparse(X):
         return _check_sparse(estimator, X, reset=False)
+    if is_on_card(X):
+        return _check_on_card(estimator, open_on_card(X))
     try:
         return check_table(estimator, X, reset=False, allow_missing=True)
     except HoldsTextError:
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X if is_frame(X) else _get_object_array(X)
+
+
+def _check_on_card(estimator: Any, X: Any) -> Any:
+    """An array on a card of as many columns as the model knows; they come here one by one."""
+    if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
+        raise IcscmError(
+            f"X is of shape {X.shape}, and the model knows {estimator.n_features_in_} columns; "
+            "give as many, in two dimensions"
+        )
+    return X
 
 
 def _check_positions(X: Any) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from icscm.engine import _reference as engine_twins
 from icscm.sources.gpu.segments import (
     ALLOWED,
     CODES,
@@ -34,9 +35,18 @@ def count_bits(words, segments, out):
 
 def judge_bits(words, segments, standard, totals, codes, statistics=None, dofs=None):
     """What becomes of the two rules on each column; the lower half of a code is of the zeros."""
-    question, n_environments = standard.question, segments.n_environments
-    ones = np.empty((len(words), 2 * n_environments), dtype=np.int32)
+    ones = np.empty((len(words), 2 * segments.n_environments), dtype=np.int32)
     count_bits(words, segments, ones)
+    _judge_ones(ones, segments, standard, totals, codes, statistics, dofs)
+
+
+def judge_counts(ones, segments, standard, totals, codes, statistics=None, dofs=None):
+    """The same of columns whose ones up to the start of each segment are known."""
+    _judge_ones(np.diff(ones, axis=1), segments, standard, totals, codes, statistics, dofs)
+
+
+def _judge_ones(ones, segments, standard, totals, codes, statistics, dofs):
+    question, n_environments = standard.question, segments.n_environments
     ones = ones.reshape(-1, 2, n_environments)
     in_play = segments.in_play.reshape(2, n_environments)
     if question.inverted:
@@ -140,6 +150,12 @@ class Lane:
         sort_bits(self.host[:n_columns].copy(), source, out)
         self.host[:] = 0xDEADBEEF  # it is not to be read again
 
+    def put(self, out):
+        """What is in `host`, as it is."""
+        n_words = out.nbytes // 4
+        out.view(np.uint32).reshape(-1)[:] = self.host.reshape(-1)[:n_words]
+        self.host[:] = 0xDEADBEEF
+
 
 def make_lanes(shape):
     """Two, so that one is filled while the other one is on its way."""
@@ -160,3 +176,23 @@ def count_codes(codes, rows, bounds, out):
     for column, table in zip(codes, out, strict=True):
         segment = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         np.add.at(table, (column if rows is None else column[rows], segment), 1)
+
+
+def hash_rows(values, salt):
+    """The hash of each row, of values by (column, row)."""
+    out = np.empty(values.shape[1], dtype=np.uint64)
+    columns = np.arange(len(values))
+    engine_twins.hash_rows(values.T, columns, salt, 0, len(out), out)
+    return out
+
+
+def code_values(values, source, columns, edges, n_edges, known, highest, codes):
+    """Bins of some columns of (column, row), sorted; which hold other values than was known?"""
+    surprised = np.zeros(len(columns), dtype=np.bool_)
+    for k, column in enumerate(columns):
+        own, found = values[column][source], edges[k, : n_edges[k]]
+        is_missing = np.isnan(own)
+        codes[k] = np.where(is_missing, 0, np.searchsorted(found, own, "left"))
+        is_known = is_missing | np.isin(own, np.append(found, highest[k]))
+        surprised[k] = known[k] and not is_known.all()
+    return surprised

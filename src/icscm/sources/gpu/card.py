@@ -59,6 +59,14 @@ def has_room(card: Card, n_bytes: int) -> bool:
     return n_bytes + n_bytes // 16 + _COMPUTED_BYTES <= card.count_free()
 
 
+def check_room(card: Card, n_bytes: int) -> None:
+    """Raise if a table that must be on the card at once does not fit."""
+    if not has_room(card, n_bytes):
+        told = f"the table takes {n_bytes / 1e9:,.1f} GB of the card's memory, of which "
+        free = f"{card.count_free() / 1e9:,.1f} GB are free; give fewer columns, or leave "
+        raise IcscmError(told, free, _CPU)
+
+
 @cache
 def find_card() -> Card:
     """The first card of this machine.

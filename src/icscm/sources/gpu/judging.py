@@ -36,7 +36,7 @@ _P_VALUE_SLACK = 1e-6
 
 
 class Columns(Protocol):
-    """Columns of bits that can be brought before the kernels."""
+    """Columns that can be brought before the kernels: of bits, or all cuts of binned features."""
 
     card: Card
     n_alike: Any
@@ -46,6 +46,14 @@ class Columns(Protocol):
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
         """All columns on the card, some after the other."""
+        ...
+
+    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
+        """What becomes of the two rules on each of some columns."""
+        ...
+
+    def widen(self, columns: IntArray) -> IntArray:
+        """These, and all others that the search will see with them."""
         ...
 
     def count(self, columns: Any) -> Array:
@@ -80,7 +88,7 @@ def judge(columns: Columns, question: Question) -> Judged:
     codes = card.xp.empty(len(columns), dtype=np.uint8)
     for part, words in columns.parts():
         out = totals[part], codes[part]
-        card.kernels.judge_bits(words, columns.segments, standard, *out)
+        columns.judge(words, standard, *out)
     return Judged(totals, codes, standard)
 
 
@@ -91,6 +99,7 @@ def shorten(columns: Columns, question: Question) -> Shortlist:
     n_ties, tied = _list_ties(columns, judged, best)
     open_ones = columns.card.bring(kernels.list_columns(*judged, (OPEN,)))
     listed = np.unique(np.concatenate((open_ones, tied, _list_refused(columns, judged))))
+    listed = columns.widen(listed)
     tally = kernels.tally_codes(judged.codes, columns.n_alike)
     own, n_alike = _take(columns, judged, listed)
     tally = tally - _tally(own.codes, n_alike)
@@ -172,8 +181,7 @@ def list_nearest(columns: Columns, question: Question) -> Iterator[CountCube]:
         shape = len(words), 2
         totals, codes = card.xp.empty(shape, dtype=np.int32), card.xp.empty(len(words), np.uint8)
         statistics, dofs = card.xp.empty(shape), card.xp.empty(shape, dtype=np.int32)
-        own = columns.segments, standard, totals, codes, statistics, dofs
-        card.kernels.judge_bits(words, *own)
+        columns.judge(words, standard, totals, codes, statistics, dofs)
         p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
         halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
         p_values = card.xp.where(halves == DEPENDENT, p_values, -1.0).max(axis=1)

@@ -249,14 +249,19 @@ __device__ __forceinline__ int judge(
 
 // `totals` are the ones of each column by label, negatives first; `codes` what became of its two
 // candidates. Where `statistics` is given, these and the degrees of freedom are written too.
-template <bool IS_LIKELIHOOD>
-__device__ __forceinline__ void judge_columns(
-    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
-    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
-    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
-    int *dofs) {
+#define JUDGED_BY                                                                              \
+  int n_environments, const int *in_play, int n_negative, int n_positive, int inverted, i64 num, \
+      i64 den, int n_least, int statistic, const double *lower, const double *upper,           \
+      const double *logarithms, int n_logarithms, double least_spread, i64 least_utility,      \
+      int2 *totals, u8 *codes, double *statistics, int *dofs
+#define GIVEN                                                                                   \
+  n_environments, in_play, n_negative, n_positive, inverted, num, den, n_least, statistic,      \
+      lower, upper, logarithms, n_logarithms, least_spread, least_utility, totals, codes,       \
+      statistics, dofs
+
+// `bring` calls the two functions that it is given as `count_columns` does.
+template <bool IS_LIKELIHOOD, class Bring>
+__device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
   const Standard standard = {num,     den,       least_utility, least_spread, lower, upper,
                              n_least, statistic, inverted};
   const int n_in_play = n_negative + n_positive;
@@ -317,35 +322,55 @@ __device__ __forceinline__ void judge_columns(
     if (sign) totals[at] = make_int2(leaf.negatives, leaf.positives);
     else codes[at] = (u8)(code | code_of_ones << 4);
   };
-  count_columns(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, 2 * n_environments, BATCH, 16,
-      take, finish);
+  bring(take, finish);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(
-    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
-    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
-    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
-    int *dofs) {
-  judge_columns<false>(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, n_negative,
-      n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
-      least_spread, least_utility, totals, codes, statistics, dofs);
+#define BITS                                                                                 \
+  const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles, int n_chunks, \
+      int n_tiles
+
+template <bool IS_LIKELIHOOD>
+__device__ __forceinline__ void judge_words(BITS, JUDGED_BY) {
+  auto bring = [=](auto take, auto finish) {
+    const int n_segments = 2 * n_environments;
+    count_columns(
+        words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, BATCH, 16, take, finish);
+  };
+  judge_columns<IS_LIKELIHOOD>(n, bring, GIVEN);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(
-    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_environments, const int *in_play, int n_negative,
-    int n_positive, int inverted, i64 num, i64 den, int n_least, int statistic,
-    const double *lower, const double *upper, const double *logarithms, int n_logarithms,
-    double least_spread, i64 least_utility, int2 *totals, u8 *codes, double *statistics,
-    int *dofs) {
-  judge_columns<true>(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_environments, in_play, n_negative,
-      n_positive, inverted, num, den, n_least, statistic, lower, upper, logarithms, n_logarithms,
-      least_spread, least_utility, totals, codes, statistics, dofs);
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(BITS, JUDGED_BY) {
+  judge_words<false>(words, n, mask, bounds, tiles, n_chunks, n_tiles, GIVEN);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(BITS, JUDGED_BY) {
+  judge_words<true>(words, n, mask, bounds, tiles, n_chunks, n_tiles, GIVEN);
+}
+
+// Columns that are counted already: `ones` up to the start of each segment, as `take` wants them.
+template <bool IS_LIKELIHOOD>
+__device__ __forceinline__ void judge_ones(const int *ones, i64 n, JUDGED_BY) {
+  auto bring = [=](auto take, auto finish) {
+    const int lane = threadIdx.x & 31, n_warps = blockDim.x >> 5;
+    const i64 warp = (i64)blockIdx.x * n_warps + (threadIdx.x >> 5);
+    for (i64 first = 16 * warp; first < n; first += 16 * (i64)gridDim.x * n_warps) {
+      const i64 end = min(first + 16, n);
+      for (i64 at = first; at < end; at += BATCH)
+        take(at, (int)min((i64)BATCH, end - at), ones + at * (2 * n_environments + 1), lane);
+      finish(first, lane);
+    }
+  };
+  judge_columns<IS_LIKELIHOOD>(n, bring, GIVEN);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts(
+    const int *ones, i64 n, JUDGED_BY) {
+  judge_ones<false>(ones, n, GIVEN);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts_by_likelihood(
+    const int *ones, i64 n, JUDGED_BY) {
+  judge_ones<true>(ones, n, GIVEN);
 }
 
 // --- what was judged --------------------------------------------------------
@@ -497,3 +522,72 @@ extern "C" __global__ void __launch_bounds__(256) count_codes(
     i64 part, int *out) {
   count_coded(codes, n_rows, rows, bounds, n_segments, n_bins, part, out);
 }
+
+// --- values -----------------------------------------------------------------
+
+__device__ __forceinline__ u64 mix(u64 bits) {
+  bits *= 0x9e3779b97f4a7c15ull;
+  return bits ^ bits >> 32;
+}
+
+// A hash of each row of (column, row), as the engine makes it of numbers.
+template <class Number>
+__device__ __forceinline__ void hash_rows(
+    const Number *values, i64 n_rows, int n_columns, const u64 *salt, u64 *out) {
+  const i64 stride = (i64)gridDim.x * blockDim.x;
+  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += stride) {
+    u64 sum = 0;
+    for (int j = 0; j < n_columns; j++) {
+      double number = (double)values[j * n_rows + i] + 0.0;  // no sign of zero
+      u64 bits = number == number ? __double_as_longlong(number) : 0x7ff0000000000000ull;
+      sum += mix(mix(bits ^ __ldg(salt + j)));
+    }
+    out[i] = sum;
+  }
+}
+
+// The bin of each value of some columns, in the order of the sorted rows; row i comes from
+// source[i]. Where a column is known, all its values are edges, or the highest: else it surprises.
+template <class Number>
+__device__ __forceinline__ void code_values(
+    const Number *values, i64 n_rows, const u32 *source, const i64 *columns, const Number *edges,
+    int n_most, const int *n_edges, const u8 *known, const Number *highest, u8 *codes,
+    u8 *surprised) {
+  __shared__ Number own[256];
+  const int k = blockIdx.x, n = n_edges[k];
+  for (int e = threadIdx.x; e < n; e += blockDim.x) own[e] = edges[(i64)k * n_most + e];
+  if (threadIdx.x == 0) own[n] = highest[k];
+  __syncthreads();
+  const Number *column = values + columns[k] * n_rows;
+  const i64 stride = (i64)gridDim.y * blockDim.x;
+  bool is_new = false;
+  for (i64 i = (i64)blockIdx.y * blockDim.x + threadIdx.x; i < n_rows; i += stride) {
+    const Number value = column[source[i]];
+    int low = 0;
+    for (int high = n; low < high;) {
+      const int middle = (low + high) / 2;
+      if (own[middle] < value) low = middle + 1;
+      else high = middle;
+    }
+    if (value != value) low = 0;
+    codes[k * n_rows + i] = (u8)low;
+    is_new |= value == value && own[low] != value;
+  }
+  if (is_new && known[k]) surprised[k] = 1;
+}
+
+#define FOR_NUMBER(Number, suffix)                                                               \
+  extern "C" __global__ void hash_rows_##suffix(                                                 \
+      const Number *values, i64 n_rows, int n_columns, const u64 *salt, u64 *out) {              \
+    hash_rows(values, n_rows, n_columns, salt, out);                                             \
+  }                                                                                              \
+  extern "C" __global__ void __launch_bounds__(256) code_values_##suffix(                        \
+      const Number *values, i64 n_rows, const u32 *source, const i64 *columns,                   \
+      const Number *edges, int n_most, const int *n_edges, const u8 *known,                      \
+      const Number *highest, u8 *codes, u8 *surprised) {                                         \
+    code_values(values, n_rows, source, columns, edges, n_most, n_edges, known, highest, codes,  \
+                surprised);                                                                      \
+  }
+
+FOR_NUMBER(float, f)
+FOR_NUMBER(double, d)

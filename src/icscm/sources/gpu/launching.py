@@ -18,6 +18,8 @@ _TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
 _CODED_ROWS = 2**15
 # Columns listed at first; if there are more, they are listed again.
 _LISTED = 2**16
+# Columns that a warp judges together.
+_GROUP = 16
 _NOTHING = np.intp(0)
 
 
@@ -38,7 +40,7 @@ class CompiledKernels:
 
     def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0, width=32) -> None:
         function = self._modules[width].get_function(name)
-        if shared > 32 * 1024:  # more than any card gives unasked, with what a kernel has of its own
+        if shared > 32 * 1024:  # with what a kernel has of its own, more than is given unasked
             function.max_dynamic_shared_size_bytes = shared
         grid = (self._n_blocks,) if grid is None else grid
         function(grid, (threads,), tuple(arguments), shared_mem=shared)
@@ -58,40 +60,18 @@ class CompiledKernels:
         arguments = words, np.int64(len(words)), *places, *sizes, np.int32(n_segments), out
         self._run_on_bits("count_bits", words, n_segments, arguments)
 
-    def judge_bits(
-        self, words, segments, standard, totals, codes, statistics=None, dofs=None
-    ) -> None:
-        question, n_environments = standard.question, segments.n_environments
-        width = max(2, min(32, 1 << (n_environments - 1).bit_length()))  # a half for each leaf
-        arguments = (
-            words,
-            np.int64(len(words)),
-            segments.mask,
-            segments.bounds,
-            segments.tiles,
-            *_list_sizes(words, segments),
-            np.int32(n_environments),
-            segments.in_play,
-            np.int32(standard.n_negative),
-            np.int32(standard.n_positive),
-            np.int32(question.inverted),
-            np.int64(question.num),
-            np.int64(question.den),
-            np.int32(question.n_least),
-            np.int32(TESTS.index(question.test)),
-            standard.lower,
-            standard.upper,
-            standard.logarithms,
-            np.int32(len(standard.logarithms)),
-            np.float64(question.least_spread),
-            np.int64(question.least_utility),
-            totals,
-            codes,
-            _NOTHING if statistics is None else statistics,
-            _NOTHING if dofs is None else dofs,
-        )
-        name = "judge_bits_by_likelihood" if question.test == "g" else "judge_bits"
-        self._run_on_bits(name, words, 2 * n_environments, arguments, width, 16)
+    def judge_bits(self, words, segments, standard, *out) -> None:
+        width, by = _find_width(segments), _judge_by(segments, standard, *out)
+        places = segments.mask, segments.bounds, segments.tiles, *_list_sizes(words, segments)
+        name = _find_name("judge_bits", standard)
+        arguments = words, np.int64(len(words)), *places, *by
+        self._run_on_bits(name, words, 2 * segments.n_environments, arguments, width, _GROUP)
+
+    def judge_counts(self, ones, segments, standard, *out) -> None:
+        arguments = ones, np.int64(len(ones)), *_judge_by(segments, standard, *out)
+        grid = (max(1, min(self._n_blocks, -(-len(ones) // (_GROUP * _THREADS // 32)))),)
+        name = _find_name("judge_counts", standard)
+        self._run(name, arguments, grid, width=_find_width(segments))
 
     def tally_codes(self, codes, n_alike):
         out = self._cupy.zeros(len(CODES), dtype=np.uint64)
@@ -135,6 +115,21 @@ class CompiledKernels:
         shared = 4 * n_bins * _THREADS // 32
         self._run("count_codes", (codes, *listed, *sizes, out), grid, shared=shared)
 
+    def hash_rows(self, values, salt):
+        n_columns, n_rows = values.shape
+        out = self._cupy.empty(n_rows, dtype=np.uint64)
+        sizes = np.int64(n_rows), np.int32(n_columns)
+        self._run(f"hash_rows_{values.dtype.char}", (values, *sizes, salt, out))
+        return out
+
+    def code_values(self, values, source, columns, edges, n_edges, known, highest, codes):
+        surprised = self._cupy.zeros(len(columns), dtype=np.uint8)
+        own = columns, edges, np.int32(edges.shape[1]), n_edges, known, highest, codes, surprised
+        arguments = values, np.int64(values.shape[1]), source, *own
+        grid = len(columns), max(1, min(256, values.shape[1] // _CODED_ROWS))
+        self._run(f"code_values_{values.dtype.char}", arguments, grid)
+        return surprised.get().astype(np.bool_)
+
 
 class _Lane:
     """Pinned memory, its likeness on the card, and the stream between the two.
@@ -158,6 +153,45 @@ class _Lane:
         with self._stream:
             words.set(self.host[:n_columns], stream=self._stream)
             self._kernels.sort_bits(words, source, out)
+
+    def put(self, out) -> None:
+        n_words = out.nbytes // 4
+        out.view(np.uint32).ravel().set(self.host.ravel()[:n_words], stream=self._stream)
+
+
+def _find_width(segments):
+    """Lanes that judge a column: a half of them for each leaf."""
+    return max(2, min(32, 1 << (segments.n_environments - 1).bit_length()))
+
+
+def _find_name(name, standard):
+    return f"{name}_by_likelihood" if standard.question.test == "g" else name
+
+
+def _judge_by(segments, standard, totals, codes, statistics=None, dofs=None):
+    """What kernels want that judge."""
+    question = standard.question
+    return (
+        np.int32(segments.n_environments),
+        segments.in_play,
+        np.int32(standard.n_negative),
+        np.int32(standard.n_positive),
+        np.int32(question.inverted),
+        np.int64(question.num),
+        np.int64(question.den),
+        np.int32(question.n_least),
+        np.int32(TESTS.index(question.test)),
+        standard.lower,
+        standard.upper,
+        standard.logarithms,
+        np.int32(len(standard.logarithms)),
+        np.float64(question.least_spread),
+        np.int64(question.least_utility),
+        totals,
+        codes,
+        _NOTHING if statistics is None else statistics,
+        _NOTHING if dofs is None else dofs,
+    )
 
 
 def _list_sizes(words, segments):

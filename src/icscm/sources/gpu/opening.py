@@ -12,8 +12,8 @@ from icscm._types import IntArray
 from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore, CodeStore, Store
-from icscm.exceptions import IcscmError, Parameter, StreamedWarning, warn
-from icscm.sources.gpu.card import Card, choose_card, has_room, told_plainly
+from icscm.exceptions import StreamedWarning, warn
+from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, told_plainly
 from icscm.sources.gpu.sending import Sender, Unsorted
 from icscm.sources.gpu.stores import CardBits, CardCodes, StreamedBits
 
@@ -70,10 +70,7 @@ def _warn_of_sending(card: Card, n_bytes: int) -> None:
 
 
 def _put_codes(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
-    if not has_room(card, store.codes.nbytes):
-        told = f"the table takes {store.codes.nbytes / 1e9:,.1f} GB of the card's memory, of which "
-        free = f"{card.count_free() / 1e9:,.1f} GB are free; give fewer columns, or leave "
-        raise IcscmError(told, free, Parameter("device", "cpu"))
+    check_room(card, store.codes.nbytes)
     with told_plainly():
         own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
         return CardCodes(card, *own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -16,12 +16,36 @@ from icscm.engine.rows import Rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, told_plainly
-from icscm.sources.gpu.judging import list_nearest, shorten
-from icscm.sources.gpu.segments import CHUNK_BITS, Segments, count_chunks, find_tiles
+from icscm.sources.gpu.judging import Columns, list_nearest, shorten
+from icscm.sources.gpu.segments import CHUNK_BITS, Segments, Standard, count_chunks, find_tiles
 from icscm.sources.gpu.sending import Sender
 
+# Numbers to a look at binned features that the card judges: more are counted in blocks.
+_MOST_JUDGED = 2**28
 
-class CardBits(Store):
+
+class _Judged(Store):
+    """A store that can also judge its candidates; see `icscm.engine.counts.Judge`."""
+
+    def _can_judge(self) -> bool:
+        raise NotImplementedError
+
+    def shortlist(self, question: Question) -> Shortlist | None:
+        """The candidates that can matter to a search."""
+        if not self._can_judge():
+            return None
+        with told_plainly():
+            return shorten(cast("Columns", self), question)
+
+    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+        """Those refused that came nearest."""
+        if not self._can_judge():
+            return None
+        with told_plainly():
+            return list_nearest(cast("Columns", self), question)
+
+
+class CardBits(_Judged):
     """Two-valued columns, a bit a sample in the order of the sorted rows.
 
     `words` are uint32 (feature, word) on the card, 16 bytes at a time; `n_alike` is how many
@@ -94,6 +118,15 @@ class CardBits(Store):
         """Some columns on the card."""
         return self.words[self.card.send(columns)]
 
+    def _can_judge(self) -> bool:
+        return self.layout == ORDERED
+
+    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
+        self.card.kernels.judge_bits(words, self.segments, standard, *out)
+
+    def widen(self, columns: IntArray) -> IntArray:
+        return columns
+
     def count(self, columns: Any) -> Any:
         return self._count(self._take(columns))
 
@@ -122,20 +155,6 @@ class CardBits(Store):
         n_alike = None if self._n_alike is None else self._n_alike[columns]
         counts = cube.reshape(len(cube), 2, 2, -1)
         return CountCube(self.features[columns], counts, self.layout, n_alike)
-
-    def shortlist(self, question: Question) -> Shortlist | None:
-        """The candidates that can matter to a search; see `icscm.engine.counts.Judge`."""
-        if self.layout != ORDERED:
-            return None
-        with told_plainly():
-            return shorten(self, question)
-
-    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
-        """Those refused that came nearest; see `icscm.engine.counts.Judge`."""
-        if self.layout != ORDERED:
-            return None
-        with told_plainly():
-            return list_nearest(self, question)
 
 
 class StreamedBits(CardBits):
@@ -171,8 +190,11 @@ class StreamedBits(CardBits):
 
 
 @dataclass(eq=False)
-class CardCodes(Store):
-    """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows."""
+class CardCodes(_Judged):
+    """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows.
+
+    For judging, each cut of a feature is a column of its own: the ones lie above it.
+    """
 
     card: Card
     features: IntArray
@@ -181,6 +203,7 @@ class CardCodes(Store):
     rows: Rows
     layout: Layout
     n_threads: int = 1
+    n_alike: None = None
 
     def __post_init__(self) -> None:
         self._set_in_play(self.rows)
@@ -203,18 +226,68 @@ class CardCodes(Store):
     def _set_in_play(self, rows: Rows) -> None:
         self._bounds = self.card.send(rows.bounds)
         self._index = None if rows.index is None else self.card.send(rows.index)
-        self._n_segments = len(rows.bounds) - 1
+        n_in_play = np.diff(rows.bounds)
+        self._n_segments = len(n_in_play)
+        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
+        in_play = self.card.send(n_in_play.astype(np.int32))
+        self.segments = Segments(None, None, None, in_play, self._n_segments // 2, n_by_label)
+        self._seen: tuple[Any, Any] | None = None
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * self.n_bins * self._n_segments
         with told_plainly():
             for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
-                counts = self._count(block)
-                yield CountCube(self.features[block], counts, self.layout)
+                yield self._make_cube(block, self._count(block))
 
-    def _count(self, block: slice) -> CountArray:
+    def _count(self, block: slice) -> Any:
         shape = block.stop - block.start, self.n_bins, self._n_segments
         out = self.card.xp.empty(shape, dtype=np.int32)
         self.card.kernels.count_codes(self.codes[block], self._index, self._bounds, out)
-        counts: CountArray = self.card.bring(out).astype(COUNT_DTYPE)
-        return counts.reshape(*shape[:2], 2, -1)
+        return out
+
+    def _make_cube(self, block: Any, found: Any) -> CountCube:
+        counts: CountArray = self.card.bring(found).astype(COUNT_DTYPE)
+        shape = *counts.shape[:2], 2, -1
+        return CountCube(self.features[block], counts.reshape(shape), self.layout)
+
+    # --- judging: a column for each cut -----------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.features) * (self.n_bins - 1)
+
+    def _can_judge(self) -> bool:
+        return self.layout == ORDERED and len(self) * self._n_segments <= _MOST_JUDGED
+
+    def _look(self) -> tuple[Any, Any]:
+        """The counts of all features, and each cut's ones up to the start of each segment."""
+        if self._seen is None:
+            xp, counts = self.card.xp, self._count(slice(0, len(self.features)))
+            above = xp.cumsum(counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
+            ones = xp.zeros((len(self), self._n_segments + 1), dtype=np.int32)
+            ones[:, 1:] = xp.cumsum(above.reshape(len(self), -1), axis=1, dtype=np.int32)
+            self._seen = counts, ones
+        return self._seen
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        _, ones = self._look()
+        for start in range(0, len(self), most or len(self)):
+            part = slice(start, min(len(self), start + (most or len(self))))
+            yield part, ones[part]
+
+    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
+        self.card.kernels.judge_counts(words, self.segments, standard, *out)
+
+    def widen(self, columns: IntArray) -> IntArray:
+        n_cuts = self.n_bins - 1
+        features = np.unique(columns // n_cuts)
+        return (features[:, np.newaxis] * n_cuts + np.arange(n_cuts)).ravel()
+
+    def count(self, columns: Any) -> Any:
+        _, ones = self._look()
+        return self.card.xp.diff(ones[self.card.send(columns)], axis=1)
+
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        counts, _ = self._look()
+        features = np.unique(columns // (self.n_bins - 1))
+        if len(features):
+            yield self._make_cube(features, counts[self.card.send(features)])

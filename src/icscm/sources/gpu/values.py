@@ -1,0 +1,209 @@
+"""Plain tables of numbers on the card: binned there as the engine bins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._constants import CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
+from icscm._types import Array, BoolArray, IntArray
+from icscm.engine.binning import (
+    Binning,
+    ColumnPlan,
+    choose_edges,
+    find_layout,
+    make_binning,
+    plan_columns,
+    put_missing_first,
+)
+from icscm.engine.rows import Rows
+from icscm.engine.sampling import choose_sample, is_sampled, make_salt
+from icscm.engine.stores import Store
+from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
+from icscm.sources.gpu.sending import send_plain
+from icscm.sources.gpu.stores import CardCodes
+from icscm.tables.complaints import make_infinity_error, name_columns
+from icscm.tables.on_card import is_on_card, open_on_card
+
+# Rows that tell a table of other numbers from one of zeros and ones.
+_LOOKED_AT = 8
+
+
+@dataclass(frozen=True)
+class CardValues:
+    """A table's values by (column, row) on the card, finite but for NaN where one is missing."""
+
+    card: Card
+    values: Any
+    has_missing: BoolArray
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.values.shape[0])
+
+    def take(self, rows: IntArray) -> CardValues:
+        """Some rows, or some several times."""
+        values = self.values[:, self.card.send(rows)]
+        return replace(self, values=values, has_missing=_find_missing(self.card, values))
+
+    def encode(
+        self, position: NDArray[np.uint32], rows: Rows, max_thresholds: int, n_threads: int
+    ) -> tuple[Binning, list[Store]]:
+        """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values."""
+        with told_plainly():
+            check_room(self.card, self.values.size)
+            coder = _Coder(self, _invert(self.card, position), rows, max_thresholds, n_threads)
+            return coder.encode()
+
+
+def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | None:
+    """A plain table of floats on the card, if that is where it belongs.
+
+    None for what the processor bins: other kinds of tables, zeros and ones, very many thresholds.
+    """
+    is_plain = is_on_card(X) or type(X) is np.ndarray
+    if device == "cpu" or not is_plain or max_thresholds is None:
+        return None
+    n_bytes, is_float = X.dtype.itemsize * int(np.prod(X.shape)), str(X.dtype) in _FLOATS
+    if not is_float or X.ndim != 2 or n_bytes == 0 or max_thresholds + 2 > MAX_NARROW_BINS:
+        return None
+    card = choose_card(device, n_bytes // X.dtype.itemsize)
+    if card is None or _looks_binary(X):
+        return None
+    with told_plainly():
+        if is_on_card(X):
+            values = card.xp.ascontiguousarray(card.xp.asarray(open_on_card(X)).T)
+        else:
+            check_room(card, 2 * X.nbytes)
+            values = _send(card, X)
+        return CardValues(card, values, _find_missing(card, values))
+
+
+_FLOATS = ("float32", "float64", "torch.float32", "torch.float64")
+
+
+def _looks_binary(X: Any) -> bool:
+    first = X[:_LOOKED_AT]
+    return bool(((first == 0) | (first == 1)).all())
+
+
+def _send(card: Card, X: Array) -> Any:
+    """By (column, row), whichever way the array lies."""
+    if X.flags.f_contiguous and not X.flags.c_contiguous:
+        return send_plain(card, X.T)
+    return card.xp.ascontiguousarray(send_plain(card, np.ascontiguousarray(X)).T)
+
+
+def _find_missing(card: Card, values: Any) -> BoolArray:
+    """Which columns have missing values; raises for infinities."""
+    highest, lowest = values.max(axis=1), values.min(axis=1)  # NaN where one is missing
+    if not card.xp.isfinite(highest - lowest).all():  # or where the difference is too large
+        infinite = card.bring(card.xp.isinf(values).any(axis=1))
+        if infinite.any():
+            raise make_infinity_error(name_columns(np.flatnonzero(infinite).tolist(), None))
+    return np.asarray(card.bring(card.xp.isnan(highest)))
+
+
+def _invert(card: Card, position: NDArray[np.uint32]) -> Any:
+    """Which row each of the sorted ones is, from where each row goes."""
+    source = card.xp.empty(len(position), dtype=np.uint32)
+    source[card.send(position)] = card.xp.arange(len(position), dtype=np.uint32)
+    return source
+
+
+@dataclass
+class _Coder:
+    table: CardValues
+    source: Any
+    rows: Rows
+    max_thresholds: int
+    n_threads: int
+
+    def encode(self) -> tuple[Binning, list[Store]]:
+        """All columns as a sample says, then those again that have more values than it."""
+        has_missing, is_sample = self.table.has_missing, is_sampled(self.table.n_rows)
+        plan = self._plan_sample()
+        stores, surprised = self._code(plan)
+        edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
+        if len(surprised):
+            again = self._plan_again(plan.select(np.isin(plan.columns, surprised)))
+            more, _ = self._code(again)
+            stores += more
+            any_sampled |= not again.known.all()
+            for column, found in zip(again.columns.tolist(), again.edges, strict=True):
+                edges[column] = found
+        own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
+        return make_binning(own, None, has_missing, {}, bool(any_sampled)), stores
+
+    def _plan_sample(self) -> ColumnPlan:
+        card, values = self.table.card, self.table.values
+        n_rows, has_missing = self.table.n_rows, self.table.has_missing
+        if is_sampled(n_rows):
+            values = values[:, self._choose_sample()]
+        ordered = card.bring(card.xp.sort(values, axis=1))  # missing ones last
+        n_present = np.where(has_missing, (ordered == ordered).sum(axis=1), ordered.shape[1])
+        edges, known, highest = [], [], []
+        for k, n in enumerate(n_present.tolist()):
+            own, is_known = choose_edges(ordered[k, :n], self.max_thresholds)
+            edges.append(put_missing_first(own) if has_missing[k] else own)
+            known.append(is_known)
+            highest.append(ordered[k, n - 1] if n else np.nan)
+        numbers = np.array(highest, dtype=ordered.dtype)
+        return ColumnPlan(np.arange(len(edges)), edges, np.array(known, dtype=np.bool_), numbers)
+
+    def _choose_sample(self) -> Any:
+        card = self.table.card
+        salt = card.send(make_salt(self.table.n_columns))
+        hashes = card.kernels.hash_rows(self.table.values, salt)
+        ordered = card.xp.sort(hashes)
+        if (ordered[1:] == ordered[:-1]).any():  # rows with copies, which the engine knows to mix
+            return card.send(choose_sample(card.bring(hashes)))
+        return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
+
+    def _plan_again(self, sample: ColumnPlan) -> ColumnPlan:
+        """Columns of few values in the sample, from all rows."""
+        card, columns = self.table.card, sample.columns
+        values = card.bring(self.table.values[card.send(columns)]).T
+        own = np.arange(len(columns)), self.table.has_missing[columns]
+        plan = plan_columns(values, *own, slice(None), self.max_thresholds, self.n_threads)
+        plan = replace(plan, columns=columns)
+        return plan.cut_unknown_as(sample, self.max_thresholds)
+
+    def _code(self, plan: ColumnPlan) -> tuple[list[Store], IntArray]:
+        """Stores of the columns that are as planned, and the columns that are not."""
+        stores: list[Store] = []
+        surprised = [plan.columns[:0]]
+        has_missing = self.table.has_missing[plan.columns]
+        for gap in (False, True):
+            own = plan.select(has_missing == gap)
+            if len(own.columns) == 0:
+                continue
+            codes, is_new = self._fill(own)
+            n_edges = np.array([len(edges) for edges in own.edges])
+            kept = ~is_new & (n_edges > 0)  # constant columns make no rules
+            surprised.append(own.columns[is_new])
+            if not kept.all():
+                codes = codes[self.table.card.send(np.flatnonzero(kept))]
+            if kept.any():
+                layout = find_layout(int(own.columns[0]), {}, self.table.has_missing)
+                sizes = int(n_edges[kept].max()) + 1, self.rows, layout
+                stores.append(CardCodes(self.table.card, own.columns[kept], codes, *sizes))
+        return stores, np.sort(np.concatenate(surprised))
+
+    def _fill(self, plan: ColumnPlan) -> tuple[Any, BoolArray]:
+        card, values = self.table.card, self.table.values
+        n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
+        padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=values.dtype)
+        for row, edges in zip(padded, plan.edges, strict=True):
+            row[: len(edges)] = edges
+        codes = card.xp.empty((len(n_edges), values.shape[1]), dtype=CODE_DTYPE)
+        places = plan.columns, padded, n_edges, plan.known.astype(np.uint8), plan.highest
+        given = map(card.send, places)
+        return codes, card.kernels.code_values(values, self.source, *given, codes)
