@@ -17,7 +17,9 @@ import argparse
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,7 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from icscm import ICSCMClassifier
+from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, Question, Terms
 from icscm.engine.rows import Rows
@@ -41,11 +43,11 @@ from icscm.sources.bits.store import write_bits
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card, make_stand_in
 from icscm.sources.gpu.judging import judge, make_standard, shorten
-from icscm.sources.gpu.opening import put_on_card
+from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.segments import FIRST, count_chunks
 from icscm.sources.gpu.sending import Sender, Unsorted
 from icscm.sources.gpu.stores import CardBits
-from icscm.sources.memory import MemorySource, make_memory_source
+from icscm.sources.memory import MemorySource, open_memory
 from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.stats.utility import make_utility
@@ -335,44 +337,73 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     places = card.send(source)
     sort = take_time(card, lambda: card.kernels.sort_bits(on_card, places, out), 3)
     print(f"sorted on the card: {words.nbytes / sort / 1e9:.1f} GB/s", flush=True)
+    rows = make_rows(options.samples, 4)
+    small = card._replace(count_free=lambda: 0)  # a card that is too small for them
+    unsorted = Unsorted(*words.shape, words.__getitem__, source)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        streamed = put_bits(small, np.arange(len(words)), unsorted, rows)
+    print(*[str(each.message) for each in told], sep="\n")
+    here = CardBits(card, np.arange(len(words)), sender.send_all(), rows)
+    in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, None, len(rows))
+    own = PLAIN, PLAIN.make_criterion(), utility, in_play
+    question = make_question(*own, inverted=False)
+    assert question is not None
+    for name, store in (("on the card", here), ("sent for each look", streamed)):
+        taken = take_time(card, lambda store=store: list(shorten(store, question).cubes), 3)
+        rate = words.nbytes / taken / 1e9
+        print(f"a look {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
+    terms = Terms(PresenceMap(), ("no", "yes"), tuple(range(4)))
+    found = [find_model(StoredSource(terms, [each], rows), PLAIN) for each in (here, streamed)]
+    print(f"equal: {found[0] == found[1]}", flush=True)
 
 
 # --- dense ---------------------------------------------------------------------
 
 
 def measure_dense(card: Card, options: argparse.Namespace) -> None:
+    """A table of floats: from this memory and from the card's, on the card and on all cores."""
     n_rows, n_columns, n_environments = options.rows, 232 if options.rows > 10_000 else 20, 51
     rng = np.random.default_rng(0)
     environments = rng.integers(0, n_environments, n_rows)
     X = rng.random((n_rows, n_columns), dtype=np.float64)
     labels = ((X[:, :3] > 0.3).all(axis=1) ^ (rng.random(n_rows) < 0.02 * (environments % 4))) * 1
-    names = tuple(range(n_environments))
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        source = make_memory_source(X, labels, environments, environment_labels=names)
-        times.append(time.perf_counter() - start)
-    print(f"{n_rows:,} x {n_columns}: binned on the CPU in {min(times):.3f} s")
-    rows = source.piece.rows
-
-    def move() -> MemorySource:
-        stores = [put_on_card(card, store, rows) for store in source.piece.stores]
-        return MemorySource(source.terms, stores, rows, source.position)
-
-    print(f"codes sent: {take_time(card, move, 3):.3f} s")
-    moved = move()
-    print(
-        f"counted: {1e3 * take_time(card, lambda: list(moved.counts())):.2f} ms on the card, "
-        f"{1e3 * take_time(card, lambda: list(source.start_again().counts()), 3):.1f} ms here"
-    )
+    there, device = card.send(X), "cpu" if options.stand_in else "cuda"
+    learner = ICSCMClassifier(stop="coverage", pruning="always")
     found = {}
-    for name, each in (("card", moved), ("CPU", source)):
-        for _ in range(2):
+    for name, table, where in (("CPU", X, "cpu"), ("host", X, device), ("card", there, device)):
+        learner.set_params(device=where)
+        rows = table, labels, environments
+        opened = take_time(card, partial(open_memory, *rows, preparation=learner.prepare()), 3)
+        samples = open_memory(*rows, preparation=learner.prepare())
+        settings = learner.make_settings(samples)
+        searched = take_time(card, partial(search_again, samples.source, settings), 3)
+        fitted = take_time(card, partial(learner.fit, *rows), 3)
+        found[name] = learner.fit(*rows).trace_
+        print(
+            f"{n_rows:,} x {n_columns} from the {name}: opened {opened:.3f} s, searched "
+            f"{searched:.3f} s, fit {fitted:.3f} s",
+            flush=True,
+        )
+    print(f"equal: {found['CPU'] == found['host'] == found['card']}", flush=True)
+    measure_trees(X, there, labels, environments, device)
+
+
+def search_again(source: MemorySource, settings: Settings) -> None:
+    find_model(source.start_again(), settings)
+
+
+def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: str) -> None:
+    for learner in (
+        InvariantTreeClassifier(),
+        InvariantForestClassifier(n_estimators=100, random_state=0, n_jobs=-1),
+    ):
+        for where, table in (("cpu", X), (device, there)):
+            learner.set_params(device=where)
             start = time.perf_counter()
-            found[name] = find_model(each.start_again(), PLAIN)
+            learner.fit(table, labels, environments)
             taken = time.perf_counter() - start
-        print(f"search on the {name}: {taken:.3f} s, {len(found[name][0].rules)} rules")
-    print(f"equal: {found['card'] == found['CPU']}", flush=True)
+            print(f"{type(learner).__name__} on {where}: {taken:.2f} s", flush=True)
 
 
 # --- estimators ------------------------------------------------------------------

@@ -83,8 +83,10 @@ class CompiledKernels:
         out = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
         ranked = _list_ranking(totals, codes, standard, wanted)
         self._run("find_next", (*ranked, *map(np.int64, after), out))
-        found = min(out.get().tolist(), key=lambda key: (-key[0], -key[1], key[2]))
-        return None if found[2] == FIRST.utility else Key(*found)
+        utility, margin, order = out.get().T
+        first = np.lexsort((order, ~margin, ~utility))[0]  # the least number has no negative
+        found = Key(int(utility[first]), int(margin[first]), int(order[first]))
+        return None if found.order == FIRST.utility else found
 
     def list_columns(self, totals, codes, standard, wanted, key=None):
         ranked, capacity, n_found = _list_ranking(totals, codes, standard, wanted), 0, _LISTED
