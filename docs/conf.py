@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/examples",
     "doc_module": ("icscm",),
     "capture_repr": ("_repr_html_", "__str__"),
+    "reset_modules": ("matplotlib", "example_style.apply"),
     "image_scrapers": ("matplotlib",),
     "image_srcset": ["2x"],
     "remove_config_comments": True,
