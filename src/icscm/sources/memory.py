@@ -92,6 +92,16 @@ def open_memory(
     ------
     IcscmError
         If the table, the labels or the environments cannot be used.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+
+    >>> countable = open_memory(data.X, data.y, data.environments)
+    >>> print(ICSCMClassifier().fit_counts(countable).model_)
+    A1 > 0 and A2 > 0
     """
     asked = preparation or Preparation()
     if is_dask(X):
