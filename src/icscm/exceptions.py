@@ -47,6 +47,7 @@ class IcscmError(_Told, ValueError):
     Examples
     --------
     >>> from icscm import ICSCMClassifier
+    >>> from icscm.exceptions import IcscmError
     >>> try:
     ...     ICSCMClassifier().fit([[0], [1]], [0, 1], environments=["here", "here"])
     ... except IcscmError as error:
@@ -60,7 +61,9 @@ class IcscmWarning(_Told, UserWarning):
 
     Examples
     --------
+    >>> import warnings
     >>> from icscm import ICSCMClassifier
+    >>> from icscm.exceptions import NoEnvironmentsWarning
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", NoEnvironmentsWarning)
     ...     learner = ICSCMClassifier().fit([[0], [1]] * 50, [0, 1] * 50)

@@ -40,6 +40,7 @@ class LiteralSource:
     --------
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.sources import open_memory
+    >>> from icscm.testing import LiteralSource
     >>> data = make_conjunction(50, random_state=0)
     >>> columns = open_memory(data.X, data.y, data.environments).source.candidates
     >>> names = {"classes": [0, 1], "environment_labels": [0, 1]}
@@ -130,7 +131,9 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     Examples
     --------
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.engine.counts import Cut
     >>> from icscm.sources import open_memory
+    >>> from icscm.testing import LiteralSource, check_count_source
     >>> data = make_conjunction(50, random_state=0)
     >>> mine = open_memory(data.X, data.y, data.environments).source
     >>> names = {"classes": [0, 1], "environment_labels": [0, 1]}
@@ -181,6 +184,8 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from icscm.testing import check_independence_test
     >>> class Independent:
     ...     def compute_p_values(self, tables):
     ...         return np.ones(len(tables))

@@ -35,6 +35,7 @@ class DatasetInfo:
 
     Examples
     --------
+    >>> from icscm.datasets import list_datasets
     >>> sachs = list_datasets()[-1]
     >>> sachs.name, sachs.n_samples, sachs.loader.__name__
     ('sachs', 6564, 'load_sachs')
@@ -106,6 +107,7 @@ def fetch(
 
     Examples
     --------
+    >>> from icscm.datasets import fetch
     >>> fetch("heart_disease", "data")  # doctest: +SKIP
     """
     check_value("name", name, one_of(*SOURCES))

@@ -38,6 +38,7 @@ class RealData(NamedTuple):
 
     Examples
     --------
+    >>> from icscm.datasets import load_sachs
     >>> X, y, environments, causal = load_sachs("data")  # doctest: +SKIP
     >>> X.shape, causal  # doctest: +SKIP
     ((6564, 10), ['Mek', 'PKA'])
@@ -83,6 +84,7 @@ def load_diabetes_readmission(
 
     Examples
     --------
+    >>> from icscm.datasets import load_diabetes_readmission
     >>> load_diabetes_readmission("data").X.shape  # doctest: +SKIP
     (99493, 187)
     """
@@ -129,6 +131,7 @@ def load_acs_income(
 
     Examples
     --------
+    >>> from icscm.datasets import load_acs_income
     >>> X, y, environments, causal = load_acs_income("data", states=["MA"])  # doctest: +SKIP
     """
     task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
@@ -164,6 +167,7 @@ def load_acs_foodstamps(
 
     Examples
     --------
+    >>> from icscm.datasets import load_acs_foodstamps
     >>> X, y, environments, causal = load_acs_foodstamps("data", states=["AL"])  # doctest: +SKIP
     """
     task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
@@ -205,6 +209,7 @@ def load_college_scorecard(
 
     Examples
     --------
+    >>> from icscm.datasets import load_college_scorecard
     >>> load_college_scorecard("data").X.shape  # doctest: +SKIP
     (6806, 118)
     """
@@ -244,6 +249,7 @@ def load_assistments(
 
     Examples
     --------
+    >>> from icscm.datasets import load_assistments
     >>> X, y, environments, causal = load_assistments("data")  # doctest: +SKIP
     """
     task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
@@ -279,6 +285,7 @@ def load_meps(
 
     Examples
     --------
+    >>> from icscm.datasets import load_meps
     >>> X, y, environments, causal = load_meps("data")  # doctest: +SKIP
     """
     table = _formats.read_meps(_open("meps", data_home, download))
@@ -316,6 +323,7 @@ def load_heart_disease(
 
     Examples
     --------
+    >>> from icscm.datasets import load_heart_disease
     >>> load_heart_disease("data").X.shape  # doctest: +SKIP
     (920, 32)
     """
@@ -360,6 +368,7 @@ def load_sachs(
 
     Examples
     --------
+    >>> from icscm.datasets import load_sachs
     >>> load_sachs("data").X.shape  # doctest: +SKIP
     (6564, 10)
     """

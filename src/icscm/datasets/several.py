@@ -45,6 +45,7 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
 
     Examples
     --------
+    >>> from icscm.datasets import load_income_by_state
     >>> X, y, states, _ = load_income_by_state("data")  # doctest: +SKIP
     """
     files = RawFiles(SOURCES["acs_income"], find_data_home(data_home), False)
@@ -76,6 +77,7 @@ def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
 
     Examples
     --------
+    >>> from icscm.datasets import load_diabetes_by_source
     >>> load_diabetes_by_source("data").X.shape  # doctest: +SKIP
     (99050, 46)
     """
@@ -104,6 +106,7 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
 
     Examples
     --------
+    >>> from icscm.datasets import load_heart_by_hospital
     >>> load_heart_by_hospital("data").X.shape  # doctest: +SKIP
     (920, 13)
     """

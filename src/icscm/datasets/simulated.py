@@ -47,6 +47,7 @@ class Simulation(NamedTuple):
 
     Examples
     --------
+    >>> from icscm.datasets import make_conjunction
     >>> X, y, environments, parents = make_conjunction(4, random_state=0)
     >>> X.shape, y.shape, parents
     ((8, 6), (8,), ['A1', 'A2'])

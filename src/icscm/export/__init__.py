@@ -62,6 +62,7 @@ def export_model(
     --------
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.export import export_model
     >>> from icscm.model.saved import make_saved_model
     >>> data = make_conjunction(random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)

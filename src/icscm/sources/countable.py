@@ -42,6 +42,7 @@ class Preparation:
     Examples
     --------
     >>> from icscm import ICSCMClassifier
+    >>> from icscm.sources import Preparation
     >>> ICSCMClassifier(max_thresholds=20).prepare() == Preparation(max_thresholds=20)
     True
     """

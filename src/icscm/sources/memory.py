@@ -97,6 +97,7 @@ def open_memory(
     --------
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_memory
     >>> data = make_conjunction(random_state=1)
 
     >>> countable = open_memory(data.X, data.y, data.environments)

@@ -209,6 +209,7 @@ class LocalSite(Site):
     Examples
     --------
     >>> import pandas as pd
+    >>> from icscm.sources.sites import LocalSite, make_agreement
     >>> agreement = make_agreement(
     ...     {"age": [40, 60]}, classes=("well", "ill"), environments=("north", "south")
     ... )
@@ -320,6 +321,7 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     --------
     >>> import pandas as pd
     >>> from icscm import ICSCMClassifier
+    >>> from icscm.sources.sites import LocalSite, make_agreement, open_sites
     >>> agreement = make_agreement(
     ...     {"age": [40, 60]}, classes=("well", "ill"), environments=("north", "south")
     ... )

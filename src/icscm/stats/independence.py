@@ -95,6 +95,8 @@ class ChiSquaredTest(_StatisticTest):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import ChiSquaredTest
     >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
     >>> ChiSquaredTest().compute_p_values(tables).round(4)
     array([0.0034])
@@ -117,6 +119,8 @@ class GTest(_StatisticTest):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import GTest
     >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
     >>> GTest().compute_p_values(tables).round(4)
     array([0.0019])
@@ -137,6 +141,8 @@ class FisherTest:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import FisherTest
     >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
     >>> FisherTest().compute_p_values(tables).round(4)
     array([0.0032])

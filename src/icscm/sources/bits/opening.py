@@ -64,9 +64,11 @@ def open_bits(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_bits
     >>> data = make_conjunction(random_state=1)
     >>> from icscm.sources.bits.packing import pack_matrix
     >>> labels = data.X.assign(genome=range(20_000), y=data.y, country=data.environments)

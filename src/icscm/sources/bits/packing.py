@@ -71,7 +71,9 @@ def pack_table(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> from icscm.sources.bits.packing import pack_table
     >>> from icscm.sources.bits.store import open_store
     >>> with TemporaryDirectory() as folder:
     ...     table, store = Path(folder, "genes.Rtab"), Path(folder, "genes.bits")
@@ -128,7 +130,10 @@ def pack_matrix(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from icscm.sources.bits.packing import pack_matrix
     >>> from icscm.sources.bits.store import open_store
     >>> with TemporaryDirectory() as folder:
     ...     store = Path(folder, "genes.bits")

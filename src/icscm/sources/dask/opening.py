@@ -86,6 +86,7 @@ def open_dask(
     >>> from dask.dataframe import from_pandas
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_dask
     >>> data = make_conjunction(random_state=1)
     >>> table = from_pandas(data.X.assign(y=data.y, site=data.environments), npartitions=2)
     >>> countable = open_dask(table[["A1", "A2", "C1"]], table["y"], table["site"])
@@ -202,9 +203,11 @@ def open_dask_files(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_dask_files
     >>> data = make_conjunction(random_state=1)
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "visits.parquet")

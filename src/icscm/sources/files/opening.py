@@ -100,9 +100,11 @@ def open_files(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from icscm import ICSCMClassifier
     >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_files
     >>> data = make_conjunction(random_state=1)
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "visits.parquet")
