@@ -61,6 +61,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/examples",
     "doc_module": ("icscm",),
     "capture_repr": ("_repr_html_", "__str__"),
+    "ignore_repr_types": "matplotlib|NotebookFigure",  # figures are shown already
     "reset_modules": ("matplotlib", "example_style.apply"),
     "image_scrapers": ("matplotlib",),
     "image_srcset": ["2x"],
