@@ -1,4 +1,4 @@
-# make demo | test | check | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
+# make demo | test | docs | check | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,19 +9,25 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test browser check oldest mutants fuzz bench test-gpu clean
+.PHONY: demo test docs browser check oldest mutants fuzz bench test-gpu clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
 
-test: $(STAMP) browser
+test: $(STAMP) browser docs
 	$(BIN)/python -m pytest -n auto --cov --cov-report=
 	@for room in search stats model tables; do \
 	  echo "branches covered in $$room: $$($(BIN)/coverage report --format=total --include="*/$$room/*") %"; \
 	  $(BIN)/coverage report --include="*/$$room/*" --fail-under=95 --skip-covered || exit 1; \
 	done
 
-# The report is tested in a real browser. Where none can be had these tests are skipped, and say so.
+# Every example and tutorial is run; a warning, a link that leads nowhere or a name that is not in the
+# reference fails. The site is then docs/_build/html/index.html.
+docs: $(STAMP)
+	$(BIN)/sphinx-build -W --keep-going -q -j 2 -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
+# The report and the site are tested in a real browser. Where none can be had these tests are skipped, and say so.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
@@ -43,6 +49,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_docstrings.py
+	$(BIN)/codespell
 
 # Planted bugs, one at a time: how many do the tests catch? MUTANTS=all tries all, for hours.
 MUTANTS ?= 400
@@ -73,4 +80,5 @@ $(OLDEST)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .fuzz mutants build dist
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .fuzz mutants build dist \
+	  docs/_build docs/api/examples docs/api/generated docs/gallery docs/tutorials

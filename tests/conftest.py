@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 # set before scipy is imported: scikit-learn's check of array API input runs only with it
@@ -31,6 +32,29 @@ def frame(request, data):
     else:
         make = pd.DataFrame if request.param == "pandas" else pa.table
     return make({name: data.X[name].to_numpy() for name in data.X.columns})
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium; ICSCM_NEED_BROWSER makes its absence an error, as CI wants."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        _give_up("playwright is not installed")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        except Error as error:
+            _give_up(f"no Chromium can be started: {str(error).splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+def _give_up(reason):
+    if os.environ.get("ICSCM_NEED_BROWSER"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def pytest_collection_modifyitems(items):

@@ -42,11 +42,34 @@ class _Told(Exception):  # noqa: N818 (warnings are told so, too)
 
 
 class IcscmError(_Told, ValueError):
-    """Something in the input cannot be used; the message says what, where and what to do."""
+    """Something in the input cannot be used; the message says what, where and what to do.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.exceptions import IcscmError
+    >>> try:
+    ...     ICSCMClassifier().fit([[0], [1]], [0, 1], environments=["here", "here"])
+    ... except IcscmError as error:
+    ...     print(error)
+    environments holds a single environment, 'here'; invariance needs at least two to compare
+    """
 
 
 class IcscmWarning(_Told, UserWarning):
-    """Base of all warnings of this package."""
+    """Base of all warnings of this package.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.exceptions import NoEnvironmentsWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", NoEnvironmentsWarning)
+    ...     learner = ICSCMClassifier().fit([[0], [1]] * 50, [0, 1] * 50)
+    >>> print(learner.model_)
+    x0 > 0
+    """
 
 
 class NoEnvironmentsWarning(IcscmWarning):

@@ -35,6 +35,18 @@ class LiteralSource:
         What the numbers stand for.
     notes : sequence of str
         For the trace.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_memory
+    >>> from icscm.testing import LiteralSource
+    >>> data = make_conjunction(50, random_state=0)
+    >>> columns = open_memory(data.X, data.y, data.environments).source.candidates
+    >>> names = {"classes": [0, 1], "environment_labels": [0, 1]}
+    >>> source = LiteralSource(data.X, data.y, data.environments, columns, **names)
+    >>> source.count_totals().tolist()
+    [[46, 47], [4, 3]]
     """
 
     def __init__(
@@ -115,6 +127,18 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     ------
     AssertionError
         At the first difference.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.engine.counts import Cut
+    >>> from icscm.sources import open_memory
+    >>> from icscm.testing import LiteralSource, check_count_source
+    >>> data = make_conjunction(50, random_state=0)
+    >>> mine = open_memory(data.X, data.y, data.environments).source
+    >>> names = {"classes": [0, 1], "environment_labels": [0, 1]}
+    >>> slow = LiteralSource(data.X, data.y, data.environments, mine.candidates, **names)
+    >>> check_count_source(mine, slow, [Cut(feature=0, cut=0, negated=False)])
     """
     # each in its own terms: one of them may store the first of identical features only
     rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
@@ -157,6 +181,15 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     ------
     AssertionError
         If it breaks the contract; the message says how.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm.testing import check_independence_test
+    >>> class Independent:
+    ...     def compute_p_values(self, tables):
+    ...         return np.ones(len(tables))
+    >>> check_independence_test(Independent())
     """
     rng = np.random.default_rng(0)
     tables = rng.integers(0, 30, size=(200, 2, n_environments))

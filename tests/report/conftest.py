@@ -1,7 +1,4 @@
-"""Reports and a browser for the tests of reports."""
-
-import os
-import shutil
+"""Reports for the tests of reports."""
 
 import numpy as np
 import pytest
@@ -37,26 +34,3 @@ def hostile_report(hostile):
         left_out={"<script>alert(5)</script>": "an <i>identifier</i>"},
         alpha_path=find_path(learner, *hostile),
     )
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium; ICSCM_NEED_BROWSER makes its absence an error, as CI wants."""
-    try:
-        from playwright.sync_api import Error, sync_playwright
-    except ImportError:
-        _give_up("playwright is not installed")
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        except Error as error:
-            _give_up(f"no Chromium can be started: {str(error).splitlines()[0]}")
-        yield browser
-        browser.close()
-
-
-def _give_up(reason):
-    if os.environ.get("ICSCM_NEED_BROWSER"):
-        pytest.fail(reason)
-    pytest.skip(reason)

@@ -32,6 +32,13 @@ class DatasetInfo:
         The function that loads it.
     advice : str
         How to get it, and under what name to save it.
+
+    Examples
+    --------
+    >>> from icscm.datasets import list_datasets
+    >>> sachs = list_datasets()[-1]
+    >>> sachs.name, sachs.n_samples, sachs.loader.__name__
+    ('sachs', 6564, 'load_sachs')
     """
 
     name: str
@@ -97,6 +104,11 @@ def fetch(
     IcscmError
         Where a download fails, or the publisher has no address for programs; the error then says
         where to get the files.
+
+    Examples
+    --------
+    >>> from icscm.datasets import fetch
+    >>> fetch("heart_disease", "data")  # doctest: +SKIP
     """
     check_value("name", name, one_of(*SOURCES))
     home, source = find_data_home(data_home), SOURCES[name]

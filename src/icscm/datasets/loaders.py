@@ -35,6 +35,13 @@ class RealData(NamedTuple):
         The environment of each row.
     causal : list of str
         The columns of X that are, or come from, features known to be causes of the label.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_sachs
+    >>> X, y, environments, causal = load_sachs("data")  # doctest: +SKIP
+    >>> X.shape, causal  # doctest: +SKIP
+    ((6564, 10), ['Mek', 'PKA'])
     """
 
     X: pd.DataFrame
@@ -74,6 +81,12 @@ def load_diabetes_readmission(
     ------
     IcscmError
         Where a file is absent, damaged or of another edition; so for all loaders.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_diabetes_readmission
+    >>> load_diabetes_readmission("data").X.shape  # doctest: +SKIP
+    (99493, 187)
     """
     task = _features.DIABETES
     table = _open("diabetes_readmission", data_home, download).read(
@@ -115,6 +128,11 @@ def load_acs_income(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_acs_income
+    >>> X, y, environments, causal = load_acs_income("data", states=["MA"])  # doctest: +SKIP
     """
     task, files = _features.ACS_INCOME, _open("acs_income", data_home, download)
     columns = [name for name in task.features if name != "ACS_YEAR"]
@@ -146,6 +164,11 @@ def load_acs_foodstamps(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_acs_foodstamps
+    >>> X, y, environments, causal = load_acs_foodstamps("data", states=["AL"])  # doctest: +SKIP
     """
     task, files = _features.ACS_FOODSTAMPS, _open("acs_foodstamps", data_home, download)
     of_households = ["FS", "HUPAC", "WIF"]
@@ -183,6 +206,12 @@ def load_college_scorecard(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_college_scorecard
+    >>> load_college_scorecard("data").X.shape  # doctest: +SKIP
+    (6806, 118)
     """
     task, files = _features.COLLEGE_SCORECARD, _open("college_scorecard", data_home, download)
     table = files.read(
@@ -217,6 +246,11 @@ def load_assistments(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_assistments
+    >>> X, y, environments, causal = load_assistments("data")  # doctest: +SKIP
     """
     task, files = _features.ASSISTMENTS, _open("assistments", data_home, download)
     kinds = dict.fromkeys(task.categories, "category")
@@ -248,6 +282,11 @@ def load_meps(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_meps
+    >>> X, y, environments, causal = load_meps("data")  # doctest: +SKIP
     """
     table = _formats.read_meps(_open("meps", data_home, download))
     table = _keep(table, table[MEPS.environment].isin([1, 2]))
@@ -281,6 +320,12 @@ def load_heart_disease(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_heart_disease
+    >>> load_heart_disease("data").X.shape  # doctest: +SKIP
+    (920, 32)
     """
     files = _open("heart_disease", data_home, download)
     hospitals = zip(files.source.files, _features.HEART_DISEASE_HOSPITALS, strict=True)
@@ -320,6 +365,12 @@ def load_sachs(
     -------
     RealData
         Features, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_sachs
+    >>> load_sachs("data").X.shape  # doctest: +SKIP
+    (6564, 10)
     """
     check_value("target", target, one_of(*SACHS_PARENTS))
     table = _open("sachs", data_home, download).read([*SACHS_PARENTS, "experiment"])

@@ -42,6 +42,11 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     -------
     RealData
         Features, labels and environments; no column is called a cause.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_income_by_state
+    >>> X, y, states, _ = load_income_by_state("data")  # doctest: +SKIP
     """
     files = RawFiles(SOURCES["acs_income"], find_data_home(data_home), False)
     table = _census.read_persons(files, None, ["ST", "PINCP", *_NUMBERS, *_CODES])
@@ -69,6 +74,12 @@ def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
     -------
     RealData
         Features, labels and environments; no column is called a cause.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_diabetes_by_source
+    >>> load_diabetes_by_source("data").X.shape  # doctest: +SKIP
+    (99050, 46)
     """
     data = load_diabetes_readmission(data_home, prepared=False)
     sources = data.X["admission_source_id"].to_numpy()
@@ -92,6 +103,12 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
     -------
     RealData
         Features, labels and environments; no column is called a cause.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_heart_by_hospital
+    >>> load_heart_by_hospital("data").X.shape  # doctest: +SKIP
+    (920, 13)
     """
     data = load_heart_disease(data_home, prepared=False)
     return RealData(data.X.drop(columns="hospital"), data.y, data.environments, [])

@@ -44,6 +44,13 @@ class Simulation(NamedTuple):
         The environment of each row: 0, 1, ..
     parents : list of str
         The names of the true parents.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> X, y, environments, parents = make_conjunction(4, random_state=0)
+    >>> X.shape, y.shape, parents
+    ((8, 6), (8,), ['A1', 'A2'])
     """
 
     X: pandas.DataFrame

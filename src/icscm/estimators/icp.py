@@ -71,7 +71,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         sets share nothing, None when every set was rejected.
     accepted_sets_ : dict
         p-value of each accepted set, by size and then in the order of features.
-    p_values_ : array of shape (n_features_in_,)
+    p_values_ : array of shape (n_features,)
         For each feature the largest p-value of the sets that leave it out: a feature is selected
         when that is not above alpha (and something was accepted).
     n_sets_tested_ : int

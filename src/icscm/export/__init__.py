@@ -57,6 +57,17 @@ def export_model(
     ------
     IcscmError
         If there is no such language, or a name that SQL cannot hold.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.export import export_model
+    >>> from icscm.model.saved import make_saved_model
+    >>> data = make_conjunction(random_state=1)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> print(export_model(make_saved_model(learner), "sql").splitlines()[-1])
+    FROM "data" AS d;
     """
     writers: dict[str, Callable[[SavedModel], str]] = {
         "sql": partial(make_sql, table=table, schema=schema),

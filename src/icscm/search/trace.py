@@ -236,6 +236,17 @@ class Trace(Shown):
         What was found and does worse than always saying the same, so that the model has no rule.
     criterion : object or None
         What decided whether a leaf is invariant.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> trace = ICSCMClassifier().fit(data.X, data.y, environments=data.environments).trace_
+    >>> trace.to_frame()[["rule", "utility", "n_refused"]]
+         rule  utility  n_refused
+    0  A1 > 0  13222.0         10
+    1  A2 > 0   3893.0          9
     """
 
     steps: tuple[Step, ...]

@@ -38,6 +38,13 @@ class Preparation:
         The number of threads.
     device : {"cpu", "cuda", "auto"}
         Where samples are counted.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.sources import Preparation
+    >>> ICSCMClassifier(max_thresholds=20).prepare() == Preparation(max_thresholds=20)
+    True
     """
 
     max_thresholds: int | None = 50
@@ -88,6 +95,19 @@ class Countable(Generic[Source]):
         Whether environments were given.
     close : callable
         Gives up what the source holds.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+
+    >>> from icscm.sources import open_memory
+    >>> with open_memory(data.X, data.y, data.environments) as countable:
+    ...     print(countable.n_features, countable.classes)
+    ...     print(ICSCMClassifier().fit_counts(countable).model_)
+    6 [0 1]
+    A1 > 0 and A2 > 0
     """
 
     source: Source

@@ -94,6 +94,17 @@ def open_memory(
     ------
     IcscmError
         If the table, the labels or the environments cannot be used.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_memory
+    >>> data = make_conjunction(random_state=1)
+
+    >>> countable = open_memory(data.X, data.y, data.environments)
+    >>> print(ICSCMClassifier().fit_counts(countable).model_)
+    A1 > 0 and A2 > 0
     """
     asked = preparation or Preparation()
     if is_dask(X):

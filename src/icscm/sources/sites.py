@@ -205,6 +205,17 @@ class LocalSite(Site):
     ------
     IcscmError
         If the rows hold what was not agreed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icscm.sources.sites import LocalSite, make_agreement
+    >>> agreement = make_agreement(
+    ...     {"age": [40, 60]}, classes=("well", "ill"), environments=("north", "south")
+    ... )
+    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), ["well", "ill"], "north", agreement)
+    >>> site.count_totals().tolist()
+    [[1, 0], [1, 0]]
     """
 
     def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
@@ -305,6 +316,20 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     ------
     IcscmError
         If there is no site.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.sources.sites import LocalSite, make_agreement, open_sites
+    >>> agreement = make_agreement(
+    ...     {"age": [40, 60]}, classes=("well", "ill"), environments=("north", "south")
+    ... )
+    >>> ages = pd.DataFrame({"age": [30, 50, 70, 80] * 50})
+    >>> ill = ["well", "well", "ill", "ill"] * 50
+    >>> sites = [LocalSite(ages, ill, name, agreement) for name in ("north", "south")]
+    >>> print(ICSCMClassifier().fit_counts(open_sites(sites, agreement)).model_)
+    age > 60
     """
     source, binning = SitesSource(sites, agreement), agreement.binning
     names = binning.names or ()

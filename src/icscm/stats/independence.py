@@ -92,6 +92,14 @@ class ChiSquaredTest(_StatisticTest):
     ----------
     yates : bool, default=True
         Whether Yates' correction is made where there is one degree of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import ChiSquaredTest
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> ChiSquaredTest().compute_p_values(tables).round(4)
+    array([0.0034])
     """
 
     def __init__(self, yates: bool = True) -> None:
@@ -107,7 +115,16 @@ class ChiSquaredTest(_StatisticTest):
 
 
 class GTest(_StatisticTest):
-    """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction."""
+    """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import GTest
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> GTest().compute_p_values(tables).round(4)
+    array([0.0019])
+    """
 
     def _run_kernel(
         self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
@@ -121,6 +138,14 @@ class FisherTest:
     With two environments it is always exact. With more it sums over all tables of the same
     margins (Freeman and Halton) while there are at most `MAX_EXACT_TABLES`, that is, where
     counts are small; beyond that the approximation is good.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm.stats.independence import FisherTest
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> FisherTest().compute_p_values(tables).round(4)
+    array([0.0032])
     """
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:

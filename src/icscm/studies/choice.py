@@ -197,6 +197,15 @@ def choose_p(
     -------
     Choice
         The score of each `p`, and the best.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.studies.choice import choose_p
+    >>> data = make_conjunction(random_state=1)
+    >>> choose_p(ICSCMClassifier(), data.X, data.y, data.environments, [0.1, 1, 10]).best
+    {'p': 1}
     """
     return choose(learner, X, y, environments, {"p": p_values}, **options)
 

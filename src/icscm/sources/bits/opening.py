@@ -61,6 +61,23 @@ def open_bits(
     ------
     IcscmError
         If the labels lack a column, or name genomes that the store does not hold.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_bits
+    >>> data = make_conjunction(random_state=1)
+    >>> from icscm.sources.bits.packing import pack_matrix
+    >>> labels = data.X.assign(genome=range(20_000), y=data.y, country=data.environments)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "genes.bits")
+    ...     pack_matrix(data.X, path, names=list(data.X))
+    ...     countable = open_bits(path, labels, "y", "country", sample_column="genome")
+    ...     print(ICSCMClassifier().fit_counts(countable).model_)
+    A1 present and A2 present
     """
     asked = preparation or Preparation()
     store = bits if isinstance(bits, BitFile) else open_store(bits)

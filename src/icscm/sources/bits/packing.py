@@ -68,6 +68,19 @@ def pack_table(
     ------
     IcscmError
         If the table holds anything else, or a file cannot be read or written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from icscm.sources.bits.packing import pack_table
+    >>> from icscm.sources.bits.store import open_store
+    >>> with TemporaryDirectory() as folder:
+    ...     table, store = Path(folder, "genes.Rtab"), Path(folder, "genes.bits")
+    ...     _ = table.write_text("Gene\\tone\\ttwo\\ngyrA\\t1\\t0\\nparC\\t1\\t1\\n")
+    ...     pack_table(table, store)
+    ...     open_store(store).samples, open_store(store).n_features
+    (['one', 'two'], 2)
     """
     path, out = Path(path), Path(out)
     check_free(out, force=force)
@@ -114,6 +127,19 @@ def pack_matrix(
     ------
     IcscmError
         If the matrix holds other values, names are not distinct, or the file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from icscm.sources.bits.packing import pack_matrix
+    >>> from icscm.sources.bits.store import open_store
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Path(folder, "genes.bits")
+    ...     pack_matrix(np.eye(3), store, names=["gyrA", "parC", "blaZ"])
+    ...     open_store(store).samples, open_store(store).n_features
+    (['0', '1', '2'], 3)
     """
     out = Path(out)
     check_free(out, force=force)

@@ -80,6 +80,18 @@ def open_dask(
     ------
     IcscmError
         If the collections do not go together, or the cluster cannot do the work.
+
+    Examples
+    --------
+    >>> from dask.dataframe import from_pandas
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_dask
+    >>> data = make_conjunction(random_state=1)
+    >>> table = from_pandas(data.X.assign(y=data.y, site=data.environments), npartitions=2)
+    >>> countable = open_dask(table[["A1", "A2", "C1"]], table["y"], table["site"])
+    >>> print(ICSCMClassifier().fit_counts(countable).model_)
+    A1 > 0 and A2 > 0
     """
     asked = preparation or Preparation()
     if sample_weight is not None:
@@ -188,6 +200,20 @@ def open_dask_files(
     ------
     IcscmError
         If the files cannot be read, or lack a column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_dask_files
+    >>> data = make_conjunction(random_state=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "visits.parquet")
+    ...     data.X.assign(y=data.y, site=data.environments).to_parquet(path)
+    ...     print(ICSCMClassifier().fit_counts(open_dask_files(path, "y", "site")).model_)
+    A1 > 0 and A2 > 0
     """
     with translate_errors(path):  # workers read: only here it is known which file
         frame = read_folder(path, text)

@@ -97,6 +97,21 @@ def open_files(
     ------
     IcscmError
         If the files cannot be read, or not within `max_memory`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_files
+    >>> data = make_conjunction(random_state=1)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "visits.parquet")
+    ...     data.X.assign(y=data.y, site=data.environments).to_parquet(path)
+    ...     with open_files(path, "y", "site") as countable:
+    ...         print(ICSCMClassifier().fit_counts(countable).model_)
+    A1 > 0 and A2 > 0
     """
     asked = preparation or Preparation()
     _check_narrow(asked.max_thresholds)

@@ -1,0 +1,132 @@
+"""How the site is built: `make docs`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+# what an example or a tutorial runs as a command is that of this very environment, 80 columns wide
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+os.environ["COLUMNS"] = "80"
+matplotlib.use("agg")
+
+from check_docstrings import find_function, is_ours  # noqa: E402
+
+from icscm import __version__  # noqa: E402
+
+project = "icscm"
+author = "the authors of icscm"
+copyright = author  # noqa: A001 (what Sphinx calls it)
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.*"]
+templates_path = ["_templates"]
+default_role = "py:obj"  # `name` in a docstring links to what it names, where that has a page
+toc_object_entries_show_parents = "hide"
+suppress_warnings = [
+    "config.cache",  # the gallery's settings
+    "myst.header",  # pages that scripts write skip a level of headings
+]
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # numpydoc tells the types, in words
+autodoc_member_order = "groupwise"
+autosummary_generate = True
+numpydoc_show_class_members = False  # the template lists them
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples", "../tutorials"],
+    "gallery_dirs": ["gallery", "tutorials"],
+    "filename_pattern": r"\.py$",  # every file is run
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "api/examples",
+    "doc_module": ("icscm",),
+    "capture_repr": ("_repr_html_", "__str__"),
+    "ignore_repr_types": "matplotlib|NotebookFigure",  # figures are shown already
+    "reset_modules": ("matplotlib", "example_style.apply"),
+    "image_scrapers": ("matplotlib",),
+    "image_srcset": ["2x"],
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1_000_000,  # nobody's concern
+    "nested_sections": False,
+    "parallel": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "icscm"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/mark.svg"
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options: dict[str, Any] = {
+    "logo": {"image_light": "_static/mark.svg", "image_dark": "_static/mark.svg", "text": "icscm"},
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "navbar_align": "left",
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+}
+html_sidebars = {"changelog": [], "cite": [], "contributing": [], "faq": [], "glossary": []}
+
+# Files of the repository that are pages of the site, under another name.
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "background/benchmarks.md",
+}
+
+
+def link_pages(_: Any, docname: str, source: list[str]) -> None:
+    """Let links to a file that is a page, such as ../CHANGELOG.md, lead to that page."""
+    folder = (HERE / docname).parent
+
+    def translate(match: re.Match[str]) -> str:
+        target = os.path.relpath(os.path.normpath(folder / match[1]), HERE.parent)
+        page = PAGES.get(Path(target).as_posix())
+        return match[0] if page is None else f"]({os.path.relpath(HERE / page, folder)}"
+
+    source[0] = re.sub(r"\]\((\.\./[^)#\s]*)", translate, source[0])
+
+
+def skip_foreign(_: Any, what: str, __: str, member: Any, *___: Any) -> bool | None:
+    """Leave out members that come from scikit-learn or dataclasses: they are described there."""
+    function = find_function(member)
+    if what == "class" and function is not None and not (is_ours(function) and function.__doc__):
+        return True
+    return None
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    # sections list their pages by patterns, and a pattern may find none yet
+    logger = logging.getLogger("sphinx.sphinx.directives.other")
+    logger.addFilter(lambda record: "toctree glob pattern" not in str(record.msg))
+    app.connect("source-read", link_pages)
+    app.connect("autodoc-skip-member", skip_foreign)
