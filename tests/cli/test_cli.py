@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from icscm import ICSCMClassifier
 from icscm.cli import main
-from icscm.datasets import load_heart_disease, make_conjunction
+from icscm.datasets import load_heart_disease, make_conjunction, make_hospitals
 from icscm.io.streams import read_file
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
