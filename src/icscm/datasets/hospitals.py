@@ -162,6 +162,16 @@ def make_hospitals(
     IcscmError
         Where a number or a word is not allowed.
 
+    Notes
+    -----
+    With these defaults and 100 seeds, `ICSCMClassifier` used exactly the causes in 98 and was
+    wrong for 9.3 % at the new hospital; `SCMClassifier` used a habit in all, and was wrong for
+    7.9 % at home and 55 % at the new hospital. With 1,000 rows tests are too weak: 25 of 100.
+    `python benchmarks/hospitals.py` repeats it.
+
+    The threshold on age is often found a little high: rows with an age of 66 have a higher risk,
+    but so few of them change the rate of a leaf by less than the test can see.
+
     Examples
     --------
     >>> from icscm import ICSCMClassifier
