@@ -1,4 +1,4 @@
-# make demo | test | check | screens | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
+# make demo | test | check | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test browser check screens oldest mutants fuzz bench test-gpu clean
+.PHONY: demo test browser check oldest mutants fuzz bench test-gpu clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -45,6 +45,7 @@ check: $(STAMP)
 	$(BIN)/python docs/check_docstrings.py
 
 # What pages show of commands and programs, run anew, and the picture of a report.
+.PHONY: screens
 screens: $(STAMP) browser
 	$(BIN)/python docs/write_which_estimator.py
 	$(BIN)/python docs/write_screens.py
