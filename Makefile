@@ -51,6 +51,12 @@ check: $(STAMP)
 	$(BIN)/python docs/check_docstrings.py
 	$(BIN)/codespell
 
+# What pages show of commands and programs, run anew, and the picture of a report.
+.PHONY: screens
+screens: $(STAMP) browser
+	$(BIN)/python docs/write_which_estimator.py
+	$(BIN)/python docs/write_screens.py
+
 # Planted bugs, one at a time: how many do the tests catch? MUTANTS=all tries all, for hours.
 MUTANTS ?= 400
 mutants: $(STAMP)

@@ -3,10 +3,8 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,8 +14,6 @@ from icscm import SCMClassifier
 from icscm.cli import main
 from icscm.datasets import make_conjunction
 from literal import fit_quietly
-
-ROOT = Path(__file__).parents[1]
 
 
 def run_python(code, *arguments, **environment):
@@ -125,37 +121,3 @@ def test_every_command_says_what_it_does():
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 assert parameter.help, f"{name}: {parameter.name} has no help"
-
-
-def test_the_readme_examples_print_what_they_say():
-    readme = (ROOT / "README.md").read_text()
-    examples = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL)
-    assert len(examples) == readme.count("```python") == 2
-    for code, output in examples:
-        assert run_python(code).stdout == output
-
-
-def test_the_readme_commands_exist():
-    readme = (ROOT / "README.md").read_text()
-    makefile = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^make (\w+)", readme, re.MULTILINE)
-    assert targets == ["demo", "test"]
-    for target in targets:
-        assert f"\n{target}:" in makefile
-
-
-def test_a_newcomers_walk_through_the_readme(tmp_path):
-    """Every command of the README, one after the other in an empty folder."""
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines()]
-    ours = [shlex.split(line, comments=True) for line in commands if not line.startswith("make ")]
-    assert len(ours) >= 8
-    for words in ours:
-        assert words[0] == "icscm"
-        done = subprocess.run(
-            [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert done.returncode == 0, (words, done.stderr)
-    made = {path.name for path in tmp_path.iterdir()}
-    assert {"model.json", "model.sql", "report.html", "predictions.csv", "visits.csv"} <= made
-    assert b"A1" in (tmp_path / "model.sql").read_bytes()

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from icscm import ICSCMClassifier
 from icscm.cli import main
-from icscm.datasets import load_heart_disease, make_conjunction
+from icscm.datasets import load_heart_disease, make_conjunction, make_hospitals
 from icscm.io.streams import read_file
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -396,6 +396,33 @@ def test_simulate_then_fit(here):
     run("simulate", "--out", "d.parquet")
     done = run("fit", "d.parquet", "--target", "y", "--environment", "environment")
     assert "positive where A1 > 0 and A2 > 0" in done.stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_simulate_hospitals(here, ending):
+    done = run("simulate", "--hospitals", "--out", f"d.{ending}", "--new-hospital", f"n.{ending}",
+               "--rows", "300", "--environments", "3", "--parents", "3", "--type", "disjunction",
+               "--habits", "0.5", "--missing", "0.2", "--missing-when", "random",
+               "--label-shift", "0.3", "--seed", "5")  # fmt: skip
+    assert f"Written: d.{ending} (300 rows, simulated;" in done.stdout
+    assert "causes: age, lactate, admission; habits of the site: billing_code" in done.stdout
+    assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stdout
+    expected = make_hospitals(
+        300, 3, n_causes=3, model_type="disjunction", habit_strength=0.5, missing=0.2,
+        missing_when="random", label_shift=0.3, random_state=5,
+    )  # fmt: skip
+    home, new = (read_file(f"{name}.{ending}").to_pandas() for name in "dn")
+    assert home["hospital"].tolist() == expected.environments.tolist()
+    assert set(new["hospital"]) == {"New"}
+    for table, X, y in ((home, expected.X, expected.y), (new, expected.X_new, expected.y_new)):
+        assert table["deteriorated"].tolist() == y.tolist()
+        pd.testing.assert_frame_equal(table[X.columns], X, check_dtype=False)
+
+
+def test_simulate_hospitals_then_fit(here):
+    run("simulate", "--hospitals", "--out", "d.csv")
+    done = run("fit", "d.csv", "--target", "deteriorated", "--environment", "hospital")
+    assert "positive where age > 66 and lactate > 2 (missing: false)" in done.stdout
 
 
 def test_demo_writes_a_report_and_keeps_it(here):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from icscm.cli.console import make_console, print_all, print_written, said_below
@@ -14,16 +15,25 @@ from icscm.cli.group import main
 from icscm.cli.options import check_outputs, force_option
 from icscm.cli.shorthand import FILE, OUTPUT, Decorator, Share, apply, choice, flag, number, value
 from icscm.cli.words import name_option
+from icscm.exceptions import IcscmError, Parameter
 from icscm.io.table_writing import check_output_kind, write_table
 from icscm.text import as_text
 
 if TYPE_CHECKING:
+    import pandas
     from rich.console import Console
 
     from icscm.datasets import Simulation
     from icscm.estimators.base import CoverClassifier
 
 DEMO_REPORT = "icscm-demo.html"
+
+# Options that one of the two simulations has and the other has not.
+_PAPERS = (
+    *("samples", "distractors", "children", "noise", "label_noise"),
+    *("child", "child_noise", "continuous"),
+)
+_HOSPITALS = "rows", "habits", "missing", "missing_when", "label_shift", "new_hospital"
 
 size_options = apply(
     number("--samples", 10_000, "Rows in each environment."),
@@ -32,8 +42,23 @@ size_options = apply(
 seed_option = number("--seed", 1, "Of the random numbers.", least=0)
 
 
-def _share(name: str, text: str) -> Decorator:
-    return value(f"{name} SHARE", text, Share(), 0.05)
+def _share(name: str, text: str, default: float = 0.05) -> Decorator:
+    return value(f"{name} SHARE", text, Share(), default)
+
+
+hospital_options = apply(
+    flag("--hospitals", "Simulated admissions at hospitals, instead of the paper's data."),
+    number("--rows", 10_000, "Admissions at all hospitals together."),
+    _share("--habits", "How often habits are followed where they are strongest.", 0.95),
+    _share("--missing", "Share of laboratory values that were not measured.", 0.3),
+    choice("--missing-when normal random", "Which values of lactate are missing: normal, or any."),
+    value("--label-shift NUMBER", "How far hospitals act on the log odds.", float, 0.0),
+    value(
+        "--new-hospital FILE",
+        "Write a hospital here where the habits are the wrong way round.  [default: none]",
+        OUTPUT,
+    ),
+)
 
 
 @main.command()
@@ -44,8 +69,8 @@ def _share(name: str, text: str) -> Decorator:
     required=True,
 )
 @size_options
-@number("--environments", 2, "How many environments.")
-@number("--parents", 2, "Features A that cause the label.")
+@number("--environments", None, "How many environments.  [default: 2; 5 hospitals]")
+@number("--parents", 2, "Features that cause the label.")
 @number("--children", 1, "Features C that are its effects.", least=0)
 @choice("--type conjunction disjunction tree", "How the parents make the label.", "model_type")
 @choice("--noise coin flip", "The label is now and then a coin's, or inverted.")
@@ -53,33 +78,92 @@ def _share(name: str, text: str) -> Decorator:
 @choice("--child code text", "An effect's errors: as in the paper's code or text.")
 @_share("--child-noise", "How often an effect shows the environment, not the label.")
 @flag("--continuous", "Features in [0, 1] that are cut at 0.5.")
+@hospital_options
 @seed_option
 @force_option
-def simulate(out: Path, force: bool, **options: Any) -> None:
-    """Write data of the paper's simulation, whose causes are known.
+@click.pass_context
+def simulate(
+    ctx: click.Context,
+    /,
+    out: Path,
+    force: bool,
+    hospitals: bool,
+    new_hospital: Path | None,
+    **options: Any,
+) -> None:
+    """Write simulated data whose causes are known.
 
-    Features A1, A2, .. cause the label y, C1, .. are effects of label and environment, B1, .. are
-    noise. The columns y and environment come last.
+    Of the paper's simulation: features A1, A2, .. cause the label y, C1, .. are effects of label
+    and environment, B1, .. are noise. The columns y and environment come last.
+
+    With --hospitals: simulated admissions, none of them a patient's. age and lactate cause that a
+    patient deteriorated; billing_code and troponin tell it by habits of the site. --rows,
+    --habits, --missing, --missing-when, --label-shift and --new-hospital are for these alone. The
+    columns deteriorated and hospital come last.
 
     \b
-    Example:
+    Examples:
       icscm simulate --out data.parquet
       icscm fit data.parquet --target y --environment environment
+      icscm simulate --hospitals --out admissions.csv --new-hospital new.csv
+      icscm fit admissions.csv --target deteriorated --environment hospital
     """
-    import pyarrow
+    foreign = _PAPERS if hospitals else _HOSPITALS
+    for name in foreign:
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            not_one = "not for --hospitals" if hospitals else "for --hospitals only"
+            raise IcscmError(f"{name_option(Parameter(name))} is {not_one}")
+        options.pop(name, None)
+    outputs = [each for each in (out, new_hospital) if each is not None]
+    for each in outputs:
+        check_output_kind(each)
+    check_outputs(outputs, force=force)
+    if options["environments"] is None:
+        options["environments"] = 5 if hospitals else 2
+    written = _write_hospitals if hospitals else _write_conjunction
+    for path, more in zip(outputs, written(outputs, options), strict=True):
+        print_written(make_console(), path, more)
 
+
+def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
+    """The paper's data; what there is to say of the file."""
     from icscm.datasets import make_conjunction
 
-    check_output_kind(out)
-    check_outputs([out], force=force)
     numbers = "samples", "distractors", "parents", "children", "environments"
     renamed = {f"n_{name}": options.pop(name) for name in numbers}
     data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
-    features = {name: data.X[name].to_numpy() for name in data.X.columns}
-    table = pyarrow.table(features | {"y": data.y, "environment": data.environments})
-    write_table(table, out)
-    more = f" ({table.num_rows:,} rows; causes: {', '.join(data.parents)})"
-    print_written(make_console(), out, more)
+    n_rows = _write(outputs[0], data.X, y=data.y, environment=data.environments)
+    return [f" ({n_rows:,} rows; causes: {', '.join(data.parents)})"]
+
+
+def _write_hospitals(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
+    """Admissions, and those at the new hospital where wanted; what there is to say of each file."""
+    from icscm.datasets import make_hospitals
+
+    names = {"rows": "n_rows", "environments": "n_hospitals", "parents": "n_causes"}
+    names |= {"habits": "habit_strength", "seed": "random_state"}
+    data = make_hospitals(**{names.get(name, name): each for name, each in options.items()})
+    home, *new = outputs
+    n_rows = _write(home, data.X, deteriorated=data.y, hospital=data.environments)
+    said = [
+        f" ({n_rows:,} rows, simulated;\n causes: {', '.join(data.parents)}; "
+        f"habits of the site: {', '.join(data.habits)})"
+    ]
+    for path in new:
+        hospital = np.full(len(data.y_new), "New")
+        n_rows = _write(path, data.X_new, deteriorated=data.y_new, hospital=hospital)
+        said.append(f" ({n_rows:,} rows, simulated;\n the habits of the site are reversed)")
+    return said
+
+
+def _write(path: Path, features: pandas.DataFrame, **more: Any) -> int:
+    """A table of features and of what comes last; how many rows it has."""
+    import pyarrow
+
+    columns = {name: pyarrow.array(features[name], from_pandas=True) for name in features.columns}
+    table = pyarrow.table(columns | more)
+    write_table(table, path)
+    return len(features)
 
 
 @main.command(short_help="See both learners on the paper's simulation.")

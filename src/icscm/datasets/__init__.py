@@ -4,6 +4,7 @@ May import only the ground: parameters, writing, text, exceptions, constants.
 """
 
 from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
+from icscm.datasets.hospitals import Hospitals, make_hospitals
 from icscm.datasets.loaders import (
     RealData,
     load_acs_foodstamps,
@@ -24,6 +25,7 @@ from icscm.datasets.simulated import Simulation, make_conjunction
 
 __all__ = [
     "DatasetInfo",
+    "Hospitals",
     "RealData",
     "Simulation",
     "fetch",
@@ -40,4 +42,5 @@ __all__ = [
     "load_meps",
     "load_sachs",
     "make_conjunction",
+    "make_hospitals",
 ]
