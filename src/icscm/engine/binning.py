@@ -219,11 +219,18 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, boo
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     if max_thresholds is None or len(distinct) - 1 <= max_thresholds:
         return distinct[:-1], True
+    return cut_at(ordered[find_ranks(len(ordered), max_thresholds)], distinct[-2]), False
+
+
+def find_ranks(n_values: int, max_thresholds: int) -> IntArray:
+    """Where among sorted values the quantiles lie."""
     n_parts = max_thresholds + 1
-    ranks = -(-np.arange(1, n_parts) * len(ordered) // n_parts) - 1
-    # the greatest value cuts nothing off; the one below it stands in where it was picked
-    picks = np.minimum(ordered[ranks], distinct[-2])
-    return np.unique(picks), False
+    return -(-np.arange(1, n_parts) * n_values // n_parts) - 1
+
+
+def cut_at(quantiles: Array, second: Any) -> Array:
+    """Thresholds at quantiles: the greatest value cuts nothing off, so the second stands in."""
+    return np.unique(np.minimum(quantiles, second))
 
 
 def extend_edges(

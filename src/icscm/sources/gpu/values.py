@@ -14,7 +14,9 @@ from icscm.engine.binning import (
     Binning,
     ColumnPlan,
     choose_edges,
+    cut_at,
     find_layout,
+    find_ranks,
     make_binning,
     plan_columns,
     put_missing_first,
@@ -147,16 +149,31 @@ class _Coder:
         n_rows, has_missing = self.table.n_rows, self.table.has_missing
         if is_sampled(n_rows):
             values = values[:, self._choose_sample()]
-        ordered = card.bring(card.xp.sort(values, axis=1))  # missing ones last
-        n_present = np.where(has_missing, (ordered == ordered).sum(axis=1), ordered.shape[1])
-        edges, known, highest = [], [], []
-        for k, n in enumerate(n_present.tolist()):
-            own, is_known = choose_edges(ordered[k, :n], self.max_thresholds)
-            edges.append(put_missing_first(own) if has_missing[k] else own)
-            known.append(is_known)
-            highest.append(ordered[k, n - 1] if n else np.nan)
-        numbers = np.array(highest, dtype=ordered.dtype)
-        return ColumnPlan(np.arange(len(edges)), edges, np.array(known, dtype=np.bool_), numbers)
+        ordered = card.xp.sort(values, axis=1)  # missing ones last
+        n_distinct = card.bring((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)) + 1
+        is_many = ~has_missing & (n_distinct - 1 > self.max_thresholds)
+        edges = self._cut_many(ordered, is_many)
+        known, highest = ~is_many, card.bring(ordered[:, -1])
+        few = np.flatnonzero(~is_many)
+        for k, own in zip(few.tolist(), card.bring(ordered[card.send(few)]), strict=True):
+            present = own[: np.count_nonzero(own == own)]
+            edges[k], known[k] = choose_edges(present, self.max_thresholds)
+            if has_missing[k]:
+                edges[k] = put_missing_first(edges[k])
+                highest[k] = present[-1] if len(present) else np.nan
+        return ColumnPlan(np.arange(len(edges)), edges, known, highest)
+
+    def _cut_many(self, ordered: Any, is_many: BoolArray) -> list[Array]:
+        """Quantiles of the columns that have more values than thresholds: few come from there."""
+        xp, bring = self.table.card.xp, self.table.card.bring
+        ranks = self.table.card.send(find_ranks(ordered.shape[1], self.max_thresholds))
+        least = ordered.dtype.type(-np.inf)
+        below = xp.where(ordered < ordered[:, -1:], ordered, least).max(axis=1)
+        quantiles, second = bring(ordered[:, ranks]), bring(below)
+        return [
+            cut_at(*each) if is_so else quantiles[:0]
+            for *each, is_so in zip(quantiles, second, is_many, strict=True)
+        ]
 
     def _choose_sample(self) -> Any:
         card = self.table.card
