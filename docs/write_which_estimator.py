@@ -36,7 +36,7 @@ ANSWERS = [
     (650, 335, 290, 70, ["InvariantTreeClassifier", "one tree, to be read"]),
     (20, 430, 290, 50, ['search="exhaustive"', "where rows are few"]),
     (335, 430, 290, 50, ["TreeCausalPrediction", "for numbers"]),
-    (650, 430, 290, 50, ["InvariantForestClassifier", "many trees, more exact"]),
+    (650, 430, 290, 50, ["InvariantForestClassifier", "many trees, often more exact"]),
 ]
 # Arrows: where they start, where they end, and a word beside them.
 ARROWS = [

@@ -419,6 +419,13 @@ def test_simulate_hospitals(here, ending):
         pd.testing.assert_frame_equal(table[X.columns], X, check_dtype=False)
 
 
+def test_simulated_hospitals_on_standard_output_are_data_only(here):
+    """What was said of the new hospital's file was the last lines of the data."""
+    done = run("simulate", "--hospitals", "--rows", "20", "--out", "-", "--new-hospital", "n.csv")
+    assert "Written: n.csv" in done.stderr
+    assert "Written" not in done.stdout
+
+
 def test_simulate_hospitals_then_fit(here):
     run("simulate", "--hospitals", "--out", "d.csv")
     done = run("fit", "d.csv", "--target", "deteriorated", "--environment", "hospital")

@@ -32,7 +32,7 @@ _OUTPUTS = {
     "compare": ("c.csv", "c.md", "c.parquet", "c"),
 }
 # Options that name a file to write.
-_FILES = ("--out", "--report", "--plot", "--fasta")
+_FILES = ("--out", "--report", "--plot", "--fasta", "--new-hospital")
 _REPORTS = ("r.html", "r.md", "r.json", "r.pdf")
 _TEXTS = ("y", "place", "x0", "x1", "x0,x1", "yes", "1", "?", "-9", "NA", "all", "utf-8", "latin-1",
           "utf-16", "nonsense", ",", ";", "\\t", "tab", "2GiB", "1KB", "100MB", "-1MB", "0.1,1,2",

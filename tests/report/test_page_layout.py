@@ -33,6 +33,17 @@ def test_long_rules_fold(browser, long_report, tmp_path):
         assert hero.bounding_box()["height"] > height
 
 
+def test_a_rule_that_fits_a_line_is_not_broken(browser, long_report, tmp_path):
+    """`age` stood at the end of a line, and `> 66` began the next."""
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        for width in range(400, 1200, 50):
+            page.set_viewport_size({"width": width, "height": 800})
+            rules = page.locator(".rule code")
+            parts = rules.evaluate_all("all => all.map(each => each.getClientRects().length)")
+            assert set(parts) <= {0, 1}, width  # none where it is folded
+            assert 1 in parts
+
+
 def test_what_is_folded_is_printed(browser, long_report, tmp_path):
     with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
         page.evaluate("dispatchEvent(new Event('beforeprint'))")

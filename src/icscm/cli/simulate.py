@@ -18,6 +18,7 @@ from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.table_writing import check_output_kind, write_table
 from icscm.text import as_text
+from icscm.writing import STDOUT
 
 if TYPE_CHECKING:
     import pandas
@@ -121,8 +122,9 @@ def simulate(
     if options["environments"] is None:
         options["environments"] = 5 if hospitals else 2
     written = _write_hospitals if hospitals else _write_conjunction
+    console = make_console(stderr=STDOUT in outputs)  # which is for the data, then
     for path, more in zip(outputs, written(outputs, options), strict=True):
-        print_written(make_console(), path, more)
+        print_written(console, path, more)
 
 
 def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:

@@ -63,6 +63,13 @@ class Hospitals(NamedTuple):
         Admissions at a new hospital, where the habits are the wrong way round.
     y_new : ndarray of shape (n_new_rows,)
         The outcome there.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_hospitals
+    >>> data = make_hospitals(100, n_hospitals=3, n_new_rows=50, random_state=0)
+    >>> data.X.shape, data.X_new.shape, data.parents
+    ((100, 11), (50, 11), ['age', 'lactate'])
     """
 
     X: pandas.DataFrame
