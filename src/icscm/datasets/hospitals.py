@@ -63,6 +63,13 @@ class Hospitals(NamedTuple):
         Admissions at a new hospital, where the habits are the wrong way round.
     y_new : ndarray of shape (n_new_rows,)
         The outcome there.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_hospitals
+    >>> data = make_hospitals(n_rows=100, random_state=0)
+    >>> data.X.shape, data.parents, data.habits
+    ((100, 11), ['age', 'lactate'], ['billing_code', 'troponin'])
     """
 
     X: pandas.DataFrame
@@ -175,6 +182,7 @@ def make_hospitals(
     Examples
     --------
     >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_hospitals
     >>> data = make_hospitals(random_state=0)
     >>> data.rule, data.habits
     ('age > 65 and lactate > 2', ['billing_code', 'troponin'])
