@@ -22,9 +22,11 @@ test: $(STAMP) browser docs
 	done
 
 # Every example and tutorial is run; a warning, a link that leads nowhere or a name that is not in the
-# reference fails. The site is then docs/_build/html/index.html.
+# reference fails. Pages are all made anew, examples only where they changed. The site is then
+# docs/_build/html/index.html.
 docs: $(STAMP)
-	$(BIN)/sphinx-build -W --keep-going -q -j 2 -d docs/_build/doctrees docs docs/_build/html
+	rm -rf docs/_build/html docs/api/generated
+	$(BIN)/sphinx-build -W --keep-going -q -E -j 2 -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
 # The report and the site are tested in a real browser. Where none can be had these tests are skipped, and say so.

@@ -4,6 +4,7 @@ import functools
 import http.server
 import importlib.util
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -91,15 +92,22 @@ def test_a_broken_link_is_found(tmp_path, checker):
         '<a href="other.html#here">good</a> <a href="other.html#gone">bad</a>'
         '<a href="gone.html">bad</a> <script src="https://example.org/x.js"></script>'
     )
-    faults = [
-        fault.partition(": ")[2] for fault in checker.find_faults(checker.read_pages(tmp_path))
-    ]
+    found = checker.find_faults(checker.read_pages(tmp_path.resolve()))
+    faults = [fault.partition(": ")[2] for fault in found]
     assert faults[:3] == [
         "https://example.org/x.js would be fetched from elsewhere",
         "other.html#gone leads nowhere",
         "gone.html leads nowhere",
     ]
     assert len(faults) > 3  # no name is in this reference
+
+
+def test_the_first_commands_are_those_of_the_readme_which_are_run():
+    said = [
+        re.search(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[1]
+        for page in (ROOT / "docs" / "index.md", ROOT / "README.md")
+    ]
+    assert said[0].replace("\\\n", "").split() == said[1].split()
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
