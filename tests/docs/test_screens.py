@@ -25,6 +25,13 @@ def test_the_readme_and_the_first_pages_are_run():
     assert {"README.md", *(f"docs/start/{name}.md" for name in START)} <= set(PAGES)
 
 
+def test_the_guides_and_the_questions_are_run():
+    guides = (ROOT / "docs" / "choices").glob("*.md")
+    names = {f"docs/choices/{guide.name}" for guide in guides if guide.stem != "index"}
+    assert len(names) >= 10
+    assert {"docs/faq.md", *names} <= set(PAGES)
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_what_is_printed(name, tmp_path):
