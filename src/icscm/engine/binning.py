@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
+from icscm.tables.arrays import refuse_infinity
 from icscm.tables.coded import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
@@ -102,19 +103,21 @@ class ColumnPlan:
     """Thresholds for some columns from a look at some rows, to be confirmed while coding.
 
     `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`. In a
-    column with missing values a threshold of minus infinity comes first, which all values but the
-    missing ones exceed.
+    column that `has_missing` values, there or anywhere, a threshold of minus infinity comes first,
+    which all values but the missing ones exceed.
     """
 
     columns: IntArray
     edges: list[Array]
     known: BoolArray
     highest: Array
+    has_missing: BoolArray
 
     def select(self, wanted: BoolArray) -> ColumnPlan:
         """The plan for some of its columns."""
         edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
-        return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
+        others = self.known[wanted], self.highest[wanted], self.has_missing[wanted]
+        return ColumnPlan(self.columns[wanted], edges, *others)
 
     def cut_unknown_as(self, sample: ColumnPlan, max_thresholds: int | None) -> ColumnPlan:
         """This plan, from all rows, with the sample's thresholds for columns of many values."""
@@ -141,25 +144,32 @@ def make_binning(
 
 
 def plan_columns(
-    X: Array,
+    table: CodedTable,
     columns: IntArray,
     has_missing: BoolArray,
     rows: NDArray[np.intp] | slice,
     max_thresholds: int | None,
     n_threads: int,
 ) -> ColumnPlan:
-    """Choose the thresholds of some columns from some rows; `has_missing` is of all columns."""
+    """Choose the thresholds of some columns from some rows.
+
+    `has_missing` says which of all columns are known to hold missing values; more may be found.
+    """
+    X = table.values
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
-    def plan_group(part: slice) -> list[tuple[Array, bool, Any]]:
+    def plan_group(part: slice) -> list[_Planned]:
         values = _read_columns(X, rows, columns[part])
         return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
-    edges, known, highest = zip(*(column for group in groups for column in group), strict=True)
+    every = [column for group in groups for column in group]
+    edges, known, lowest, highest, missing = zip(*every, strict=True)
+    if X.dtype.kind == "f" and np.isinf((lowest, highest)).any():
+        refuse_infinity(X, table.names)
     found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
-    return ColumnPlan(columns, list(edges), *found)
+    return ColumnPlan(columns, list(edges), *found, np.array(missing, dtype=np.bool_))
 
 
 def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
@@ -180,7 +190,8 @@ def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     for k, j in enumerate(columns):
         if has_missing[j]:
             edges[k] = put_missing_first(edges[k])
-    return ColumnPlan(columns, edges, np.zeros(len(columns), dtype=np.bool_), counts - 1)
+    known = np.zeros(len(columns), dtype=np.bool_)
+    return ColumnPlan(columns, edges, known, counts - 1, has_missing[columns])
 
 
 def put_missing_first(edges: Array) -> Array:
@@ -188,23 +199,36 @@ def put_missing_first(edges: Array) -> Array:
     return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
 
 
+class _Planned(NamedTuple):
+    """One column of a plan."""
+
+    edges: Array
+    known: bool
+    lowest: Any
+    highest: Any
+    has_missing: bool = False
+
+
 def _plan_group(
     columns: Array, has_missing: BoolArray, max_thresholds: int | None
-) -> list[tuple[Array, bool, Any]]:
-    """(edges, known, highest) of each row of `columns`."""
+) -> list[_Planned]:
+    """Of each row of `columns`."""
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued = np.empty(len(columns), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued)
-    planned: list[tuple[Array, bool, Any]] = []
+    two_valued, missing = np.empty((2, len(columns)), dtype=np.bool_)
+    _kernels.find_extremes(columns, lowest, highest, two_valued, missing)
+    planned = []
     for k, column in enumerate(columns):
-        if has_missing[k]:
-            values = np.sort(column[~np.isnan(column)])
+        extremes = lowest[k], highest[k]
+        if has_missing[k] or missing[k]:
+            values = np.sort(column[column == column])
             edges, known = choose_edges(values, max_thresholds)
-            planned.append((put_missing_first(edges), known, values[-1] if len(values) else np.nan))
+            extremes = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
+            planned.append(_Planned(put_missing_first(edges), known, *extremes, True))
         elif two_valued[k]:
-            planned.append((lowest[k : k + (lowest[k] < highest[k])], True, highest[k]))
+            planned.append(_Planned(lowest[k : k + (lowest[k] < highest[k])], True, *extremes))
         else:
-            planned.append((*choose_edges(np.sort(column), max_thresholds), highest[k]))
+            found = choose_edges(np.sort(column), max_thresholds)
+            planned.append(_Planned(*found, *extremes))
     return planned
 
 
