@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from icscm.engine import _kernels, _reference
 from icscm.engine.coding import make_search_table
+from icscm.engine.rows import sort_rows
 from icscm.engine.sampling import _find_runs
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
@@ -152,12 +153,15 @@ def test_code_columns(X, seed, most_edges):
     table = make_search_table(edges, X.dtype)
     known = rng.random(len(columns)) < 0.5
     highest = X.max(axis=0)[columns]
-    position = rng.permutation(len(X)).astype(np.uint32)
+    n_environments = rng.choice([1, 3, 100])
+    labels, environments = rng.integers(0, 2, len(X)), rng.integers(0, n_environments, len(X))
+    position, rows = sort_rows(labels, environments, n_environments)
     run_both(
         "code_columns",
         lambda: (
             X,
             position,
+            rows.bounds,
             columns,
             table,
             known,
@@ -274,7 +278,8 @@ def test_guessed_bins_are_exact(name, n_edges):
     table = make_search_table(edges, X.dtype)
     position, column = np.arange(len(X), dtype=np.uint32), np.zeros(1, np.int64)
     no, top = np.zeros(1, np.bool_), X.max(axis=0)
-    _kernels.code_columns(X, position, column, table, no, top, 0, len(X), codes, surprised)
+    own = position, np.array([0, len(X)]), column, table, no, top, 0, len(X)
+    _kernels.code_columns(X, *own, codes, surprised)
     np.testing.assert_array_equal(codes[0], np.searchsorted(edges[0], X[:, 0], side="left"))
     if name in ("uniform", "normal") and n_edges == 50:
         assert table.scale[0] > 0, "the guess is not used where it should be"

@@ -62,7 +62,9 @@ def find_extremes(columns, lowest, highest, two_valued, missing):
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
 
 
-def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
+def code_columns(
+    X, position, bounds, columns, table, known, highest, start, stop, codes, surprised
+):  # noqa: ARG001 (sorted positions tell all)
     for k, column in enumerate(columns):
         values = X[start:stop, column]
         own_edges = table.edges[k, : table.n_edges[k]]

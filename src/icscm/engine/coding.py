@@ -212,7 +212,7 @@ class _Coder:
         X, known = self.table.values, (plan.columns, table, plan.known, plan.highest)
 
         def code_part(part: slice) -> None:
-            own = self.position, *known, part.start, part.stop
+            own = self.position, self.rows.bounds, *known, part.start, part.stop
             _kernels.code_columns(X, *own, codes, surprised)
 
         run_tasks(code_part, split_rows(len(X), self.n_threads), self.n_threads)
@@ -250,18 +250,21 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
     guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
-    low, scale = np.zeros((2, len(edges)))
+    (low, scale), n_shared = np.zeros((2, len(edges))), np.ones(len(edges), dtype=np.int64)
     for n in np.unique(n_edges).tolist():  # columns of as many edges together
         alike = np.flatnonzero(n_edges == n)
         for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
             own = np.stack([edges[k] for k in part.tolist()])
             padded[part, :n] = own
-            low[part], scale[part], guess[part] = _make_guesses(own.astype(np.float64))
-    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale)
+            line = _make_guesses(own.astype(np.float64))
+            low[part], scale[part], guess[part], n_shared[part] = line
+    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale, n_shared)
     return table
 
 
-def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8]]:
+def _make_guesses(
+    edges: FloatArray,
+) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
     last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
     with np.errstate(all="ignore"):
@@ -274,7 +277,7 @@ def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np
     here = np.bincount(flat.ravel(), minlength=n_rows * GUESS_PLACES).reshape(n_rows, -1)
     before = (np.cumsum(here, axis=1) - here) * is_good[:, np.newaxis]  # edges at lower places
     low, scale = np.where(is_good, edges[:, 0], 0.0), np.where(is_good, scale, 0.0)
-    return low, scale, before.astype(CODE_DTYPE)
+    return low, scale, before.astype(CODE_DTYPE), here.max(axis=1)
 
 
 class PieceCoder:
@@ -347,7 +350,7 @@ def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array
             return
         in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        own = in_place, first, table, no, edges[:1], 0, len(values)
+        own = in_place, np.array([0, len(values)]), first, table, no, edges[:1], 0, len(values)
         _kernels.code_columns(one, *own, bins, no)
 
     return code

@@ -13,6 +13,8 @@ from icscm.compiling import compiled
 
 # Rows and columns taken at a time: as many values as a cache line of float64 holds.
 _TILE = 8
+# Neighbouring places from which on writing them together pays.
+_SHORT_RUN = 16
 
 
 @compiled
@@ -45,8 +47,9 @@ class SearchTable(NamedTuple):
     Behind its `n_edges[k]` edges, `edges[k]` is padded with the dtype's greatest value to a power
     of two and one more. Where `scale[k]` is not 0, the line (x - low[k]) * scale[k] sends values
     to the places of `guess[k]`, which holds the number of edges that go to earlier places; at
-    most two edges share a place, so two comparisons correct the guess. The line never
-    decreases, rounded or not: an edge at an earlier place is below x, at a later one above.
+    most `n_shared[k]` edges share a place, one or two, so as many comparisons correct the guess.
+    The line never decreases, rounded or not: an edge at an earlier place is below x, at a later
+    one above.
     """
 
     edges: np.ndarray
@@ -54,18 +57,27 @@ class SearchTable(NamedTuple):
     guess: np.ndarray
     low: np.ndarray
     scale: np.ndarray
-
-    def select(self, part: slice) -> SearchTable:
-        """Some of the columns."""
-        return SearchTable(*(each[part] for each in self))
+    n_shared: np.ndarray
 
 
 @compiled
-def _guess_codes(values, edges, guess, low, scale, places, codes):
-    """codes[i] = number of edges below values[i], by a guess and two comparisons."""
-    last = np.float64(guess.shape[0] - 1)
-    for i in range(values.shape[0]):  # apart from the lookup: this one compiles to lanes
-        places[i] = np.int32(min(max((values[i] - low) * scale, 0.0), last))
+def _find_places(values, low, scale, last, places):
+    """places[i] = where the line sends values[i]. Apart from the lookup, as this goes in lanes."""
+    for i in range(values.shape[0]):
+        places[i] = np.uint16(np.int32(min(max((values[i] - low) * scale, 0.0), last)))
+
+
+@compiled
+def _correct_once(values, places, edges, guess, codes):
+    """codes[i] = number of edges below values[i], where no two edges share a place."""
+    for i in range(values.shape[0]):
+        first = guess[np.uint64(places[i])]
+        codes[i] = first + np.uint8(values[i] > edges[np.uint64(first)])
+
+
+@compiled
+def _correct_twice(values, places, edges, guess, codes):
+    """The same where two edges may share a place."""
     for i in range(values.shape[0]):
         first = guess[np.uint64(places[i])]
         at = np.uint64(first)
@@ -105,34 +117,55 @@ def _has_surprise(values, edges, n_edges, highest, codes):
 
 
 @compiled
-def _take_tiles(X, start, size, first, n_columns, block):
-    """block[k, i] = X[start + i, first + k], of a row-major X.
+def _list_rows(position, bounds, begin, size, rows, targets, runs):
+    """Rows begin .. begin + size by segment, where each goes, and where the segments begin.
+
+    Those of a segment go to neighbouring places, as sorting keeps their order.
+    """
+    segments = np.empty(size, np.int64)
+    runs[:] = 0
+    for i in range(size):
+        segments[i] = np.searchsorted(bounds, position[begin + i], side="right") - 1
+        runs[segments[i] + 1] += 1
+    for s in range(1, runs.shape[0]):
+        runs[s] += runs[s - 1]
+    free = runs.copy()
+    for i in range(size):
+        at = free[segments[i]]
+        free[segments[i]] += 1
+        rows[at] = begin + i
+        targets[at] = position[begin + i]
+
+
+@compiled
+def _take_tiles(X, rows, first, n_columns, block):
+    """block[k, i] = X[rows[i], first + k], of a row-major X.
 
     A cache line of eight rows at a time: the rows stream in, and whole lines are written.
     """
     i = 0
-    while i + _TILE <= size:
+    while i + _TILE <= rows.shape[0]:
         k = 0
         while k + _TILE <= n_columns:
             for r in range(_TILE):
+                row = rows[i + r]
                 for c in range(_TILE):
-                    block[k + c, i + r] = X[start + i + r, first + k + c]
+                    block[k + c, i + r] = X[row, first + k + c]
             k += _TILE
         for r in range(_TILE):
             for c in range(k, n_columns):
-                block[c, i + r] = X[start + i + r, first + c]
+                block[c, i + r] = X[rows[i + r], first + c]
         i += _TILE
-    for r in range(i, size):
+    for r in range(i, rows.shape[0]):
         for c in range(n_columns):
-            block[c, r] = X[start + r, first + c]
+            block[c, r] = X[rows[r], first + c]
 
 
 @compiled
-def _take_columns(X, start, size, columns, block):
-    """block[k, i] = X[start + i, columns[k]], of any X."""
-    for k in range(columns.shape[0]):
-        for i in range(size):
-            block[k, i] = X[start + i, columns[k]]
+def _take_column(X, rows, column, values):
+    """values[i] = X[rows[i], column], of any X."""
+    for i in range(values.shape[0]):
+        values[i] = X[rows[i], column]
 
 
 @compiled
@@ -144,41 +177,72 @@ def _are_neighbours(columns):
 
 
 @compiled
-def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
+def _find_codes(values, table, k, places, codes):
+    """codes[i] = number of the edges of column k below values[i]."""
+    edges, guess = table.edges[k], table.guess[k]
+    if table.scale[k] == 0.0:
+        _search_edges(values, edges, table.n_edges[k], codes)
+        return
+    _find_places(values, table.low[k], table.scale[k], np.float64(guess.shape[0] - 1), places)
+    if table.n_shared[k] == 1:
+        _correct_once(values, places, edges, guess, codes)
+    else:
+        _correct_twice(values, places, edges, guess, codes)
+
+
+@compiled
+def _write_codes(codes, targets, runs, out):
+    """out[targets[i]] = codes[i]."""
+    if runs.shape[0] * _SHORT_RUN > codes.shape[0]:
+        for i in range(codes.shape[0]):
+            out[targets[i]] = codes[i]
+        return
+    for s in range(runs.shape[0] - 1):
+        if runs[s] < runs[s + 1]:
+            own, target = codes[runs[s] : runs[s + 1]], targets[runs[s]]
+            for i in range(own.shape[0]):
+                out[target + i] = own[i]
+
+
+@compiled
+def code_columns(
+    X, position, bounds, columns, table, known, highest, start, stop, codes, surprised
+):
     """Write the bin number of each value, column by column, rows at their sorted position.
 
         X (row-major)              codes (one row per column of X, sorted by label, environment)
         a0 b0 c0                   a2 a0 a1 | a3 ...
         a1 b1 c1     position      b2 b0 b1 | b3 ...
         a2 b2 c2     1 2 0 3  -->  ...
+                                bounds 0      3
 
     The bin of x is the number of edges below x. Rows start .. stop are coded, a block of them and
     of columns at a time, which stays in the second-level cache.
     Where `known[k]` is set, the column was taken to hold just its edges and `highest[k]`;
     `surprised[k]` is set when it does not.
     """
-    places = np.empty(CODED_ROWS, np.int32)
+    rows, targets = np.empty(CODED_ROWS, np.int64), np.empty(CODED_ROWS, np.int64)
+    runs = np.empty(bounds.shape[0], np.int64)
+    places = np.empty(CODED_ROWS, np.uint16)
     block_codes = np.empty(CODED_ROWS, np.uint8)
-    block = np.empty((CODED_COLUMNS, CODED_ROWS), X.dtype)
+    # columns a power of two apart would all lie in the same few lines of the cache
+    block = np.empty((CODED_COLUMNS, CODED_ROWS + _TILE), X.dtype)
     is_by_row = X.strides[0] > X.strides[1]
     for begin in range(start, stop, CODED_ROWS):
         size = min(CODED_ROWS, stop - begin)
+        _list_rows(position, bounds, begin, size, rows, targets, runs)
         for first in range(0, columns.shape[0], CODED_COLUMNS):
             some = columns[first : first + CODED_COLUMNS]
-            if is_by_row and _are_neighbours(some):
-                _take_tiles(X, begin, size, some[0], some.shape[0], block)
-            else:
-                _take_columns(X, begin, size, some, block)
+            is_tiled = is_by_row and _are_neighbours(some)
+            if is_tiled:
+                _take_tiles(X, rows[:size], some[0], some.shape[0], block)
             for c in range(some.shape[0]):
-                k, values = first + c, block[c, :size]
-                edges, n_edges = table.edges[k], table.n_edges[k]
-                if table.scale[k] > 0.0:
-                    guess, line = table.guess[k], (table.low[k], table.scale[k])
-                    _guess_codes(values, edges, guess, line[0], line[1], places, block_codes)
-                else:
-                    _search_edges(values, edges, n_edges, block_codes)
-                if known[k] and _has_surprise(values, edges, n_edges, highest[k], block_codes):
+                k, values, own = first + c, block[c, :size], block_codes[:size]
+                if not is_tiled:
+                    _take_column(X, rows, some[c], values)
+                _find_codes(values, table, k, places, own)
+                if known[k] and _has_surprise(
+                    values, table.edges[k], table.n_edges[k], highest[k], own
+                ):
                     surprised[k] = True
-                out = codes[k]
-                for i in range(size):
-                    out[position[begin + i]] = block_codes[i]
+                _write_codes(own, targets, runs, codes[k])
