@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine import _kernels, _reference
+from icscm.engine.binning import _find_ranks
 from icscm.engine.coding import make_search_table
 from icscm.engine.rows import sort_rows
 from icscm.engine.sampling import _find_runs
@@ -21,7 +22,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 22
+    assert len(public) == 24
 
 
 def run_both(name, make_arguments):
@@ -139,8 +140,7 @@ def test_find_extremes(X):
     columns = np.ascontiguousarray(X.T)
     n = len(columns)
     run_both(
-        "find_extremes",
-        lambda: (columns, *np.empty((2, n), X.dtype), *np.empty((2, n), np.bool_)),
+        "find_extremes", lambda: (columns, *np.empty((2, n), X.dtype), *np.empty((2, n), np.bool_))
     )
 
 
@@ -171,6 +171,35 @@ def test_code_columns(X, seed, most_edges):
             np.zeros((len(columns), len(X)), np.uint8),
             np.zeros(len(columns), np.bool_),
         ),
+    )
+
+
+@bounded
+@given(value_tables(), st.integers(1, 20))
+def test_choose_all_edges(X, most):
+    ordered = np.sort(np.ascontiguousarray(X.T), axis=1)
+    n, ranks = len(ordered), _find_ranks(len(X), most)
+    places = (n, most + 1)
+    fast, slow = (
+        (np.zeros(places, X.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_)) for _ in range(2)
+    )
+    _kernels.choose_all_edges(ordered, most, ranks, *fast)
+    _reference.choose_all_edges(ordered, most, ranks, *slow)
+    np.testing.assert_array_equal(fast[1], slow[1])
+    np.testing.assert_array_equal(fast[2], slow[2])
+    for found, wanted, size in zip(fast[0], slow[0], slow[1], strict=True):
+        np.testing.assert_array_equal(found[:size], wanted[:size])
+
+
+@bounded
+@given(st.integers(0, 200), st.integers(1, 5), seeds)
+def test_sort_cells(n_rows, n_environments, seed):
+    rng = np.random.default_rng(seed)
+    labels, environments = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
+    own = labels, environments, n_environments
+    n_bounds = 2 * n_environments + 1
+    run_both(
+        "sort_cells", lambda: (*own, np.zeros(n_rows, np.uint32), np.zeros(n_bounds, np.int64))
     )
 
 

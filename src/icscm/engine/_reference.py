@@ -11,6 +11,7 @@ import numpy as np
 
 from icscm._constants import INFINITE, MISSING
 from icscm._types import Array
+from icscm.engine import binning
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -60,6 +61,13 @@ def find_extremes(columns, lowest, highest, two_valued, missing):
     lowest[:] = columns.min(axis=1)
     highest[:] = columns.max(axis=1)
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
+
+
+def choose_all_edges(ordered, most, ranks, edges, n_edges, known):  # noqa: ARG001 (found again)
+    for k, values in enumerate(ordered):
+        found, known[k] = binning.choose_edges(values, most)
+        n_edges[k] = len(found)
+        edges[k, : len(found)] = found
 
 
 def code_columns(
@@ -207,6 +215,12 @@ def count_codes(codes, rows, bounds, sign, out):
         for s in range(len(bounds) - 1):
             segment = listed[f, bounds[s] : bounds[s + 1]]
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
+
+
+def sort_cells(labels, environments, n_environments, position, bounds):
+    cells = labels.astype(np.int64) * n_environments + environments
+    position[np.argsort(cells, kind="stable")] = np.arange(len(cells))
+    bounds[1:] = np.cumsum(np.bincount(cells, minlength=2 * n_environments))
 
 
 def split_rows(rows, bounds, settled, stay, left, left_bounds: Array):

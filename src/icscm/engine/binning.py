@@ -216,20 +216,42 @@ def _plan_group(
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
     two_valued, missing = np.empty((2, len(columns)), dtype=np.bool_)
     _kernels.find_extremes(columns, lowest, highest, two_valued, missing)
+    missing |= has_missing
+    many = np.flatnonzero(~two_valued & ~missing)
+    found = dict(zip(many.tolist(), _choose_edges(columns[many], max_thresholds), strict=True))
     planned = []
     for k, column in enumerate(columns):
         extremes = lowest[k], highest[k]
-        if has_missing[k] or missing[k]:
+        if missing[k]:
             values = np.sort(column[column == column])
             edges, known = choose_edges(values, max_thresholds)
-            extremes = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
-            planned.append(_Planned(put_missing_first(edges), known, *extremes, True))
+            low, high = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
+            planned.append(_Planned(put_missing_first(edges), known, low, high, True))
         elif two_valued[k]:
             planned.append(_Planned(lowest[k : k + (lowest[k] < highest[k])], True, *extremes))
         else:
-            found = choose_edges(np.sort(column), max_thresholds)
-            planned.append(_Planned(*found, *extremes))
+            planned.append(_Planned(*found[k], *extremes))
     return planned
+
+
+def _choose_edges(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool]]:
+    """`choose_edges` of each row, without holding other threads up."""
+    if max_thresholds is None or len(columns) == 0:
+        return [choose_edges(np.sort(column), max_thresholds) for column in columns]
+    ranks = _find_ranks(columns.shape[1], max_thresholds)
+    edges = np.empty((len(columns), max_thresholds + 1), dtype=columns.dtype)
+    n_edges, known = np.empty(len(columns), dtype=np.int64), np.empty(len(columns), dtype=np.bool_)
+    columns.sort(axis=1)
+    _kernels.choose_all_edges(columns, max_thresholds, ranks, edges, n_edges, known)
+    cut = [part[:n].copy() for part, n in zip(edges, n_edges.tolist(), strict=True)]
+    return list(zip(cut, known.tolist(), strict=True))
+
+
+def _find_ranks(n: int, max_thresholds: int) -> IntArray:
+    """The quantiles among n sorted values."""
+    n_parts = max_thresholds + 1
+    ranks: IntArray = -(-np.arange(1, n_parts) * n // n_parts) - 1
+    return ranks
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:
@@ -243,8 +265,7 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, boo
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     if max_thresholds is None or len(distinct) - 1 <= max_thresholds:
         return distinct[:-1], True
-    n_parts = max_thresholds + 1
-    ranks = -(-np.arange(1, n_parts) * len(ordered) // n_parts) - 1
+    ranks = _find_ranks(len(ordered), max_thresholds)
     # the greatest value cuts nothing off; the one below it stands in where it was picked
     picks = np.minimum(ordered[ranks], distinct[-2])
     return np.unique(picks), False

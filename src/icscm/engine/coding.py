@@ -262,9 +262,7 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     return table
 
 
-def _make_guesses(
-    edges: FloatArray,
-) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], IntArray]:
+def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
     last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
     with np.errstate(all="ignore"):

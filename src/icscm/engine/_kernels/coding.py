@@ -41,6 +41,36 @@ def find_extremes(columns, lowest, highest, two_valued, missing):
         two_valued[k] = n_between == 0
 
 
+@compiled
+def choose_all_edges(ordered, most, ranks, edges, n_edges, known):
+    """`binning.choose_edges` of each row of `ordered`, with `most` thresholds and their ranks.
+
+    Row k's edges are the first `n_edges[k]` of `edges[k]`, which has a place to spare.
+    """
+    for k in range(ordered.shape[0]):
+        values, own = ordered[k], edges[k]
+        last = values[-1]
+        n_found = 0
+        for i in range(values.shape[0]):
+            if values[i] < last and (n_found == 0 or values[i] != own[n_found - 1]):
+                own[n_found] = values[i]
+                n_found += 1
+                if n_found > most:
+                    break
+        known[k] = n_found <= most
+        if n_found > most:
+            below = values.shape[0] - 1
+            while values[below] == last:
+                below -= 1
+            n_found = 0
+            for rank in ranks:
+                pick = min(values[rank], values[below])
+                if n_found == 0 or pick != own[n_found - 1]:
+                    own[n_found] = pick
+                    n_found += 1
+        n_edges[k] = n_found
+
+
 class SearchTable(NamedTuple):
     """The edges of some columns, one row each, in the form that coding searches fastest.
 
