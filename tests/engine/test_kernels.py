@@ -155,13 +155,12 @@ def test_code_columns(X, seed, most_edges):
     highest = X.max(axis=0)[columns]
     n_environments = rng.choice([1, 3, 100])
     labels, environments = rng.integers(0, 2, len(X)), rng.integers(0, n_environments, len(X))
-    position, rows = sort_rows(labels, environments, n_environments)
+    position, _ = sort_rows(labels, environments, n_environments)
     run_both(
         "code_columns",
         lambda: (
             X,
             position,
-            rows.bounds,
             columns,
             table,
             known,
@@ -307,7 +306,7 @@ def test_guessed_bins_are_exact(name, n_edges):
     table = make_search_table(edges, X.dtype)
     position, column = np.arange(len(X), dtype=np.uint32), np.zeros(1, np.int64)
     no, top = np.zeros(1, np.bool_), X.max(axis=0)
-    own = position, np.array([0, len(X)]), column, table, no, top, 0, len(X)
+    own = position, column, table, no, top, 0, len(X)
     _kernels.code_columns(X, *own, codes, surprised)
     np.testing.assert_array_equal(codes[0], np.searchsorted(edges[0], X[:, 0], side="left"))
     if name in ("uniform", "normal") and n_edges == 50:

@@ -70,9 +70,7 @@ def choose_all_edges(ordered, most, ranks, edges, n_edges, known):  # noqa: ARG0
         edges[k, : len(found)] = found
 
 
-def code_columns(
-    X, position, bounds, columns, table, known, highest, start, stop, codes, surprised
-):  # noqa: ARG001 (sorted positions tell all)
+def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
     for k, column in enumerate(columns):
         values = X[start:stop, column]
         own_edges = table.edges[k, : table.n_edges[k]]

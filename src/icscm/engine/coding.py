@@ -212,7 +212,7 @@ class _Coder:
         X, known = self.table.values, (plan.columns, table, plan.known, plan.highest)
 
         def code_part(part: slice) -> None:
-            own = self.position, self.rows.bounds, *known, part.start, part.stop
+            own = self.position, *known, part.start, part.stop
             _kernels.code_columns(X, *own, codes, surprised)
 
         run_tasks(code_part, split_rows(len(X), self.n_threads), self.n_threads)
@@ -348,7 +348,7 @@ def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array
             return
         in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        own = in_place, np.array([0, len(values)]), first, table, no, edges[:1], 0, len(values)
+        own = in_place, first, table, no, edges[:1], 0, len(values)
         _kernels.code_columns(one, *own, bins, no)
 
     return code

@@ -10,10 +10,10 @@ the step before and a rule. Whoever lost a piece can make it, and all that follo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,8 @@ from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, Pat
 from icscm.engine.patterns import count_patterns, merge_patterns, select_patterns
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import BitStore, CodeStore, Store
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import split_evenly
 
-Result = TypeVar("Result")
 # The bin numbers of each feature, by its number.
 Codes = Sequence[Array] | Mapping[int, Array] | Array
 
@@ -35,8 +34,6 @@ Codes = Sequence[Array] | Mapping[int, Array] | Array
 SENT_CELLS = 2**22
 # Rows looked at together where each needs several bytes of arithmetic.
 ROW_CHUNK = 2**20
-# Rows of one column below which starting a thread costs more than it saves.
-MIN_THREADED_ROWS = 2**15
 # What an object takes beside its arrays; no need to know exactly.
 _OBJECT_BYTES = 500
 
@@ -141,28 +138,21 @@ class Piece:
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All rows by the truth of each rule."""
-
-        def count_some(some: Rows) -> PatternTable:
+        tables = []
+        for some in self.rows.cut(ROW_CHUNK):
             truths = [~self._find_settled(some, rule) for rule in rules]
             cells = np.repeat(np.arange(2 * self.n_environments), np.diff(some.bounds))
-            return count_patterns(truths, cells, self.n_environments)
-
-        return add_patterns(self._run(count_some, self.rows))
+            tables.append(count_patterns(truths, cells, self.n_environments))
+        return add_patterns(tables)
 
     def _find_settled(self, rows: Rows, rule: BinnedRule) -> BoolArray:
         store = self.find_store(rule.feature)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
         codes, is_settled = store.find_codes(rule.feature), ~rule.satisfied
-        settled = self._run(lambda some: is_settled.take(some.take(codes)), rows)
+        settled = [is_settled.take(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
         store.release()
         return settled[0] if len(settled) == 1 else np.concatenate(settled)
-
-    def _run(self, function: Callable[[Rows], Result], rows: Rows) -> list[Result]:
-        """`function` of all of some rows, in parts, several at a time where they are many."""
-        n_threads = max((store.n_threads for store in self.stores), default=1)
-        size = min(ROW_CHUNK, max(MIN_THREADED_ROWS, -(-len(rows) // n_threads)))
-        return run_tasks(function, rows.cut(size), n_threads)
 
     def find_store(self, feature: int) -> Store | None:
         """The store that has a feature."""

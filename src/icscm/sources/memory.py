@@ -146,9 +146,9 @@ def make_memory_source(
 ) -> MemorySource:
     """Bin a table and make it countable.
 
-    An array holds numbers, and NaN where one is missing; infinities are refused. Zeros and ones only go straight
-    to bits, and so do sparse matrices, which hold nothing else. For each row of X, `labels` holds
-    0 or 1 and `environments` a position in `environment_labels`.
+    An array holds numbers, and NaN where one is missing; infinities are refused. Zeros and ones
+    only go straight to bits, and so do sparse matrices, which hold nothing else. For each row of
+    X, `labels` holds 0 or 1 and `environments` a position in `environment_labels`.
     """
     table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))

@@ -49,8 +49,8 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN, as far as is known; `left_out` why a column makes no rules, by column. Where the table `is_presence` its
-    values, which may be a sparse matrix, are 0 and 1 for absent and present.
+    NaN, as far as is known; `left_out` why a column makes no rules, by column. Where the table
+    `is_presence` its values, which may be a sparse matrix, are 0 and 1 for absent and present.
     """
 
     values: Array

@@ -13,8 +13,6 @@ from icscm.compiling import compiled
 
 # Rows and columns taken at a time: as many values as a cache line of float64 holds.
 _TILE = 8
-# Neighbouring places from which on writing them together pays.
-_SHORT_RUN = 16
 
 
 @compiled
@@ -147,63 +145,34 @@ def _has_surprise(values, edges, n_edges, highest, codes):
 
 
 @compiled
-def _list_rows(position, bounds, begin, size, rows, targets, runs):
-    """Rows begin .. begin + size by segment, where each goes, and where the segments begin.
-
-    Those of a segment go to neighbouring places, as sorting keeps their order.
-    """
-    segments = np.empty(size, np.int64)
-    runs[:] = 0
-    for i in range(size):
-        segments[i] = np.searchsorted(bounds, position[begin + i], side="right") - 1
-        runs[segments[i] + 1] += 1
-    for s in range(1, runs.shape[0]):
-        runs[s] += runs[s - 1]
-    free = runs.copy()
-    for i in range(size):
-        at = free[segments[i]]
-        free[segments[i]] += 1
-        rows[at] = begin + i
-        targets[at] = position[begin + i]
-
-
-@compiled
-def _take_tiles(X, rows, first, n_columns, block):
-    """block[k, i] = X[rows[i], first + k], of a row-major X.
+def _take_tiles(X, start, size, first, n_columns, block):
+    """block[k, i] = X[start + i, first + k], of a row-major X.
 
     A cache line of eight rows at a time: the rows stream in, and whole lines are written.
     """
     i = 0
-    while i + _TILE <= rows.shape[0]:
+    while i + _TILE <= size:
         k = 0
         while k + _TILE <= n_columns:
             for r in range(_TILE):
-                row = rows[i + r]
                 for c in range(_TILE):
-                    block[k + c, i + r] = X[row, first + k + c]
+                    block[k + c, i + r] = X[start + i + r, first + k + c]
             k += _TILE
         for r in range(_TILE):
             for c in range(k, n_columns):
-                block[c, i + r] = X[rows[i + r], first + c]
+                block[c, i + r] = X[start + i + r, first + c]
         i += _TILE
-    for r in range(i, rows.shape[0]):
+    for r in range(i, size):
         for c in range(n_columns):
-            block[c, r] = X[rows[r], first + c]
-
-
-@compiled
-def _take_column(X, rows, column, values):
-    """values[i] = X[rows[i], column], of any X."""
-    for i in range(values.shape[0]):
-        values[i] = X[rows[i], column]
+            block[c, r] = X[start + r, first + c]
 
 
 @compiled
 def _are_neighbours(columns):
+    n_gaps = 0
     for k in range(1, columns.shape[0]):
-        if columns[k] != columns[k - 1] + 1:
-            return False
-    return True
+        n_gaps += columns[k] != columns[k - 1] + 1
+    return n_gaps == 0
 
 
 @compiled
@@ -221,38 +190,19 @@ def _find_codes(values, table, k, places, codes):
 
 
 @compiled
-def _write_codes(codes, targets, runs, out):
-    """out[targets[i]] = codes[i]."""
-    if runs.shape[0] * _SHORT_RUN > codes.shape[0]:
-        for i in range(codes.shape[0]):
-            out[targets[i]] = codes[i]
-        return
-    for s in range(runs.shape[0] - 1):
-        if runs[s] < runs[s + 1]:
-            own, target = codes[runs[s] : runs[s + 1]], targets[runs[s]]
-            for i in range(own.shape[0]):
-                out[target + i] = own[i]
-
-
-@compiled
-def code_columns(
-    X, position, bounds, columns, table, known, highest, start, stop, codes, surprised
-):
+def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
     """Write the bin number of each value, column by column, rows at their sorted position.
 
         X (row-major)              codes (one row per column of X, sorted by label, environment)
         a0 b0 c0                   a2 a0 a1 | a3 ...
         a1 b1 c1     position      b2 b0 b1 | b3 ...
         a2 b2 c2     1 2 0 3  -->  ...
-                                bounds 0      3
 
     The bin of x is the number of edges below x. Rows start .. stop are coded, a block of them and
     of columns at a time, which stays in the second-level cache.
     Where `known[k]` is set, the column was taken to hold just its edges and `highest[k]`;
     `surprised[k]` is set when it does not.
     """
-    rows, targets = np.empty(CODED_ROWS, np.int64), np.empty(CODED_ROWS, np.int64)
-    runs = np.empty(bounds.shape[0], np.int64)
     places = np.empty(CODED_ROWS, np.uint16)
     block_codes = np.empty(CODED_ROWS, np.uint8)
     # columns a power of two apart would all lie in the same few lines of the cache
@@ -260,19 +210,21 @@ def code_columns(
     is_by_row = X.strides[0] > X.strides[1]
     for begin in range(start, stop, CODED_ROWS):
         size = min(CODED_ROWS, stop - begin)
-        _list_rows(position, bounds, begin, size, rows, targets, runs)
+        targets = position[begin : begin + size]
         for first in range(0, columns.shape[0], CODED_COLUMNS):
             some = columns[first : first + CODED_COLUMNS]
             is_tiled = is_by_row and _are_neighbours(some)
             if is_tiled:
-                _take_tiles(X, rows[:size], some[0], some.shape[0], block)
+                _take_tiles(X, begin, size, some[0], some.shape[0], block)
             for c in range(some.shape[0]):
                 k, values, own = first + c, block[c, :size], block_codes[:size]
                 if not is_tiled:
-                    _take_column(X, rows, some[c], values)
+                    values[:] = X[begin : begin + size, some[c]]
                 _find_codes(values, table, k, places, own)
                 if known[k] and _has_surprise(
                     values, table.edges[k], table.n_edges[k], highest[k], own
                 ):
                     surprised[k] = True
-                _write_codes(own, targets, runs, codes[k])
+                out = codes[k]
+                for i in range(size):
+                    out[targets[i]] = own[i]

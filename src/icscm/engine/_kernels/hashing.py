@@ -87,7 +87,7 @@ def _hash_run(values, salt, total):
     n_odd = 0
     for j in range(values.shape[0]):
         total += _hash_value(values[j], salt[j])
-        n_odd += not (values[j] - values[j] == 0)
+        n_odd += values[j] - values[j] != 0  # NaN where not finite
     return total, n_odd == 0
 
 
@@ -95,7 +95,7 @@ def _hash_run(values, salt, total):
 def _mark_odd(values, odd):
     """odd[j] |= MISSING or INFINITE where a value is."""
     for j in range(values.shape[0]):
-        is_infinite = (values[j] == values[j]) & (not (values[j] - values[j] == 0))
+        is_infinite = (values[j] == values[j]) & (values[j] - values[j] != 0)
         odd[j] |= MISSING * np.uint8(values[j] != values[j]) | INFINITE * np.uint8(is_infinite)
 
 
@@ -108,7 +108,7 @@ def hash_column(values, salt, out):
     n_odd = 0
     for i in range(values.shape[0]):
         out[i] += _hash_value(values[i], salt)
-        n_odd += not (values[i] - values[i] == 0)
+        n_odd += values[i] - values[i] != 0  # NaN where not finite
     return n_odd == 0
 
 
