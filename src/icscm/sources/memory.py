@@ -23,7 +23,7 @@ from icscm.sources.countable import SAMPLED, Countable, Preparation
 from icscm.sources.gpu.opening import move_stores
 from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
-from icscm.tables.coded import CodedTable, code_array
+from icscm.tables.coded import CodedTable, code_array, look_for_missing
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
@@ -109,6 +109,9 @@ def open_memory(
 
     def count(intake: Intake) -> Countable[MemorySource]:
         table = intake.code(asked.max_thresholds, rows)
+        if asked.missing == "error":
+            # of an array, binning finds out; of a frame, columns are judged before that
+            refuse_missing(table if intake.whole is None else look_for_missing(table))
         table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
         source = make_memory_source(
             table,

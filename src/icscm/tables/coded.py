@@ -96,6 +96,11 @@ def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTabl
     return CodedTable(values, names)
 
 
+def look_for_missing(table: CodedTable) -> CodedTable:
+    """The table, with all known of missing values that there is to know."""
+    return replace(table, has_missing=_find_missing(table.values))
+
+
 def _find_missing(values: Array) -> BoolArray | None:
     if are_finite(values):
         return None
