@@ -30,8 +30,17 @@ PACKED_COLUMNS: Final = 2**11
 MIN_LANES: Final = 32
 # Rows looked at before a whole table is taken for zeros and ones.
 BINARY_LOOK_ROWS: Final = 8
-# Rows binned at a time: one cache line of each fits the first-level cache.
+# Rows packed at a time: one cache line of each fits the first-level cache.
 ROW_BLOCK: Final = 128
+# Rows of a column hashed at a time: their hashes stay in the first-level cache.
+HASHED_ROWS: Final = 2**11
+# What a column holds beside finite numbers, as flags of a byte.
+MISSING: Final = np.uint8(1)
+INFINITE: Final = np.uint8(2)
+# Rows and columns binned at a time: a quarter of a megabyte stays in the second-level cache, and
+# each column's bins go out in runs of some cache lines for each segment.
+CODED_ROWS: Final = 2**10
+CODED_COLUMNS: Final = 2**5
 # Places of the table that guesses a value's bin: half a kilobyte a column stays in the cache.
 GUESS_PLACES: Final = 512
 # Columns that share a cache line of float64 are read together.

@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine import _kernels, _reference
+from icscm.engine.binning import find_ranks
 from icscm.engine.coding import make_search_table
+from icscm.engine.rows import sort_rows
+from icscm.engine.sampling import _find_runs
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
 DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8]
@@ -19,7 +22,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 22
+    assert len(public) == 24
 
 
 def run_both(name, make_arguments):
@@ -41,6 +44,10 @@ def value_tables(draw):
     return np.asfortranarray(X) if draw(st.booleans()) else X
 
 
+def make_flags(X):
+    return np.zeros(X.shape[1], np.uint8)
+
+
 seeds = st.integers(0, 2**32)
 bounded = settings(max_examples=60, deadline=None)
 
@@ -50,7 +57,9 @@ bounded = settings(max_examples=60, deadline=None)
 def test_hash_rows(X, seed):
     salt = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64)
     columns = np.flatnonzero(salt % np.uint64(4))
-    run_both("hash_rows", lambda: (X, columns, salt, 0, len(X), np.zeros(len(X), np.uint64)))
+    runs = _find_runs(columns) if len(columns) else np.zeros((1, 2), np.int64)
+    own = X, runs, salt, 0, len(X)
+    run_both("hash_rows", lambda: (*own, np.zeros(len(X), np.uint64), make_flags(X)))
 
 
 @bounded
@@ -61,7 +70,7 @@ def test_hash_column(X, seed):
     by_column, by_row = np.zeros((2, len(X)), np.uint64)
     for j in range(X.shape[1]):
         _kernels.hash_column(X[:, j], salt[j], by_column)
-    _kernels.hash_rows(X, np.arange(X.shape[1]), salt, 0, len(X), by_row)
+    _kernels.hash_rows(X, np.array([[0, X.shape[1]]]), salt, 0, len(X), by_row, make_flags(X))
     np.testing.assert_array_equal(by_column, by_row)
 
 
@@ -82,9 +91,8 @@ def test_hashes_of_extreme_values(dtype):
     X = np.array(HARD_TO_HASH[dtype], dtype=dtype)[:, np.newaxis].repeat(3, axis=1)
     X[:, 1] = X[::-1, 1]
     salt = np.random.default_rng(0).integers(2**64, size=3, dtype=np.uint64)
-    *_, hashes = run_both(
-        "hash_rows", lambda: (X, np.array([0, 2]), salt, 1, len(X) - 1, np.full(len(X), 9, "u8"))
-    )
+    own = X, np.array([[0, 1], [2, 3]]), salt, 1, len(X) - 1
+    *_, hashes, _ = run_both("hash_rows", lambda: (*own, np.full(len(X), 9, "u8"), make_flags(X)))
     assert hashes[0] == hashes[-1] == 9, "rows outside start and stop are left alone"
     *_, hashes = run_both("hash_column", lambda: (X[:, 0], salt[0], np.zeros(len(X), np.uint64)))
     distinct = {math.inf if math.isnan(value) else value for value in X[:, 0].tolist()}
@@ -111,16 +119,17 @@ def test_rows_that_differ_in_signs_or_in_small_numbers_have_other_hashes():
     X = np.stack(np.meshgrid(*[values] * 4), axis=-1).reshape(-1, 4)
     salt = np.random.default_rng(0).integers(2**64, size=4, dtype=np.uint64)
     hashes = np.zeros(len(X), np.uint64)
-    _kernels.hash_rows(X, np.arange(4), salt, 0, len(X), hashes)
+    _kernels.hash_rows(X, np.array([[0, 4]]), salt, 0, len(X), hashes, make_flags(X))
     assert len(np.unique(hashes)) == len(X)
 
 
 def test_hash_does_not_depend_on_dtype_or_on_the_sign_of_zero():
-    salt, both = np.array([3, 5], dtype=np.uint64), np.arange(2)
+    salt, both = np.array([3, 5], dtype=np.uint64), np.array([[0, 2]])
     hashes = np.zeros((3, 2), np.uint64)
-    _kernels.hash_rows(np.array([[0, 1], [2, 3]]), both, salt, 0, 2, hashes[0])
-    _kernels.hash_rows(np.array([[-0.0, 1.0], [2.0, 3.0]]), both, salt, 0, 2, hashes[1])
-    _kernels.hash_rows(np.array([[0, 1], [2, 3]], dtype=np.float32), both, salt, 0, 2, hashes[2])
+    whole = np.array([[0, 1], [2, 3]])
+    signed = np.array([[-0.0, 1.0], [2.0, 3.0]])
+    for X, out in zip((whole, signed, whole.astype(np.float32)), hashes, strict=True):
+        _kernels.hash_rows(X, both, salt, 0, 2, out, make_flags(X))
     assert (hashes == hashes[0]).all()
     assert hashes[0, 0] != hashes[0, 1]
 
@@ -131,8 +140,7 @@ def test_find_extremes(X):
     columns = np.ascontiguousarray(X.T)
     n = len(columns)
     run_both(
-        "find_extremes",
-        lambda: (columns, np.empty(n, X.dtype), np.empty(n, X.dtype), np.empty(n, np.bool_)),
+        "find_extremes", lambda: (columns, *np.empty((2, n), X.dtype), *np.empty((2, n), np.bool_))
     )
 
 
@@ -145,7 +153,9 @@ def test_code_columns(X, seed, most_edges):
     table = make_search_table(edges, X.dtype)
     known = rng.random(len(columns)) < 0.5
     highest = X.max(axis=0)[columns]
-    position = rng.permutation(len(X)).astype(np.uint32)
+    n_environments = rng.choice([1, 3, 100])
+    labels, environments = rng.integers(0, 2, len(X)), rng.integers(0, n_environments, len(X))
+    position, _ = sort_rows(labels, environments, n_environments)
     run_both(
         "code_columns",
         lambda: (
@@ -155,9 +165,40 @@ def test_code_columns(X, seed, most_edges):
             table,
             known,
             highest,
+            len(X) // 7,
+            len(X),
             np.zeros((len(columns), len(X)), np.uint8),
             np.zeros(len(columns), np.bool_),
         ),
+    )
+
+
+@bounded
+@given(value_tables(), st.integers(1, 20))
+def test_choose_all_edges(X, most):
+    ordered = np.sort(np.ascontiguousarray(X.T), axis=1)
+    n, ranks = len(ordered), find_ranks(len(X), most)
+    places = (n, most + 1)
+    fast, slow = (
+        (np.zeros(places, X.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_)) for _ in range(2)
+    )
+    _kernels.choose_all_edges(ordered, most, ranks, *fast)
+    _reference.choose_all_edges(ordered, most, ranks, *slow)
+    np.testing.assert_array_equal(fast[1], slow[1])
+    np.testing.assert_array_equal(fast[2], slow[2])
+    for found, wanted, size in zip(fast[0], slow[0], slow[1], strict=True):
+        np.testing.assert_array_equal(found[:size], wanted[:size])
+
+
+@bounded
+@given(st.integers(0, 200), st.integers(1, 5), seeds)
+def test_sort_cells(n_rows, n_environments, seed):
+    rng = np.random.default_rng(seed)
+    labels, environments = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
+    own = labels, environments, n_environments
+    n_bounds = 2 * n_environments + 1
+    run_both(
+        "sort_cells", lambda: (*own, np.zeros(n_rows, np.uint32), np.zeros(n_bounds, np.int64))
     )
 
 
@@ -265,7 +306,8 @@ def test_guessed_bins_are_exact(name, n_edges):
     table = make_search_table(edges, X.dtype)
     position, column = np.arange(len(X), dtype=np.uint32), np.zeros(1, np.int64)
     no, top = np.zeros(1, np.bool_), X.max(axis=0)
-    _kernels.code_columns(X, position, column, table, no, top, codes, surprised)
+    own = position, column, table, no, top, 0, len(X)
+    _kernels.code_columns(X, *own, codes, surprised)
     np.testing.assert_array_equal(codes[0], np.searchsorted(edges[0], X[:, 0], side="left"))
     if name in ("uniform", "normal") and n_edges == 50:
         assert table.scale[0] > 0, "the guess is not used where it should be"

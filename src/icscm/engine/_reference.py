@@ -9,13 +9,18 @@ from itertools import pairwise
 
 import numpy as np
 
+from icscm._constants import INFINITE, MISSING
 from icscm._types import Array
+from icscm.engine import binning
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def hash_rows(X, columns, salt, start, stop, out):
+def hash_rows(X, runs, salt, start, stop, out, odd):
+    columns = np.concatenate([np.arange(*run) for run in runs])
     values = X[start:stop, columns]
+    odd[columns] |= MISSING * np.isnan(values).any(axis=0)
+    odd[columns] |= INFINITE * np.isinf(values).any(axis=0)
     hashes = np.zeros(values.shape, dtype=np.uint64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # narrower ones are exact
         is_large = (values > 2**53) | (values < -(2**53))
@@ -29,9 +34,11 @@ def hash_rows(X, columns, salt, start, stop, out):
 
 
 def hash_column(values, salt, out):
-    hashes = np.empty_like(out)
-    hash_rows(values[:, np.newaxis], np.array([0]), np.array([salt]), 0, len(values), hashes)
+    hashes, every = np.empty_like(out), np.array([[0, 1]])
+    own = values[:, np.newaxis], every, np.array([salt]), 0, len(values)
+    hash_rows(*own, hashes, np.zeros(1, np.uint8))
     out += hashes
+    return bool(np.isfinite(values).all())
 
 
 def tally_values(values, found, n_rows):
@@ -49,19 +56,29 @@ def _mix(bits):
     return bits ^ (bits >> np.uint64(32))
 
 
-def find_extremes(columns, lowest, highest, two_valued):
+def find_extremes(columns, lowest, highest, two_valued, missing):
+    missing[:] = np.isnan(columns).any(axis=1)
     lowest[:] = columns.min(axis=1)
     highest[:] = columns.max(axis=1)
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
 
 
-def code_columns(X, position, columns, table, known, highest, codes, surprised):
+def choose_all_edges(ordered, most, ranks, edges, n_edges, known):  # noqa: ARG001 (found again)
+    for k, values in enumerate(ordered):
+        found, known[k] = binning.choose_edges(values, most)
+        n_edges[k] = len(found)
+        edges[k, : len(found)] = found
+
+
+def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
     for k, column in enumerate(columns):
-        values = X[:, column]
+        values = X[start:stop, column]
         own_edges = table.edges[k, : table.n_edges[k]]
         is_missing = np.isnan(values)
-        codes[k, position] = np.where(is_missing, 0, np.searchsorted(own_edges, values, "left"))
-        expected = is_missing | np.isin(values, np.append(own_edges, highest[k]))
+        bins = np.where(is_missing, 0, np.searchsorted(own_edges, values, "left"))
+        codes[k, position[start:stop]] = bins
+        is_gap = is_missing & (own_edges[:1] == -np.inf).any()
+        expected = is_gap | np.isin(values, np.append(own_edges, highest[k]))
         if known[k] and not expected.all():
             surprised[k] = True
 
@@ -72,7 +89,8 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
         bits = np.zeros(words.shape[1] * 64, dtype=np.uint8)
         bits[bit_position] = values > edge[k]
         words[k] = np.packbits(bits, bitorder="little").view(np.uint64)
-        if known[k] and not (np.isnan(values) | np.isin(values, [edge[k], highest[k]])).all():
+        is_gap = np.isnan(values) & (edge[k] == -np.inf)
+        if known[k] and not (is_gap | np.isin(values, [edge[k], highest[k]])).all():
             surprised[k] = True
 
 
@@ -195,6 +213,12 @@ def count_codes(codes, rows, bounds, sign, out):
         for s in range(len(bounds) - 1):
             segment = listed[f, bounds[s] : bounds[s + 1]]
             out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
+
+
+def sort_cells(labels, environments, n_environments, position, bounds):
+    cells = labels.astype(np.int64) * n_environments + environments
+    position[np.argsort(cells, kind="stable")] = np.arange(len(cells))
+    bounds[1:] = np.cumsum(np.bincount(cells, minlength=2 * n_environments))
 
 
 def split_rows(rows, bounds, settled, stay, left, left_bounds: Array):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
+from icscm.tables.arrays import refuse_infinity
 from icscm.tables.coded import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
@@ -102,19 +103,21 @@ class ColumnPlan:
     """Thresholds for some columns from a look at some rows, to be confirmed while coding.
 
     `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`. In a
-    column with missing values a threshold of minus infinity comes first, which all values but the
-    missing ones exceed.
+    column that `has_missing` values, there or anywhere, a threshold of minus infinity comes first,
+    which all values but the missing ones exceed.
     """
 
     columns: IntArray
     edges: list[Array]
     known: BoolArray
     highest: Array
+    has_missing: BoolArray
 
     def select(self, wanted: BoolArray) -> ColumnPlan:
         """The plan for some of its columns."""
         edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
-        return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
+        others = self.known[wanted], self.highest[wanted], self.has_missing[wanted]
+        return ColumnPlan(self.columns[wanted], edges, *others)
 
     def cut_unknown_as(self, sample: ColumnPlan, max_thresholds: int | None) -> ColumnPlan:
         """This plan, from all rows, with the sample's thresholds for columns of many values."""
@@ -141,25 +144,32 @@ def make_binning(
 
 
 def plan_columns(
-    X: Array,
+    table: CodedTable,
     columns: IntArray,
     has_missing: BoolArray,
     rows: NDArray[np.intp] | slice,
     max_thresholds: int | None,
     n_threads: int,
 ) -> ColumnPlan:
-    """Choose the thresholds of some columns from some rows; `has_missing` is of all columns."""
+    """Choose the thresholds of some columns from some rows.
+
+    `has_missing` says which of all columns are known to hold missing values; more may be found.
+    """
+    X = table.values
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
-    def plan_group(part: slice) -> list[tuple[Array, bool, Any]]:
+    def plan_group(part: slice) -> list[_Planned]:
         values = _read_columns(X, rows, columns[part])
         return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
-    edges, known, highest = zip(*(column for group in groups for column in group), strict=True)
+    every = [column for group in groups for column in group]
+    edges, known, lowest, highest, missing = zip(*every, strict=True)
+    if X.dtype.kind == "f" and np.isinf((lowest, highest)).any():
+        refuse_infinity(X, table.names)
     found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
-    return ColumnPlan(columns, list(edges), *found)
+    return ColumnPlan(columns, list(edges), *found, np.array(missing, dtype=np.bool_))
 
 
 def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
@@ -180,7 +190,8 @@ def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     for k, j in enumerate(columns):
         if has_missing[j]:
             edges[k] = put_missing_first(edges[k])
-    return ColumnPlan(columns, edges, np.zeros(len(columns), dtype=np.bool_), counts - 1)
+    known = np.zeros(len(columns), dtype=np.bool_)
+    return ColumnPlan(columns, edges, known, counts - 1, has_missing[columns])
 
 
 def put_missing_first(edges: Array) -> Array:
@@ -188,24 +199,59 @@ def put_missing_first(edges: Array) -> Array:
     return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
 
 
+class _Planned(NamedTuple):
+    """One column of a plan."""
+
+    edges: Array
+    known: bool
+    lowest: Any
+    highest: Any
+    has_missing: bool = False
+
+
 def _plan_group(
     columns: Array, has_missing: BoolArray, max_thresholds: int | None
-) -> list[tuple[Array, bool, Any]]:
-    """(edges, known, highest) of each row of `columns`."""
+) -> list[_Planned]:
+    """Of each row of `columns`."""
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued = np.empty(len(columns), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued)
-    planned: list[tuple[Array, bool, Any]] = []
+    two_valued, missing = np.empty((2, len(columns)), dtype=np.bool_)
+    _kernels.find_extremes(columns, lowest, highest, two_valued, missing)
+    missing |= has_missing
+    many = np.flatnonzero(~two_valued & ~missing)
+    found = dict(zip(many.tolist(), _choose_edges(columns[many], max_thresholds), strict=True))
+    planned = []
     for k, column in enumerate(columns):
-        if has_missing[k]:
-            values = np.sort(column[~np.isnan(column)])
+        extremes = lowest[k], highest[k]
+        if missing[k]:
+            values = np.sort(column[column == column])
             edges, known = choose_edges(values, max_thresholds)
-            planned.append((put_missing_first(edges), known, values[-1] if len(values) else np.nan))
+            low, high = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
+            planned.append(_Planned(put_missing_first(edges), known, low, high, True))
         elif two_valued[k]:
-            planned.append((lowest[k : k + (lowest[k] < highest[k])], True, highest[k]))
+            planned.append(_Planned(lowest[k : k + (lowest[k] < highest[k])], True, *extremes))
         else:
-            planned.append((*choose_edges(np.sort(column), max_thresholds), highest[k]))
+            planned.append(_Planned(*found[k], *extremes))
     return planned
+
+
+def _choose_edges(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool]]:
+    """`choose_edges` of each row, without holding other threads up."""
+    if max_thresholds is None or len(columns) == 0:
+        return [choose_edges(np.sort(column), max_thresholds) for column in columns]
+    ranks = find_ranks(columns.shape[1], max_thresholds)
+    edges = np.empty((len(columns), max_thresholds + 1), dtype=columns.dtype)
+    n_edges, known = np.empty(len(columns), dtype=np.int64), np.empty(len(columns), dtype=np.bool_)
+    columns.sort(axis=1)
+    _kernels.choose_all_edges(columns, max_thresholds, ranks, edges, n_edges, known)
+    cut = [part[:n].copy() for part, n in zip(edges, n_edges.tolist(), strict=True)]
+    return list(zip(cut, known.tolist(), strict=True))
+
+
+def find_ranks(n: int, max_thresholds: int) -> IntArray:
+    """The quantiles among n sorted values."""
+    n_parts = max_thresholds + 1
+    ranks: IntArray = -(-np.arange(1, n_parts) * n // n_parts) - 1
+    return ranks
 
 
 def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:
@@ -220,12 +266,6 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, boo
     if max_thresholds is None or len(distinct) - 1 <= max_thresholds:
         return distinct[:-1], True
     return cut_at(ordered[find_ranks(len(ordered), max_thresholds)], distinct[-2]), False
-
-
-def find_ranks(n_values: int, max_thresholds: int) -> IntArray:
-    """Where among sorted values the quantiles lie."""
-    n_parts = max_thresholds + 1
-    return -(-np.arange(1, n_parts) * n_values // n_parts) - 1
 
 
 def cut_at(quantiles: Array, second: Any) -> Array:

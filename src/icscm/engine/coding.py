@@ -13,8 +13,10 @@ from icscm._constants import (
     CODE_DTYPE,
     FIRST_LOOK_ROWS,
     GUESS_PLACES,
+    INFINITE,
     MAX_NARROW_BINS,
     MIN_THREADED_CELLS,
+    MISSING,
     ROW_DTYPE,
 )
 from icscm._types import Array, BoolArray, FloatArray, IntArray
@@ -32,7 +34,8 @@ from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.rows import Rows
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Store
-from icscm.engine.threads import run_in_parts, run_tasks, split_columns
+from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
+from icscm.tables.arrays import refuse_infinity
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
 
@@ -60,18 +63,31 @@ def encode(
     confirm, while they are coded, that it has no others; one of many values when the look's
     quantiles are those we want. Which rows the first look sees makes no difference to the
     outcome: columns of few values are cut at each of them, all others as the sample says.
+
+    That values are missing, or infinite, is found on the way as well, if the table does not know:
+    where all rows are hashed or planned from, and where a column that was taken to have neither is
+    coded.
     """
     X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    coder = _Coder(table, position, rows, n_threads, [np.empty(0, X.dtype)] * X.shape[1])
+    own_missing = table.find_missing().copy()
+    no_edges = [np.empty(0, X.dtype)] * X.shape[1]
+    coder = _Coder(table, position, rows, n_threads, no_edges, own_missing)
     categories = np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)
     coder.code(plan_levels(table, categories))
     sample: ColumnPlan | None = None
     any_sampled = False
-    numbers, has_missing = table.find_numbers(), table.find_missing()
-    left = np.setdiff1d(numbers, np.array([*table.left_out], dtype=np.int64))
-    for look in _list_looks(X, numbers, max_thresholds, n_threads) if len(left) else ():
-        plan = plan_columns(X, left, has_missing, look.rows, look.max_thresholds, n_threads)
+    numbers, has_missing = table.find_numbers(), coder.has_missing
+    unused = np.array([*table.left_out], dtype=np.int64)
+    left = np.setdiff1d(numbers, unused)
+    for j in np.intersect1d(numbers, unused).tolist():  # few, and nobody else looks at them
+        has_missing[j] |= bool((X[:, j] != X[:, j]).any())
+        if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
+            refuse_infinity(X, table.names)
+    for look in _list_looks(table, numbers, max_thresholds, n_threads) if len(left) else ():
+        has_missing |= look.has_missing
+        plan = plan_columns(table, left, has_missing, look.rows, look.max_thresholds, n_threads)
+        has_missing[plan.columns] |= plan.has_missing
         if look.is_sample:
             sample = plan
         elif sample is not None:
@@ -88,25 +104,34 @@ def encode(
 
 
 class _Look(NamedTuple):
-    """Some rows to plan columns from, and whether they settle columns of many values."""
+    """Some rows to plan columns from, and whether they settle columns of many values.
+
+    `has_missing` says in which columns missing values were met on the way.
+    """
 
     rows: NDArray[np.intp] | slice
     max_thresholds: int | None
     settles_many: bool = True
     is_sample: bool = False
+    has_missing: BoolArray | bool = False
 
 
 def _list_looks(
-    X: Array, numbers: IntArray, max_thresholds: int | None, n_threads: int
+    table: CodedTable, numbers: IntArray, max_thresholds: int | None, n_threads: int
 ) -> Iterator[_Look]:
+    X = table.values
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to look at
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
         yield _Look(slice(None, None, step), few, settles_many=False)
     # more thresholds than a byte can tell apart want more than a sample
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
-        rows = choose_sample(hash_rows(X, numbers, n_threads))
-        yield _Look(rows, max_thresholds, is_sample=True)
+        hashes, odd = hash_rows(X, numbers, n_threads)
+        if (odd & INFINITE).any():
+            refuse_infinity(X, table.names)
+        has_missing = (odd & MISSING) > 0
+        rows = choose_sample(hashes, n_threads)
+        yield _Look(rows, max_thresholds, is_sample=True, has_missing=has_missing)
     yield _Look(slice(None), max_thresholds)
 
 
@@ -114,7 +139,8 @@ def _list_looks(
 class _Coder:
     """Turns planned columns into stores; tells which were not as planned.
 
-    `edges` are the thresholds of all columns, as planned last.
+    `edges` are the thresholds of all columns, as planned last, and `has_missing` says which of
+    them are known to hold missing values.
     """
 
     table: CodedTable
@@ -122,13 +148,14 @@ class _Coder:
     rows: Rows
     n_threads: int
     edges: list[Array]
+    has_missing: BoolArray
     stores: list[Store] = field(default_factory=list)
 
     def code(self, plan: ColumnPlan) -> IntArray:
         """Store the columns; return those that hold values which the plan did not know of."""
         for column, edges in zip(plan.columns, plan.edges, strict=True):
             self.edges[column] = edges
-        levels, has_missing = self.table.levels, self.table.find_missing()
+        levels, has_missing = self.table.levels, self.has_missing
         if not levels and not has_missing.any():
             return self._code_alike(plan, ORDERED)
         layouts = [find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
@@ -166,8 +193,14 @@ class _Coder:
     def _pack(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
         """Columns of two bins, a bit a cell."""
         store = BitStore(plan.columns, self.rows, self.n_threads, layout)
-        bits, edge = store.bits[self.position], np.concatenate(plan.edges)
-        surprised = self._fill(_kernels.pack_columns, plan, bits, lambda at: edge[at], store.words)
+        X, bits, edge = self.table.values, store.bits[self.position], np.concatenate(plan.edges)
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+
+        def pack_part(part: slice) -> None:
+            known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]
+            _kernels.pack_columns(X, bits, *known, store.words[part], surprised[part])
+
+        run_tasks(pack_part, split_columns(len(plan.columns), self.n_threads), self.n_threads)
         self.stores.append(store.select(~surprised))
         return surprised
 
@@ -175,30 +208,18 @@ class _Coder:
         """Columns of up to 256 bins, a byte a cell."""
         table = make_search_table(plan.edges, self.table.values.dtype)
         codes = np.empty((len(plan.columns), len(self.table.values)), dtype=CODE_DTYPE)
-        surprised = self._fill(_kernels.code_columns, plan, self.position, table.select, codes)
+        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
+        X, known = self.table.values, (plan.columns, table, plan.known, plan.highest)
+
+        def code_part(part: slice) -> None:
+            own = self.position, *known, part.start, part.stop
+            _kernels.code_columns(X, *own, codes, surprised)
+
+        run_tasks(code_part, split_rows(len(X), self.n_threads), self.n_threads)
         if surprised.any():
             codes = codes[~surprised]
         n_bins, columns = int(table.n_edges.max()) + 1, plan.columns[~surprised]
         self.stores.append(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
-        return surprised
-
-    def _fill(
-        self,
-        kernel: Callable[..., None],
-        plan: ColumnPlan,
-        position: NDArray[np.uint32],
-        find_edges: Callable[[slice], Any],
-        out: Array,
-    ) -> BoolArray:
-        """Let a kernel code the columns, some in each thread; which were not as planned?"""
-        X, surprised = self.table.values, np.zeros(len(plan.columns), dtype=np.bool_)
-
-        def fill_part(part: slice) -> None:
-            columns, edges = plan.columns[part], find_edges(part)
-            known, highest = plan.known[part], plan.highest[part]
-            kernel(X, position, columns, edges, known, highest, out[part], surprised[part])
-
-        run_tasks(fill_part, split_columns(len(plan.columns), self.n_threads), self.n_threads)
         return surprised
 
     def _code_singly(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
@@ -229,18 +250,19 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
     guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
-    low, scale = np.zeros((2, len(edges)))
+    (low, scale), n_shared = np.zeros((2, len(edges))), np.ones(len(edges), dtype=np.int64)
     for n in np.unique(n_edges).tolist():  # columns of as many edges together
         alike = np.flatnonzero(n_edges == n)
         for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
             own = np.stack([edges[k] for k in part.tolist()])
             padded[part, :n] = own
-            low[part], scale[part], guess[part] = _make_guesses(own.astype(np.float64))
-    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale)
+            line = _make_guesses(own.astype(np.float64))
+            low[part], scale[part], guess[part], n_shared[part] = line
+    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale, n_shared)
     return table
 
 
-def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8]]:
+def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
     last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
     with np.errstate(all="ignore"):
@@ -253,7 +275,7 @@ def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np
     here = np.bincount(flat.ravel(), minlength=n_rows * GUESS_PLACES).reshape(n_rows, -1)
     before = (np.cumsum(here, axis=1) - here) * is_good[:, np.newaxis]  # edges at lower places
     low, scale = np.where(is_good, edges[:, 0], 0.0), np.where(is_good, scale, 0.0)
-    return low, scale, before.astype(CODE_DTYPE)
+    return low, scale, before.astype(CODE_DTYPE), here.max(axis=1)
 
 
 class PieceCoder:
@@ -326,6 +348,7 @@ def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array
             return
         in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        _kernels.code_columns(one, in_place, first, table, no, edges[:1], bins, no)
+        own = in_place, first, table, no, edges[:1], 0, len(values)
+        _kernels.code_columns(one, *own, bins, no)
 
     return code

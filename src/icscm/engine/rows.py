@@ -61,10 +61,7 @@ def sort_rows(
     labels: Array, environments: Array, n_environments: int
 ) -> tuple[NDArray[np.uint32], Rows]:
     """Where each row goes when sorted by (label, environment), and the rows so sorted."""
-    n_cells = 2 * n_environments
-    cells = (labels * n_environments + environments).astype(np.min_scalar_type(n_cells))
-    position = np.empty(len(cells), dtype=ROW_DTYPE)
-    position[np.argsort(cells, kind="stable")] = np.arange(len(cells), dtype=ROW_DTYPE)
-    bounds = np.zeros(n_cells + 1, dtype=np.int64)
-    np.cumsum(np.bincount(cells, minlength=n_cells), out=bounds[1:])
+    position = np.empty(len(labels), dtype=ROW_DTYPE)
+    bounds = np.zeros(2 * n_environments + 1, dtype=np.int64)
+    _kernels.sort_cells(labels, environments, n_environments, position, bounds)
     return position, Rows(None, bounds)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from icscm._constants import QUANTILE_SAMPLE as QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
-from icscm.engine.threads import run_tasks, split_evenly
+from icscm.engine.threads import run_tasks, split_rows
 from icscm.tables.columns import Column, Dates, Numbers, read_numbers
 
 # Seeds the hash that picks the sample; any number would do, but always the same.
@@ -32,16 +32,32 @@ def is_sampled(n_rows: int) -> bool:
     return n_rows > QUANTILE_SAMPLE
 
 
-def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
-    """A hash of each row's values, the same for integers and for floats of equal value."""
-    salt = make_salt(X.shape[1])
+def hash_rows(X: Array, columns: IntArray, n_threads: int) -> tuple[Hashes, NDArray[np.uint8]]:
+    """A hash of each row's values, the same for integers and for floats of equal value.
+
+    And what each column was seen to hold beside finite numbers: `MISSING`, `INFINITE`, both or 0.
+    """
+    salt, runs = make_salt(X.shape[1]), _find_runs(columns)
     hashes = np.empty(len(X), dtype=np.uint64)
 
-    def hash_part(rows: slice) -> None:
-        _kernels.hash_rows(X, columns, salt, rows.start, rows.stop, hashes)
+    def hash_part(rows: slice) -> NDArray[np.uint8]:
+        odd = np.zeros(X.shape[1], dtype=np.uint8)
+        _kernels.hash_rows(X, runs, salt, rows.start, rows.stop, hashes, odd)
+        return odd
 
-    run_tasks(hash_part, split_evenly(len(X), n_threads), n_threads)
-    return hashes
+    found = run_tasks(hash_part, split_rows(len(X), n_threads), n_threads)
+    return hashes, np.bitwise_or.reduce(found, axis=0)
+
+
+def _find_runs(columns: IntArray) -> IntArray:
+    """Ascending numbers as (first, last + 1) of neighbours.
+
+    >>> _find_runs(np.array([0, 1, 2, 5, 7, 8])).tolist()
+    [[0, 3], [5, 6], [7, 9]]
+    """
+    gaps = np.flatnonzero(np.diff(columns) != 1)
+    first, last = np.append(0, gaps + 1), np.append(gaps, len(columns) - 1)
+    return np.stack((columns[first], columns[last] + 1), axis=1)
 
 
 def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Hashes:
@@ -76,17 +92,29 @@ def make_salt(n_columns: int) -> NDArray[np.uint64]:
     return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
 
 
-def choose_sample(hashes: Hashes) -> NDArray[np.intp]:
+def choose_sample(hashes: Hashes, n_threads: int = 1) -> NDArray[np.intp]:
     """The rows of the sample, from the hash of each; all where there are no more than it holds."""
     if not is_sampled(len(hashes)):
         return np.arange(len(hashes))
-    ordered = np.sort(hashes)
-    if has_copies(ordered):
+    parts = _sort(hashes, n_threads)
+    if any(run_tasks(has_copies, parts, n_threads)):
         order = np.argsort(hashes, kind="stable")
         apart = np.empty_like(hashes)
-        apart[order] = mix_copies(ordered)
-        hashes, ordered = apart, np.sort(apart)
-    return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
+        apart[order] = mix_copies(np.concatenate(parts))
+        hashes, parts = apart, _sort(apart, n_threads)
+    ends = np.cumsum([len(part) for part in parts])
+    k = int(np.searchsorted(ends, QUANTILE_SAMPLE))  # the part that holds the last of the sample
+    greatest = parts[k][QUANTILE_SAMPLE - 1 - ends[k]]
+    return np.flatnonzero(hashes <= greatest)[:QUANTILE_SAMPLE]
+
+
+def _sort(hashes: Hashes, n_threads: int) -> list[Hashes]:
+    """Sorted, in parts: those that begin with the same bits in one thread."""
+    n_bits = (n_threads - 1).bit_length()
+    if n_bits == 0:
+        return [np.sort(hashes)]
+    shift = np.uint64(64 - n_bits)
+    return run_tasks(lambda k: np.sort(hashes[hashes >> shift == k]), range(2**n_bits), n_threads)
 
 
 def has_copies(ordered: Hashes) -> bool:

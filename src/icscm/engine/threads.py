@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
-from icscm._constants import COLUMN_GROUP
+from icscm._constants import CODED_ROWS, COLUMN_GROUP
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -75,6 +75,11 @@ def split_columns(n_columns: int, n_parts: int) -> list[slice]:
     """Columns in parts that do not share cache lines, unless that leaves some without work."""
     is_enough = n_columns >= 2 * n_parts * COLUMN_GROUP
     return split_evenly(n_columns, n_parts, COLUMN_GROUP if is_enough else 1)
+
+
+def split_rows(n_rows: int, n_threads: int) -> list[slice]:
+    """Rows in parts of whole blocks, several for each thread: some are held up by others' work."""
+    return split_evenly(n_rows, 4 * n_threads if n_threads > 1 else 1, CODED_ROWS)
 
 
 def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:

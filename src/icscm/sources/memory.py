@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._types import Array
+from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.coding import encode
 from icscm.engine.counts import Terms
@@ -22,7 +24,7 @@ from icscm.sources.gpu.opening import move_stores
 from icscm.sources.gpu.values import CardValues, put_values
 from icscm.sources.stored import StoredSource
 from icscm.tables.arrays import make_dense
-from icscm.tables.coded import CodedTable, code_array
+from icscm.tables.coded import CodedTable, code_array, look_for_missing
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
@@ -125,7 +127,8 @@ def open_memory(
     def count(intake: Intake) -> Countable[MemorySource]:
         table = intake.code(asked.max_thresholds, rows)
         if asked.missing == "error":
-            refuse_missing(table)
+            # of an array, binning finds out; of a frame, columns are judged before that
+            refuse_missing(table if intake.whole is None else look_for_missing(table))
         table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
         source = make_memory_source(
             table,
@@ -138,6 +141,10 @@ def open_memory(
             device=asked.device,
         )
         known, has_environments = table.drop_rows(), environments is not None
+        if isinstance(source.candidates, Binning):  # else all are 0 or 1
+            known = replace(known, has_missing=source.candidates.has_missing)
+        if asked.missing == "error":
+            refuse_missing(known)
         return Countable(source, known, table.names, classes, table.n_columns, has_environments)
 
     try:
@@ -183,9 +190,9 @@ def make_memory_source(
 ) -> MemorySource:
     """Bin a table and make it countable.
 
-    An array holds finite numbers, and NaN where one is missing; zeros and ones only go straight
-    to bits, and so do sparse matrices, which hold nothing else. For each row of X, `labels` holds
-    0 or 1 and `environments` a position in `environment_labels`.
+    An array holds numbers, and NaN where one is missing; infinities are refused. Zeros and ones
+    only go straight to bits, and so do sparse matrices, which hold nothing else. For each row of
+    X, `labels` holds 0 or 1 and `environments` a position in `environment_labels`.
     """
     table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))

@@ -24,11 +24,12 @@ class HoldsTextError(IcscmError):
 
 
 def check_table(
-    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False, look: bool = True
 ) -> Array:
     """X as a finite numeric array; sets or checks the number and names of its columns.
 
-    With `allow_missing` values may be missing, and are NaN.
+    With `allow_missing` values may be missing, and are NaN. Without a `look` at all of them, which
+    takes as long as reading them, they may be anything.
     """
     types = None
     if not isinstance(X, np.ndarray) and nw.dependencies.is_into_dataframe(X):
@@ -49,8 +50,14 @@ def check_table(
     if types is not None:
         _check_not_rounded(table, types)
     names = getattr(estimator, "feature_names_in_", None)
-    _check_finite(table, names, allow_missing=allow_missing)
+    if look and not are_finite(table):
+        _check_finite(table, names, allow_missing=allow_missing)
     return table
+
+
+def refuse_infinity(table: Array, names: Sequence[str] | None) -> None:
+    """Raise if any value is infinite."""
+    _check_finite(table, names, allow_missing=True)
 
 
 def make_dense(matrix: Any, rows: Array | None = None) -> Array:
@@ -130,8 +137,6 @@ def _check_not_rounded(table: Array, types: nw.Schema) -> None:
 
 
 def _check_finite(table: Array, names: Sequence[str] | None, *, allow_missing: bool) -> None:
-    if are_finite(table):
-        return
     is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
     bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
     if len(bad):

@@ -49,8 +49,8 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN; `left_out` why a column makes no rules, by column. Where the table `is_presence` its
-    values, which may be a sparse matrix, are 0 and 1 for absent and present.
+    NaN, as far as is known; `left_out` why a column makes no rules, by column. Where the table
+    `is_presence` its values, which may be a sparse matrix, are 0 and 1 for absent and present.
     """
 
     values: Array
@@ -92,8 +92,13 @@ class CodedTable:
 
 
 def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTable:
-    """An array of numbers, NaN where missing."""
-    return CodedTable(values, names, has_missing=_find_missing(values))
+    """An array of numbers, NaN where missing: where, is found when it is binned."""
+    return CodedTable(values, names)
+
+
+def look_for_missing(table: CodedTable) -> CodedTable:
+    """The table, with all known of missing values that there is to know."""
+    return replace(table, has_missing=_find_missing(table.values))
 
 
 def _find_missing(values: Array) -> BoolArray | None:

@@ -84,7 +84,7 @@ def read_table(X: Any) -> Intake:
         matrix = _check_sparse(estimator, X, reset=True)
         return Intake(matrix, matrix, matrix.shape[0], None, None, is_presence=True)
     try:
-        array = check_table(estimator, X, reset=True, allow_missing=True)
+        array = check_table(estimator, X, reset=True, look=False)
     except HoldsTextError:
         array = _get_object_array(X)
         validate_data(estimator, array, reset=True, skip_check_array=True)
@@ -118,7 +118,7 @@ def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
     table = frame.to_native()
     if all(each.is_integer() or each.is_float() for each in types):
         with suppress(RoundedError):  # then column by column: these may be identifiers
-            array = check_table(estimator, table, reset=True, allow_missing=True)
+            array = check_table(estimator, table, reset=True, look=False)
             return Intake(table, array, len(array), _get_names(estimator), whole)
     validate_data(estimator, table, reset=True, skip_check_array=True)
     columns = [read_series(each) for each in frame.iter_columns()]

@@ -132,6 +132,20 @@ def count_codes(codes, rows, bounds, sign, out):
 
 
 @compiled
+def sort_cells(labels, environments, n_environments, position, bounds):
+    """Where each row goes when sorted by (label, environment), and where each of these begins."""
+    for i in range(labels.shape[0]):
+        bounds[labels[i] * n_environments + environments[i] + 1] += 1
+    for s in range(1, bounds.shape[0]):
+        bounds[s] += bounds[s - 1]
+    free = bounds.copy()
+    for i in range(labels.shape[0]):
+        cell = labels[i] * n_environments + environments[i]
+        position[i] = free[cell]
+        free[cell] += 1
+
+
+@compiled
 def split_rows(rows, bounds, settled, stay, left, left_bounds):
     """List the rows that stay apart from those that are settled and leave.
 

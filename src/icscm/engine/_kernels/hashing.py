@@ -9,7 +9,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload, register_jitable
 
-from icscm._constants import LARGEST_EXACT
+from icscm._constants import HASHED_ROWS, INFINITE, LARGEST_EXACT, MISSING
 from icscm.compiling import compiled
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
@@ -82,20 +82,72 @@ def _hash_value(value, salt):
 
 
 @compiled
-def hash_rows(X, columns, salt, start, stop, out):
-    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
-    for i in range(start, stop):
-        total = np.uint64(0)
-        for j in columns:
-            total += _hash_value(X[i, j], salt[j])
-        out[i] = total
+def _hash_run(values, salt, total):
+    """`total` and the hashes of neighbouring values of a row; and whether all are finite."""
+    n_odd = 0
+    for j in range(values.shape[0]):
+        total += _hash_value(values[j], salt[j])
+        n_odd += values[j] - values[j] != 0  # NaN where not finite
+    return total, n_odd == 0
+
+
+@compiled
+def _mark_odd(values, odd):
+    """odd[j] |= MISSING or INFINITE where a value is."""
+    for j in range(values.shape[0]):
+        is_infinite = (values[j] == values[j]) & (values[j] - values[j] != 0)
+        odd[j] |= MISSING * np.uint8(values[j] != values[j]) | INFINITE * np.uint8(is_infinite)
 
 
 @compiled
 def hash_column(values, salt, out):
-    """out[i] += what one column adds to the hash of row i; the order of the columns is free."""
+    """out[i] += what one column adds to the hash of row i; and whether all values are finite.
+
+    The order of the columns is free.
+    """
+    n_odd = 0
     for i in range(values.shape[0]):
         out[i] += _hash_value(values[i], salt)
+        n_odd += values[i] - values[i] != 0  # NaN where not finite
+    return n_odd == 0
+
+
+@compiled
+def _hash_block(X, runs, salt, start, stop, out, odd):
+    """`hash_rows` of rows start .. stop, column by column."""
+    out[start:stop] = 0
+    for first, last in runs:
+        for j in range(first, last):
+            values = X[start:stop, j]
+            if not hash_column(values, salt[j], out[start:stop]):
+                _mark_odd_column(values, odd[j : j + 1])
+
+
+@compiled
+def _mark_odd_column(values, odd):
+    for i in range(values.shape[0]):
+        _mark_odd(values[i : i + 1], odd)
+
+
+@compiled
+def hash_rows(X, runs, salt, start, stop, out, odd):
+    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows.
+
+    Of columns first .. last of each of the `runs`; odd[j] |= what column j holds beside finite
+    numbers, MISSING or INFINITE.
+    """
+    if X.strides[0] <= X.strides[1]:
+        for begin in range(start, stop, HASHED_ROWS):
+            _hash_block(X, runs, salt, begin, min(stop, begin + HASHED_ROWS), out, odd)
+        return
+    for i in range(start, stop):
+        total = np.uint64(0)
+        for first, last in runs:
+            values = X[i][first:last]
+            total, is_finite = _hash_run(values, salt[first:last], total)
+            if not is_finite:
+                _mark_odd(values, odd[first:last])
+        out[i] = total
 
 
 @compiled

@@ -24,17 +24,20 @@ def pack_columns(X, bit_position, columns, edge, known, highest, words, surprise
     """Set the bit of each sample whose value is above the column's one edge.
 
     Where `known[k]` is set, the column was taken to hold just its edge and `highest[k]`;
-    `surprised[k]` is set when it does not.
+    `surprised[k]` is set when it does not. Missing values are a surprise unless the edge is minus
+    infinity, which has them below it.
     """
     for start in range(0, X.shape[0], ROW_BLOCK):
         stop = min(X.shape[0], start + ROW_BLOCK)
         for k in range(columns.shape[0]):
             column = columns[k]
             out = words[k]
+            may_miss = edge[k] == -np.inf
             n_surprises = 0
             for i in range(start, stop):
                 value = X[i, column]
-                n_surprises += (value != edge[k]) & (value != highest[k]) & (value == value)
+                is_gap = may_miss & (value != value)
+                n_surprises += (value != edge[k]) & (value != highest[k]) & (not is_gap)
                 bit = bit_position[i]
                 is_above = np.uint64(value > edge[k])
                 out[bit >> WORD_SHIFT] |= is_above << np.uint64(bit & BIT_MASK)

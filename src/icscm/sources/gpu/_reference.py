@@ -181,8 +181,8 @@ def count_codes(codes, rows, bounds, out):
 def hash_rows(values, salt):
     """The hash of each row, of values by (column, row)."""
     out = np.empty(values.shape[1], dtype=np.uint64)
-    columns = np.arange(len(values))
-    engine_twins.hash_rows(values.T, columns, salt, 0, len(out), out)
+    every, odd = np.array([[0, len(values)]]), np.zeros(len(values), dtype=np.uint8)
+    engine_twins.hash_rows(values.T, every, salt, 0, len(out), out, odd)
     return out
 
 

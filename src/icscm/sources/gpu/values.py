@@ -27,6 +27,7 @@ from icscm.engine.stores import Store
 from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
 from icscm.sources.gpu.sending import send_plain
 from icscm.sources.gpu.stores import CardCodes
+from icscm.tables.coded import CodedTable
 from icscm.tables.complaints import make_infinity_error, name_columns
 from icscm.tables.on_card import is_on_card, open_on_card
 
@@ -161,7 +162,7 @@ class _Coder:
             if has_missing[k]:
                 edges[k] = put_missing_first(edges[k])
                 highest[k] = present[-1] if len(present) else np.nan
-        return ColumnPlan(np.arange(len(edges)), edges, known, highest)
+        return ColumnPlan(np.arange(len(edges)), edges, known, highest, has_missing)
 
     def _cut_many(self, ordered: Any, is_many: BoolArray) -> list[Array]:
         """Quantiles of the columns that have more values than thresholds: few come from there."""
@@ -187,9 +188,9 @@ class _Coder:
     def _plan_again(self, sample: ColumnPlan) -> ColumnPlan:
         """Columns of few values in the sample, from all rows."""
         card, columns = self.table.card, sample.columns
-        values = card.bring(self.table.values[card.send(columns)]).T
+        table = CodedTable(card.bring(self.table.values[card.send(columns)]).T)
         own = np.arange(len(columns)), self.table.has_missing[columns]
-        plan = plan_columns(values, *own, slice(None), self.max_thresholds, self.n_threads)
+        plan = plan_columns(table, *own, slice(None), self.max_thresholds, self.n_threads)
         plan = replace(plan, columns=columns)
         return plan.cut_unknown_as(sample, self.max_thresholds)
 
@@ -197,9 +198,8 @@ class _Coder:
         """Stores of the columns that are as planned, and the columns that are not."""
         stores: list[Store] = []
         surprised = [plan.columns[:0]]
-        has_missing = self.table.has_missing[plan.columns]
         for gap in (False, True):
-            own = plan.select(has_missing == gap)
+            own = plan.select(plan.has_missing == gap)
             if len(own.columns) == 0:
                 continue
             codes, is_new = self._fill(own)

@@ -1,0 +1,63 @@
+"""Missing and infinite values of arrays are found where rows are hashed, planned from and coded."""
+
+import numpy as np
+import pytest
+
+from icscm import ICSCMClassifier
+from icscm.exceptions import IcscmError
+from icscm.sources.memory import make_memory_source
+
+N_ROWS = {"all rows are looked at": 500, "few rows and all": 12_000, "a sample": 20_000}
+KINDS = {
+    "two values": lambda rng, n: rng.integers(0, 2, n) * 3.0,
+    "few values": lambda rng, n: rng.integers(0, 9, n) / 4,
+    "many values": lambda rng, n: rng.random(n),
+    "one value": lambda rng, n: np.full(n, 7.0),
+}
+
+
+def make_table(n_rows, kind, dtype=np.float64):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([KINDS[kind](rng, n_rows), rng.random((n_rows, 2))]).astype(dtype)
+    return X, (X[:, 1] > 0.4).astype(np.int64), rng.integers(0, 2, n_rows)
+
+
+@pytest.mark.parametrize("n_rows", N_ROWS.values(), ids=N_ROWS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", "CF")
+def test_a_single_missing_value_anywhere_has_a_bin_of_its_own(n_rows, kind, order):
+    """No look at some of the rows meets it."""
+    X, y, e = make_table(n_rows, kind)
+    X[n_rows // 2 + 1, 0] = np.nan
+    source = make_memory_source(np.array(X, order=order), y, e, environment_labels=(0, 1))
+    assert source.candidates.has_missing.tolist() == [True, False, False]
+    cube = next(cube for cube in source.counts() if 0 in cube.features)
+    assert cube.layout.has_missing
+    assert cube.counts[cube.features == 0][0, 0].sum() == 1
+
+
+@pytest.mark.parametrize("n_rows", N_ROWS.values(), ids=N_ROWS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_a_single_infinity_anywhere_is_refused(n_rows, kind, value):
+    X, y, e = make_table(n_rows, kind, np.float32)
+    X[n_rows // 2 + 1, 0] = value
+    for own in (X, np.asfortranarray(X)):
+        with pytest.raises(IcscmError, match="X contains infinity in column 0; fill in or drop"):
+            ICSCMClassifier().fit(own, y, environments=e)
+
+
+@pytest.mark.parametrize("n_rows", N_ROWS.values(), ids=N_ROWS)
+def test_missing_values_are_refused_where_asked(n_rows):
+    X, y, e = make_table(n_rows, "few values")
+    X[n_rows // 2 + 1, 2] = np.nan
+    with pytest.raises(IcscmError, match="NaN or other missing values in column 2"):
+        ICSCMClassifier(missing="error").fit(X, y, environments=e)
+
+
+def test_columns_left_out_are_looked_at_too():
+    pandas = pytest.importorskip("pandas")
+    X, y, e = make_table(500, "few values")
+    frame = pandas.DataFrame(X, columns=list("abc")).assign(empty=np.nan)
+    with pytest.raises(IcscmError, match="missing values in column 'empty'"):
+        ICSCMClassifier(missing="error").fit(frame, y, environments=e)
