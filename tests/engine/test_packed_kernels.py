@@ -95,6 +95,7 @@ def test_tiles(seed, n_features, n_pairs, n_segments):
     source = rng.integers(128 * n_pairs, size=64 * n_words).astype(np.uint32)
     empty = np.zeros((n_tiles, n_words, 64), np.uint64)
     tiles = run_both("sort_bits", lambda: (words, source, empty.copy()))[2]
+    run_both("lay_bits", lambda: (words, np.ones((n_tiles, 2 * n_pairs, 64), np.uint64)))
     bounds = np.sort(rng.integers(30, size=n_segments + 1))
     places = rng.integers(n_words, size=30).astype(np.uint32)
     masks = rng.integers(2**64, size=30, dtype=np.uint64)

@@ -217,9 +217,13 @@ def count_bits(words, in_play, word_bounds, n_in_play, out: Array):
 def sort_bits(words, source, tiles):
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
     bits = np.ascontiguousarray(bits[:, source])
-    ordered = np.zeros((64 * len(tiles), tiles.shape[1]), dtype=np.uint64)
-    ordered[: len(words)] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    tiles[:] = ordered.reshape(len(tiles), 64, -1).transpose(0, 2, 1)
+    lay_bits(np.packbits(bits, axis=1, bitorder="little").view(np.uint64), tiles)
+
+
+def lay_bits(words, tiles):
+    filled = np.zeros((64 * len(tiles), tiles.shape[1]), dtype=np.uint64)
+    filled[: len(words)] = words
+    tiles[:] = filled.reshape(len(tiles), 64, -1).transpose(0, 2, 1)
 
 
 def count_tiles(tiles, places, masks, bounds, n_in_play, out: Array):

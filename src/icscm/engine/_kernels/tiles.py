@@ -172,6 +172,19 @@ def sort_bits(words, source, tiles):
 
 
 @compiled
+def lay_bits(words, tiles):
+    """The same as they are: tiles[group, w, p] = word w of feature 64 group + p."""
+    for group in range(tiles.shape[0]):
+        first = 64 * group
+        n_features = min(64, words.shape[0] - first)
+        for w in range(tiles.shape[1]):
+            for p in range(n_features):
+                tiles[group, w, p] = words[first + p, w]
+            for p in range(n_features, 64):
+                tiles[group, w, p] = 0
+
+
+@compiled
 def count_tiles(tiles, places, masks, bounds, n_in_play, out):
     """out[feature, bin, segment] = samples in play of the segment, by their bit.
 

@@ -27,11 +27,16 @@ class Pieces(NamedTuple):
     n_in_play: CountArray
 
 
+# Segments up to which words counted once for each, as they are, cost less than sorting them.
+_MAX_UNSORTED = 8
+
+
 class Tiles:
     """The sorted bits, a block of patterns made when it is first asked for.
 
-    They are kept unless they are too many, and then made anew for each look; of the file nothing
-    stays in memory. `segments` is -1 for samples that do not count.
+    They are kept unless they are too many, and then made anew for each look, and left in their
+    order if segments are few; of the file nothing stays in memory. `segments` is -1 for samples
+    that do not count.
     """
 
     def __init__(self, bits: BitFile, segments: IntArray, n_segments: int) -> None:
@@ -41,15 +46,21 @@ class Tiles:
         self.order: IntArray = counted[np.argsort(segments[counted], kind="stable")]
         self._segments, self._n_segments = segments[self.order], n_segments
         n_words = -(-len(self.order) // WORD_BITS)
-        self._source = np.zeros(n_words * WORD_BITS, dtype=ROW_DTYPE)
-        self._source[: len(self.order)] = self.order
-        at = np.arange(len(self.order))
-        self._bit = np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
-        is_first = (at % WORD_BITS == 0) | (np.diff(self._segments, prepend=-1) > 0)
-        self._starts = np.flatnonzero(is_first)
         self._kept: dict[int, Array] | None = None
         if 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES:
             self._kept = {}
+        self._source: Array | None = None
+        at = self.order
+        if self._kept is not None or n_segments > _MAX_UNSORTED:
+            at = np.arange(len(self.order))
+            self._source = np.zeros(n_words * WORD_BITS, dtype=ROW_DTYPE)
+            self._source[: len(at)] = self.order
+        self._n_words = bits.n_words if self._source is None else n_words
+        #: where each of the samples stands
+        self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
+        is_first = np.diff(self._word, prepend=-1) != 0
+        is_first |= np.diff(self._segments, prepend=-1) > 0
+        self._starts = np.flatnonzero(is_first)
 
     def read(self, block: slice) -> Array:
         """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
@@ -60,9 +71,12 @@ class Tiles:
         if kept is not None:
             return kept
         n_groups = -(-(block.stop - block.start) // WORD_BITS)
-        shape = n_groups, len(self._source) // WORD_BITS, WORD_BITS
-        tiles = np.empty(shape, dtype=WORD_DTYPE)
-        _kernels.sort_bits(self._bits.read_words(block), self._source, tiles)
+        tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
+        words = self._bits.read_words(block)
+        if self._source is None:
+            _kernels.lay_bits(words, tiles)
+        else:
+            _kernels.sort_bits(words, self._source, tiles)
         self._bits.release(block)
         if self._kept is not None:
             self._kept[block.start] = tiles
@@ -76,5 +90,5 @@ class Tiles:
         starts = self._starts[used]
         bounds = np.searchsorted(self._segments[starts], np.arange(self._n_segments + 1))
         n_in_play = np.bincount(self._segments[is_in_play], minlength=self._n_segments)
-        places = (starts // WORD_BITS).astype(np.uint32)
+        places = self._word[starts].astype(np.uint32)
         return Pieces(places, masks[used], bounds, n_in_play.astype(COUNT_DTYPE))
