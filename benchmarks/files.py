@@ -33,15 +33,20 @@ def main():
     arguments = parse_arguments()
     if arguments.worker:
         print(json.dumps(WORKERS[arguments.worker](arguments)))
-        return
+    else:
+        measure(arguments)
+
+
+def measure(arguments):
+    """The rate of files as a share of that of reading them into memory and fitting there."""
     folder = Path(tempfile.mkdtemp(prefix="icscm-benchmark-", dir=arguments.folder))
     try:
-        compare(arguments, folder)
+        return compare(arguments, folder)
     finally:
         shutil.rmtree(folder)
 
 
-def parse_arguments():
+def parse_arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--columns", type=int, default=50)
@@ -51,7 +56,7 @@ def parse_arguments():
     parser.add_argument("--folder", default=None)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     if arguments.quick:
         arguments.rows, arguments.file_rows = 400_000, 100_000
     return arguments
@@ -74,8 +79,10 @@ def compare(arguments, folder):
     report("memory, files read", memory)
     report("memory, from an array", {**memory, "seconds": memory["array_seconds"]})
     rate = files["rows"] / files["seconds"]
-    for what, key in (("files read", "seconds"), ("from an array", "array_seconds")):
-        print(f"rate of files / rate in memory, {what}: {rate * memory[key] / memory['rows']:.2f}")
+    shares = {key: rate * memory[key] / memory["rows"] for key in ("seconds", "array_seconds")}
+    for what, share in zip(("files read", "from an array"), shares.values(), strict=True):
+        print(f"rate of files / rate in memory, {what}: {share:.2f}")
+    return shares["seconds"]
 
 
 def report(what, found):

@@ -28,8 +28,9 @@ from pathlib import Path
 import numpy as np
 
 CASES = [("bool", 5_000, 50_000), ("bool", 2_000, 1_000_000), ("csr", 2_000, 1_000_000)]
-FILES = [("file", 2_000, 1_000_000)]
+FILES = [("file", 2_000, 1_000_000), ("file", 10_000, 200_000)]
 HUGE = [("file", 2_000, 20_000_000)]
+N_ENVIRONMENTS = [2, 10, 50]
 QUICK = [("bool", 500, 5_000), ("csr", 500, 5_000), ("file", 500, 50_000)]
 REPEATS = 3
 # Patterns made at a time.
@@ -45,26 +46,35 @@ def main() -> None:
     options = parser.parse_args()
     cases = QUICK if options.quick else CASES + FILES + HUGE * options.huge
     cases = HUGE if options.only_huge else cases
-    print("| table | fit | rules | beyond the input | look | counting | its CPU | bandwidth |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("| table | environments | fit | rules | beyond the input | look | counting ", end="")
+    print("| its CPU | bandwidth |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for case in cases:
-        print(describe(*case, run_worker(*case, options.scratch)), flush=True)
+        for found in run_worker(*case, options.scratch):
+            print(describe(*case, found), flush=True)
 
 
-def run_worker(kind: str, n_rows: int, n_columns: int, scratch: Path) -> dict[str, float]:
+def run_worker(kind: str, n_rows: int, n_columns: int, scratch: Path) -> list[dict[str, float]]:
+    """What was found, for each number of environments."""
     command = [sys.executable, __file__, "worker", kind, str(n_rows), str(n_columns), str(scratch)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def find_share(found: dict[str, float], what: str) -> float:
+    """Of the bandwidth of memory."""
+    return found["bit_bytes"] / found[what] / found["bandwidth"]
+
+
 def describe(kind: str, n_rows: int, n_columns: int, found: dict[str, float]) -> str:
     def rate(name: str) -> str:
-        share = found["bit_bytes"] / found[name] / found["bandwidth"]
         cells = n_rows * n_columns / found[name]
+        share = find_share(found, name)
         return f"{found[name]:.3f} s, {cells:.2g} cells/s, {share:.2f} of bandwidth"
 
     return (
-        f"| {n_rows:,} x {n_columns:,} {kind} | {found['fit']:.2f} s | {found['n_rules']} | "
+        f"| {n_rows:,} x {n_columns:,} {kind} | {found['n_environments']} | "
+        f"{found['fit']:.2f} s | {found['n_rules']} | "
         f"{found['extra_bytes'] / 1e6:,.0f} MB (bits: {found['bit_bytes'] / 1e6:,.0f}) | "
         f"{rate('look')} | {rate('counting')} | {found['cpu']:.3f} s | "
         f"{found['bandwidth'] / 1e9:.1f} GB/s |"
@@ -80,21 +90,27 @@ def work(kind: str, n_rows: int, n_columns: int, scratch: Path) -> None:
     warnings.simplefilter("ignore")
     learner = ICSCMClassifier(stop="coverage", pruning=False)
     prepare = prepare_file if kind == "file" else prepare_array
-    prepare(kind, 200, 1000, scratch)[0](learner)  # compiles what has to be compiled
-    fit, make_source = prepare(kind, n_rows, n_columns, scratch)
+    for fit, _ in prepare(kind, 200, 1000, scratch):
+        fit(learner)  # compiles what has to be compiled
+    fits = prepare(kind, n_rows, n_columns, scratch)
+    found = [measure(learner, n_rows, n_columns, *each) for each in fits]
+    numbers = [{"n_environments": n} for n in N_ENVIRONMENTS]
+    print(json.dumps([one | number for one, number in zip(found, numbers, strict=False)]))
+
+
+def measure(learner, n_rows: int, n_columns: int, fit, make_source) -> dict[str, float]:
     before = read_resident_bytes()
     reset_peak()
     seconds = min(take_time(lambda: fit(learner)) for _ in range(REPEATS))
     extra_bytes = read_peak_bytes() - before
     source = make_source(learner)
-    found = {
+    return {
         "fit": seconds,
         "n_rules": len(learner.trace_.steps),
         "extra_bytes": extra_bytes,
         "bit_bytes": n_columns * 8 * -(-n_rows // 64),
         **measure_rates(source),
     }
-    print(json.dumps(found))
 
 
 def measure_rates(source) -> dict[str, float]:
@@ -132,15 +148,17 @@ def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):
     X = np.empty((n_rows, n_columns), dtype=np.bool_)
     for row in X:
         row[:] = rng.random(n_columns, dtype=np.float32) < (0.05 if kind == "csr" else 0.5)
-    y, e = label(X[:, :3], rng)
+    y, (e, *_) = label(X[:, :3], rng)
     if kind == "csr":
         import scipy.sparse as sp
 
         X = sp.csr_array(X)
-    return (
-        lambda learner: learner.fit(X, y, environments=e),
-        lambda learner: open_memory(X, y, e, preparation=learner.prepare()).source,
-    )
+    return [
+        (
+            lambda learner: learner.fit(X, y, environments=e),
+            lambda learner: open_memory(X, y, e, preparation=learner.prepare()).source,
+        )
+    ]
 
 
 def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
@@ -153,12 +171,15 @@ def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
     first = make_file(path, n_rows, n_columns)
     bits = open_store(path)
     path.unlink()  # it stays readable until the end of this process
-    y, e = label(first, np.random.default_rng(1))
-    frame = pd.DataFrame({"genome": bits.samples, "y": y, "e": e})
-    return (
-        lambda learner: learner.fit_counts(open_bits(bits, frame, "y", "e")),
-        lambda _: open_bits(bits, frame, "y", "e").source,
-    )
+    y, places = label(first, np.random.default_rng(1))
+    frames = [pd.DataFrame({"genome": bits.samples, "y": y, "e": e}) for e in places]
+    return [
+        (
+            lambda learner, frame=frame: learner.fit_counts(open_bits(bits, frame, "y", "e")),
+            lambda _, frame=frame: open_bits(bits, frame, "y", "e").source,
+        )
+        for frame in frames
+    ]
 
 
 def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
@@ -189,10 +210,11 @@ def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
     return np.column_stack(bits).astype(np.bool_)
 
 
-def label(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A conjunction of three features, a tenth of the labels inverted; two environments."""
+def label(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A conjunction of three features, a tenth of the labels inverted; few or many environments."""
     truth = (~X).all(axis=1) if X.mean() < 0.25 else X.all(axis=1)
-    return truth ^ (rng.random(len(X)) < 0.1), rng.integers(0, 2, len(X))
+    y = truth ^ (rng.random(len(X)) < 0.1)
+    return y, [rng.integers(0, n, len(X)) for n in N_ENVIRONMENTS]
 
 
 def take_time(function) -> float:

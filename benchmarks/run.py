@@ -1,13 +1,13 @@
 """Time this package beside its neighbours in one run, and write the tables of README.md.
 
-    python benchmarks/run.py            everything (about ten minutes on two cores)
+    python benchmarks/run.py            everything (half an hour on two cores, 20 GB of disk)
     python benchmarks/run.py --quick    small sizes, a minute, writes nothing
     python benchmarks/run.py --against PYTHON    this checkout beside the one installed for another
                                         interpreter, taking turns; ratios only, writes nothing
 
-Contenders take turns, each in a process of its own; the best of all rounds counts. pyscm
-needs an old NumPy and a compiler: it gets a virtual environment under benchmarks/.work, and is
-left out, with a note, where it cannot be built.
+Contenders take turns, each in a process of its own; the best of all rounds counts. pyscm, which
+needs an old NumPy and a compiler, LightGBM and XGBoost get virtual environments under
+benchmarks/.work, and are left out, with a note, where they cannot be installed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from datetime import date
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,7 +29,14 @@ import numpy as np
 HERE = Path(__file__).parent
 WORK = HERE / ".work"
 README = HERE / "README.md"
-NEIGHBOURS = ["pyscm", "tree, depth 10", "HistGradientBoosting, 1 tree", "np.copyto"]
+BOOSTERS = ["HistGradientBoosting, 1 tree", "LightGBM, 1 tree", "XGBoost, 1 tree"]
+NEIGHBOURS = ["pyscm", "tree, depth 10", *BOOSTERS, "np.copyto"]
+# Of those with a virtual environment of their own: its name, what to import, what to install.
+PEERS = {
+    "pyscm": ("pyscm", ["numpy<2", "scikit-learn", "setuptools", "wheel"], ["pyscm-ml"]),
+    "LightGBM, 1 tree": ("lightgbm", ["numpy"], ["lightgbm"]),
+    "XGBoost, 1 tree": ("xgboost", ["numpy"], ["xgboost-cpu"]),
+}
 OWN = ["icscm SCM", "icscm ICSCM"]
 
 
@@ -52,7 +60,7 @@ def run_worker(
     contender: str, data: Path, repeats: int, *options: str, python: str | Path | None = None
 ) -> dict | None:
     """One process; None if the contender cannot run here."""
-    python = python or (find_pyscm_python() if contender == "pyscm" else sys.executable)
+    python = python or (find_python(contender) if contender in PEERS else sys.executable)
     if python is None:
         return None
     command = [str(python), str(HERE / "worker.py"), contender, str(data), str(repeats), *options]
@@ -63,23 +71,33 @@ def run_worker(
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def find_pyscm_python() -> Path | None:
-    """The interpreter of pyscm's own virtual environment, made on first use."""
-    python = WORK / "pyscm-venv" / "bin" / "python"
+@cache
+def find_python(peer: str) -> Path | None:
+    """The interpreter of a peer's own virtual environment, made on first use."""
+    module, needed, packages = PEERS[peer]
+    python = WORK / f"{module}-venv" / "bin" / "python"
     if not python.exists():
-        print("setting up pyscm ...", flush=True)
+        print(f"setting up {module} ...", flush=True)
         install = [python, "-m", "pip", "install", "--quiet"]
         steps = [
             [sys.executable, "-m", "venv", python.parent.parent],
-            [*install, "numpy<2", "scikit-learn", "setuptools", "wheel"],
-            [*install, "--no-build-isolation", "pyscm-ml"],
+            [*install, *needed],
+            [*install, "--no-build-isolation", *packages],
         ]
         for step in steps:
             if subprocess.run(step, check=False, capture_output=True).returncode != 0:
-                print("pyscm could not be installed and is left out", file=sys.stderr)
+                print(f"{module} could not be installed and is left out", file=sys.stderr)
                 return None
-    probe = subprocess.run([python, "-c", "import pyscm"], check=False, capture_output=True)
+    probe = subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True)
     return python if probe.returncode == 0 else None
+
+
+def find_version(peer: str) -> str | None:
+    """Name and version of a peer, as installed."""
+    python, package = find_python(peer), PEERS[peer][2][0]
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    found = python and subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return f"{package} {found.stdout.strip()}" if found else None
 
 
 def compare(
@@ -224,10 +242,11 @@ def describe_machine() -> str:
         platform.machine(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scikit-learn"))
+    own = [f"{name} {version(name)}" for name in ("numpy", "numba", "scikit-learn")]
+    packages = ", ".join([*own, *filter(None, map(find_version, PEERS))])
     return (
         f"{date.today()}, {len(os.sched_getaffinity(0))} cores of {cpu} ({platform.machine()}), "
-        f"{memory:.0f} GiB, Python {platform.python_version()}, {packages}, pyscm-ml 1.1.2."
+        f"{memory:.0f} GiB, Python {platform.python_version()}, {packages}."
     )
 
 
@@ -260,13 +279,15 @@ def main() -> None:
     lines += compare("16,000 x 10 binary", make_few_valued(16_000, 10, 2), everyone, 3, 20)
     lines += compare("10,000 x 20, 50 values", make_few_valued(10_000, 20, 50), everyone, 3, 10)
     lines += compare("200,000 x 100 floats", make_floats(200_000, 100), everyone, 3, 2)
-    own_and_floor = [*OWN, "HistGradientBoosting, 1 tree", "np.copyto"]
+    own_and_floor = [*OWN, *BOOSTERS, "np.copyto"]
     lines += compare("832,000 x 232 floats", make_floats(832_000, 232), own_and_floor, 2, 3)
-    from trees import measure as measure_trees  # which needs this module
+    from asked import measure_all as measure_asked  # which need this module
+    from trees import measure as measure_trees
 
     lines += measure_trees()
     lines += measure_scaling(200_000, 100)
     lines += measure_compilation()
+    lines += measure_asked(WORK)
     write_tables(lines)
 
 

@@ -1,6 +1,7 @@
 """What small things cost, beside what was asked for: small fits, resamples, imports, more rules.
 
-    python benchmarks/small.py      half a minute
+    python benchmarks/small.py            half a minute
+    python benchmarks/small.py --quick    small sizes, to see that it runs
 
 Small fits are CPU time, the best of 60, which neighbours on a busy machine disturb least; the rest
 is wall time, or a ratio of two things that took turns.
@@ -11,54 +12,79 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
-from run import format_seconds, make_few_valued, make_floats
+from run import make_few_valued, make_floats
 
 # As in the paper, with everything that can be asked for.
 FULL = {"stop": "coverage", "pruning": "always", "min_replication": 0, "min_utility": None}
 PEERS = "import sklearn, numba, pandas"
+USES_NUMBA = """
+import sys
+from icscm.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as stop:
+    assert not stop.code, stop.code
+sys.exit("numba" in sys.modules)
+"""
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")
-    print("| what | measured | asked for | met |\n|---|---|---|---|", flush=True)
-    for what, measured, asked in measure():
-        show = format_seconds if what.startswith("seconds") else "{:.2f}".format
-        told = what.removeprefix("seconds ")
-        met = "yes" if measured <= asked else "no"
-        print(f"| {told} | {show(measured)} | {show(asked)} | {met} |", flush=True)
+    from asked import list_lines
+
+    list_lines(measure(is_quick="--quick" in sys.argv))
 
 
-def measure() -> Iterator[tuple[str, float, float]]:
-    few = make_few_valued(16_000, 10, 2)
+def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
+    yield from measure_fits(is_quick=is_quick)
+    many = make_floats(*((1_000, 20) if is_quick else (100_000, 200)))
+    parts = ICSCMClassifier(), many["X"], many["y"], many["e"]
+    (seconds,) = find_best([lambda: stability_selection(*parts, random_state=0)], 1)
+    yield f"seconds stability_selection, 100 halves of {describe(many)}", seconds, 2.0
+    imports = ["from icscm import ICSCMClassifier", PEERS]
+    own, peers = find_best([partial(run, code) for code in imports], 1 if is_quick else 10)
+    yield f"`{imports[0]}` over `{PEERS}`", own / peers, 1.0
+    yield from measure_commands()
+    floats = make_floats(*((5_000, 20) if is_quick else (200_000, 100)))
+    for p in (1, 10):
+        fits = [make_fit(SCMClassifier(p=p, max_rules=n), floats) for n in (100, 10)]
+        hundred, ten = find_best(fits, 1 if is_quick else 6)
+        yield f"{describe(floats)} floats, p = {p}, max_rules=100 over 10", hundred / ten, 1.3
+
+
+def measure_fits(*, is_quick: bool) -> Iterator[tuple[str, float, float]]:
+    few = make_few_valued(1_000 if is_quick else 16_000, 10, 2)
     for name, learner, asked in (
         ("10 rules, tests, verdicts, pruning", ICSCMClassifier(**FULL), 0.008),
         ("the default ICSCM fit", ICSCMClassifier(), 0.004),
     ):
-        fit = make_fit(learner, few)
-        yield (
-            f"seconds 16,000 x 10 binary, {name}",
-            find_best([fit], 60, time.process_time)[0],
-            asked,
-        )
-    many = make_floats(100_000, 200)
-    parts = ICSCMClassifier(), many["X"], many["y"], many["e"]
-    (seconds,) = find_best([lambda: stability_selection(*parts, random_state=0)], 2)
-    yield "seconds stability_selection, 100 halves of 100,000 x 200", seconds, 2.0
-    own, peers = find_best(
-        [lambda code=code: run(code) for code in ("from icscm import ICSCMClassifier", PEERS)], 10
-    )
-    yield f"`from icscm import ICSCMClassifier` over `{PEERS}`", own / peers, 1.0
-    floats = make_floats(200_000, 100)
-    for p in (1, 10):
-        fits = [make_fit(SCMClassifier(p=p, max_rules=n), floats) for n in (100, 10)]
-        hundred, ten = find_best(fits, 6)
-        yield f"200,000 x 100 floats, p = {p}, max_rules=100 over 10", hundred / ten, 1.3
+        (seconds,) = find_best([make_fit(learner, few)], 3 if is_quick else 60, time.process_time)
+        yield f"seconds {describe(few)} binary, {name}", seconds, asked
+
+
+def measure_commands() -> Iterator[tuple[str, float, float]]:
+    """1 for a command that imports numba, 0 for one that does not."""
+    data = make_few_valued(200, 3, 2)
+    with TemporaryDirectory() as folder:
+        model, table, out = (f"{folder}/{name}" for name in ("model.json", "new.csv", "out.csv"))
+        frame = pd.DataFrame(data["X"], columns=["a", "b", "c"])
+        SCMClassifier().fit(frame, data["y"]).save(model)
+        frame.to_csv(table, index=False)
+        for command, *words in (("show", model), ("predict", model, table, "--out", out)):
+            call = [sys.executable, "-c", USES_NUMBA, command, *words]
+            done = subprocess.run(call, check=False, capture_output=True)
+            yield f"`icscm {command}` imports numba", done.returncode, 0
+
+
+def describe(data: dict[str, np.ndarray]) -> str:
+    return " x ".join(f"{n:,}" for n in data["X"].shape)
 
 
 def make_fit(learner: SCMClassifier, data: dict[str, np.ndarray]) -> Callable[[], object]:

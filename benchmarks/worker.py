@@ -1,7 +1,7 @@
 """Fit one contender on one data set, several times, and print what it took as JSON.
 
 Runs in a process of its own, so that memory can be told apart. It imports nothing but NumPy
-and its contender, since pyscm lives in another virtual environment.
+and its contender, since some live in virtual environments of their own.
 
     python worker.py CONTENDER DATA.npz REPEATS [NAME=VALUE ...]
 """
@@ -73,6 +73,20 @@ def make_boosting(**options):
     return lambda X, y, _: HistGradientBoostingClassifier(max_iter=1, **options).fit(X, y)
 
 
+def make_lightgbm():
+    import lightgbm
+
+    options = {"objective": "binary", "verbose": -1}
+    return lambda X, y, _: lightgbm.train(options, lightgbm.Dataset(X, y), num_boost_round=1)
+
+
+def make_xgboost():
+    import xgboost
+
+    options = {"objective": "binary:logistic", "tree_method": "hist"}
+    return lambda X, y, _: xgboost.train(options, xgboost.QuantileDMatrix(X, y), num_boost_round=1)
+
+
 def make_copy():
     target = None
 
@@ -92,6 +106,8 @@ CONTENDERS = {
     "pyscm": make_pyscm,
     "tree, depth 10": make_tree,
     "HistGradientBoosting, 1 tree": make_boosting,
+    "LightGBM, 1 tree": make_lightgbm,
+    "XGBoost, 1 tree": make_xgboost,
     "np.copyto": make_copy,
     "invariant tree, 16 leaves": make_invariant_tree,
     "sklearn tree, 16 leaves": make_small_tree,

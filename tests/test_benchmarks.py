@@ -13,6 +13,7 @@ QUICK = {
     "packed.py": (("--scratch", "{scratch}"), "of bandwidth"),
     "cluster.py": ((), "not used for the constants"),
     "trees.py": ((), "invariant forest, 100 x 32 leaves"),
+    "small.py": ((), "| met |"),
     "extremes.py": ((), "columns of floats in a frame"),
 }
 

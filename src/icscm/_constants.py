@@ -52,7 +52,7 @@ BLOCK_CELLS: Final = 2**20
 MAX_KEPT_CUBE_BYTES: Final = 2**28
 # Cells of the blocks of bits, of which there may be many: small enough that the search finds them
 # in the second-level cache.
-PACKED_BLOCK_CELLS: Final = 2**17
+PACKED_BLOCK_CELLS: Final = 2**16
 # Of a mapped file, what may stay in memory between looks; of a larger one nothing does.
 MAX_MAPPED_BYTES: Final = 2**30
 # Segments shorter than this are counted straight into the cube: clearing a local

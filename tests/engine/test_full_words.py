@@ -17,12 +17,3 @@ def test_words_of_ones_do_not_overflow(n_words):
     n_samples = np.array([64 * n_words])
     _kernels.count_bits(words, in_play, np.array([0, n_words]), n_samples, out)
     assert out[:, :, 0].tolist() == [[0, 64 * n_words]] * 3
-
-
-@pytest.mark.parametrize("n_words", [2, 62, 64, 66, 126, 200])
-def test_masked_words_of_ones_do_not_overflow(n_words):
-    words = np.full((3, n_words), FULL)
-    masks = np.full((2, n_words), FULL)
-    out = np.zeros((3, 2, 2), np.int64)
-    _kernels.count_masked_bits(words, masks, np.array([64 * n_words] * 2), out)
-    assert out.tolist() == [[[0, 0], [64 * n_words] * 2]] * 3

@@ -61,8 +61,8 @@ def test_pack_sparse(seed, form, is_spoilt):
 
 
 @bounded
-@given(seeds, st.integers(1, 70), st.integers(1, 4))
-def test_patterns(seed, n_words, n_environments):
+@given(seeds, st.integers(1, 70))
+def test_patterns(seed, n_words):
     rng = np.random.default_rng(seed)
     words = rng.integers(3, size=(60, 2 * n_words)).astype(np.uint64)
     words[:, 1:] = 0
@@ -80,11 +80,37 @@ def test_patterns(seed, n_words, n_environments):
     offsets = np.append(0, np.cumsum(np.bincount(numbers)))
     members = run_both("list_members", lambda: (numbers, offsets, np.zeros(60, np.uint32)))[2]
     check_groups(rng, numbers, offsets, members)
-    masks = rng.integers(2**64, size=(2 * n_environments, 2 * n_words), dtype=np.uint64)
     full = rng.integers(2**64, size=(60, 2 * n_words), dtype=np.uint64)
-    out = np.zeros((60, 2, len(masks)), np.int64)
-    run_both("count_masked_bits", lambda: (full, masks, np.arange(len(masks)), out.copy()))
     run_both("sum_words", lambda: (full.ravel(), np.array([2**63, 5], dtype=np.uint64)))
+
+
+@bounded
+@given(seeds, st.sampled_from([1, 63, 64, 129]), st.integers(1, 20), st.integers(1, 20))
+def test_tiles(seed, n_features, n_pairs, n_segments):
+    """Any bits in any order, and pieces of words in any place."""
+    rng = np.random.default_rng(seed)
+    n_tiles = -(-n_features // 64)
+    words = rng.integers(2**64, size=(n_features, 2 * n_pairs), dtype=np.uint64)
+    n_words = int(rng.integers(1, 2 * n_pairs + 1))
+    source = rng.integers(128 * n_pairs, size=64 * n_words).astype(np.uint32)
+    empty = np.zeros((n_tiles, n_words, 64), np.uint64)
+    tiles = run_both("sort_bits", lambda: (words, source, empty.copy()))[2]
+    run_both("lay_bits", lambda: (words, np.ones((n_tiles, 2 * n_pairs, 64), np.uint64)))
+    bounds = np.sort(rng.integers(30, size=n_segments + 1))
+    places = rng.integers(n_words, size=30).astype(np.uint32)
+    masks = rng.integers(2**64, size=30, dtype=np.uint64)
+    n_in_play, out = rng.integers(9999, size=n_segments), np.zeros((n_features, 2, n_segments), int)
+    run_both("count_tiles", lambda: (tiles, places, masks, bounds, n_in_play, out.copy()))
+
+
+@bounded
+@given(seeds, st.integers(1, 40), st.integers(1, 5))
+def test_add_groups(seed, n_groups, n_environments):
+    rng = np.random.default_rng(seed)
+    counts, rows = rng.integers(99, size=(30, 2, n_environments)), rng.integers(30, size=40)
+    starts = np.append(0, 1 + np.sort(rng.permutation(39)[: n_groups - 1]))
+    out = np.full((n_groups, 2, n_environments), -1)
+    run_both("add_groups", lambda: (counts, rows, starts, out.copy()))
 
 
 def check_groups(rng, numbers, offsets, members):

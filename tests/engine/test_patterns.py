@@ -8,10 +8,10 @@ import pytest
 from icscm.engine.patterns import count_patterns, merge_patterns, select_patterns
 
 
-@pytest.mark.parametrize("n_rules", [1, 5, 52, 53, 110])
+@pytest.mark.parametrize("n_rules", [1, 5, 16, 17, 64, 65, 140])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_merging_some_of_the_rules(n_rules, share):
-    """Beyond 52 rules a pattern is more than one whole number."""
+    """Beyond 64 rules a pattern is more than one whole number."""
     rng = np.random.default_rng(n_rules)
     truths = [rng.random(300) < 0.1 for _ in range(n_rules)]
     truths[-1] = truths[0].copy()

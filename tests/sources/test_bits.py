@@ -15,7 +15,7 @@ from icscm.search.greedy import learn
 from icscm.search.settings import Settings
 from icscm.search.tree import TreeSettings
 from icscm.search.tree_finding import find_tree
-from icscm.sources.bits import footer
+from icscm.sources.bits import footer, tiles
 from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.packing import pack_matrix
@@ -85,7 +85,7 @@ def block_cells(request):
         patch.setattr(stores, "PACKED_BLOCK_CELLS", request.param * 16)
         for module in (footer, bitfile, packed):
             patch.setattr(module, "BLOCK_PATTERNS", 2)
-        patch.setattr(packed, "MAX_MAPPED_BYTES", 0)
+        patch.setattr(tiles, "MAX_MAPPED_BYTES", request.param - 1)  # sorted at each look, or kept
         yield
 
 
@@ -187,3 +187,22 @@ def test_a_resample_of_bits_shares_them(folder):
     taken = make_source("csr", table, folder).take(some)
     part = X[some], labels[some], table[2][some], (0, 1), []
     assert learn(taken, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])
+
+
+@pytest.mark.parametrize("n_environments", [2, 9, 40])
+@pytest.mark.parametrize("n_kept", [0, 2**20])
+def test_many_patterns_in_blocks_of_tiles(n_environments, n_kept, folder, monkeypatch):
+    """Blocks of the file end within tiles, and samples drawn use what was sorted for all."""
+    monkeypatch.setattr(tiles, "MAX_MAPPED_BYTES", n_kept)
+    monkeypatch.setattr(packed, "PACKED_BLOCK_CELLS", 64 * 8 * n_environments)
+    rng = np.random.default_rng(n_environments)
+    X, labels = rng.random((700, 400)) < 0.3, rng.integers(0, 2, 700)
+    labels[rng.random(700) < 0.1] = -1  # do not count
+    environments = rng.integers(0, n_environments, 700)
+    table = X, labels, environments, tuple(range(n_environments)), []
+    source = make_source("file", table, folder)
+    drawn = rng.random(np.count_nonzero(labels >= 0)) < 0.5
+    order = source._sort()
+    for some, of_some in ((order, source), (order[drawn], source.draw(drawn))):
+        part = X[some], labels[some], environments[some], table[3], []
+        assert learn(of_some, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])

@@ -207,6 +207,10 @@ def fill_slots(known, slots):
         slots[slot] = number + 1
 
 
+def add_groups(counts, rows, starts, out):
+    out[:] = np.add.reduceat(counts[rows], starts, axis=0)
+
+
 def count_codes(codes, rows, bounds, sign, out):
     listed = codes if rows is None else codes[:, rows]
     for f in range(codes.shape[0]):
@@ -234,9 +238,22 @@ def count_bits(words, in_play, word_bounds, n_in_play, out: Array):
     out[:, 0] = n_in_play - out[:, 1]
 
 
-def count_masked_bits(words, masks, n_in_play, out):
-    ones = np.bitwise_count(words[:, np.newaxis] & masks).astype(np.int64)
-    out[:, 1] = ones.sum(axis=2)
+def sort_bits(words, source, tiles):
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    bits = np.ascontiguousarray(bits[:, source])
+    lay_bits(np.packbits(bits, axis=1, bitorder="little").view(np.uint64), tiles)
+
+
+def lay_bits(words, tiles):
+    filled = np.zeros((64 * len(tiles), tiles.shape[1]), dtype=np.uint64)
+    filled[: len(words)] = words
+    tiles[:] = filled.reshape(len(tiles), 64, -1).transpose(0, 2, 1)
+
+
+def count_tiles(tiles, places, masks, bounds, n_in_play, out: Array):
+    ones = np.bitwise_count(tiles[:, places] & masks[:, np.newaxis]).astype(np.int64)
+    for s, (start, stop) in enumerate(pairwise(bounds)):
+        out[:, 1, s] = ones[:, start:stop].sum(axis=1).ravel()[: len(out)]
     out[:, 0] = n_in_play - out[:, 1]
 
 

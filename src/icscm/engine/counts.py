@@ -152,7 +152,7 @@ class Shortlist(NamedTuple):
 
 
 class Judge(Protocol):
-    """What a source may offer besides counts, where these are too many to be handed over."""
+    """What a source may offer as its `judge`, where counts are too many to be handed over."""
 
     def shortlist(self, question: Question) -> Shortlist | None:
         """The candidates that can matter to a search; None if it cannot tell."""

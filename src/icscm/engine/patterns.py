@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE
-from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray
+from icscm.engine import _kernels
 from icscm.engine.counts import PatternTable
 
 # Group numbers are made small again before they pass this, so that counting stays cheap.
 _MAX_GROUPS = 2**16
-# Rules whose truths fit into one whole number.
-_KEY_BITS = 52
 
 
 def count_patterns(
@@ -28,18 +27,26 @@ def count_patterns(
     a hundred rules need no more rows than there are samples.
     """
     group = np.zeros(len(cells), dtype=np.int64)
-    patterns = np.zeros((1, 0), dtype=np.bool_)
+    patterns, n_new = np.zeros((1, 0), dtype=np.bool_), 0
     for truth in truths:
-        group = 2 * group + truth
-        patterns = np.repeat(patterns, 2, axis=0)
-        patterns = np.column_stack((patterns, np.arange(len(patterns)) % 2 == 1))
-        if len(patterns) > _MAX_GROUPS:
-            patterns, group = _drop_unused(patterns, group)
-    patterns, group = _drop_unused(patterns, group)
+        group <<= 1
+        group |= truth
+        n_new += 1
+        if len(patterns) << n_new > _MAX_GROUPS:
+            patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
+            n_new = 0
+    patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
     n_cells = 2 * n_environments
     counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
     shape = (len(patterns), 2, n_environments)
     return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
+
+
+def _append_rules(patterns: BoolArray, n_rules: int) -> BoolArray:
+    """Each of the patterns with each of those that some more rules could have."""
+    more = np.arange(2**n_rules)[:, np.newaxis] >> np.arange(n_rules)[::-1] & 1 == 1
+    each = np.repeat(patterns, len(more), axis=0)
+    return np.column_stack((each, np.tile(more, (len(patterns), 1))))
 
 
 class Merged(NamedTuple):
@@ -71,24 +78,33 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     is_new[::n_patterns] = True  # where the next way begins
     starts = np.flatnonzero(is_new)
-    counts = np.add.reduceat(table.counts.take(rows, axis=0), starts, axis=0)
+    counts = np.empty((len(starts), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
+    _kernels.add_groups(table.counts, rows, starts, counts)
     rows = rows[starts]
     ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
     return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
 
-def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> FloatArray:
-    """Whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern).
+def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """Whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern)."""
+    is_kept = np.zeros((len(ways), patterns.shape[1]), dtype=np.bool_)
+    for row, kept in zip(is_kept, map(list, ways), strict=True):
+        row[kept] = True
+    keys: NDArray[Any] = _pack(patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
+    return keys
 
-    Products with floats are exact up to their 53 bits, and fast; the first rules are the last part.
+
+def _pack(bits: BoolArray) -> NDArray[Any]:
+    """Rows of bits as whole numbers that sort as they do, by (part, row); the first are last.
+
+    Numbers of two bytes, if these are enough, are sorted in much less time.
     """
-    n_rules = patterns.shape[1]
-    powers = 2.0 ** (_KEY_BITS - 1 - np.arange(n_rules) % _KEY_BITS)
-    weights = np.zeros((len(ways), n_rules))
-    for row, kept in zip(weights, map(list, ways), strict=True):
-        row[kept] = powers[kept]
-    parts = [slice(i, i + _KEY_BITS) for i in range(0, n_rules or 1, _KEY_BITS)]
-    return np.stack([weights[:, part] @ patterns[:, part].T for part in reversed(parts)])
+    packed = np.packbits(bits, axis=1)
+    width = 2 if packed.shape[1] <= 2 else 8
+    n_bytes = -(-max(packed.shape[1], 1) // width) * width
+    filled = np.zeros((len(bits), n_bytes), dtype=np.uint8)
+    filled[:, : packed.shape[1]] = packed
+    return np.ascontiguousarray(filled.view(f">u{width}").T[::-1], dtype=f"=u{width}")
 
 
 def _drop_unused(

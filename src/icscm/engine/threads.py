@@ -71,6 +71,19 @@ def run_ahead(
         yield from (each.result() for each in waiting)
 
 
+def read_ahead(items: Iterator[Result], n_threads: int) -> Iterator[Result]:
+    """The items; the next one is made while the caller is at the last, if there are threads."""
+    if n_threads == 1:
+        yield from items
+        return
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, items, end)
+        while (item := waiting.result()) is not end:
+            waiting = pool.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
 def split_columns(n_columns: int, n_parts: int) -> list[slice]:
     """Columns in parts that do not share cache lines, unless that leaves some without work."""
     is_enough = n_columns >= 2 * n_parts * COLUMN_GROUP

@@ -318,12 +318,12 @@ class Growth:
 
     def _ask(self, method: str, criterion: Criterion | None) -> Any:
         """What a source answers that can judge; None if it cannot, or not by this criterion."""
-        answer = getattr(self._view.source, method, None)
-        if answer is None:
+        judge = getattr(self._view.source, "judge", None)
+        if judge is None:
             return None
         own = self._settings, criterion, self._utility, self._remaining
         question = make_question(*own, inverted=self._view.inverted)
-        return None if question is None else answer(question)
+        return None if question is None else getattr(judge, method)(question)
 
     def _look_at(
         self, criteria: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None

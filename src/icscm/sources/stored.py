@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from icscm._types import BoolArray, CountArray, IntArray
-from icscm.engine.counts import (
-    BinnedRule,
-    CountCube,
-    Judge,
-    PatternTable,
-    Question,
-    Shortlist,
-    Terms,
-)
+from icscm.engine.counts import BinnedRule, CountCube, Judge, PatternTable, Terms
 from icscm.engine.nodes import BinnedSplit, NodeRows, find_leaves
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
@@ -61,17 +53,9 @@ class StoredSource:
         for store in self.piece.stores:
             yield from store.counts()
 
-    def shortlist(self, question: Question) -> Shortlist | None:
-        """The candidates that can matter, where a single store can tell; see `Judge`."""
-        judge = self._find_judge()
-        return None if judge is None else judge.shortlist(question)
-
-    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
-        """Those refused that came nearest, where a single store can tell; see `Judge`."""
-        judge = self._find_judge()
-        return None if judge is None else judge.list_nearest(question)
-
-    def _find_judge(self) -> Judge | None:
+    @property
+    def judge(self) -> Judge | None:
+        """Who can tell the candidates that matter: a single store, if it can."""
         # of several, none knows which leaf the first of all that tie has
         store, *others = [*self.piece.stores, None]
         judge: Any = store

@@ -6,4 +6,6 @@ work side by side on different features, or on different rows, without locks.
 
 from icscm.late import load_late
 
-__getattr__, __dir__ = load_late(globals(), "coding", "counting", "grouping", "hashing", "packing")
+__getattr__, __dir__ = load_late(
+    globals(), "coding", "counting", "grouping", "hashing", "packing", "tiles"
+)

@@ -12,7 +12,7 @@ from numba.extending import intrinsic, register_jitable
 
 from icscm._constants import SHORT_SEGMENT
 from icscm.compiling import compiled
-from icscm.engine._kernels.hashing import BIT_MASK, LOW_HALF, ONE, WORD_SHIFT
+from icscm.engine._kernels.hashing import BIT_MASK, ONE, WORD_SHIFT
 
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
@@ -33,66 +33,47 @@ def _popcount(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
-def _make_counter(n_rows):
-    """A function that counts the one bits which words of two arrays have in common.
+@intrinsic
+def _count_pairs(typingctx, a, i, b, start, n_pairs):
+    """Count the one bits which 2 * n_pairs words of row i of `a` and of row 0 of `b` share.
 
-    It takes 2 * n_pairs words of row i of `a` from `start` on with those of each of `n_rows` rows
-    of `b` from j on, and returns the counts side by side in one word, row j lowest.
-
-    Sixteen bytes at a time, in counters of a byte, which bounds the number of pairs: left to
-    itself, the compiler widens each count to a word first and takes twice as long.
+    From `start` on, sixteen bytes at a time, in counters of a byte, which bounds the number of
+    pairs: left to itself, the compiler widens each count to a word first and takes twice as long.
     """
 
-    @intrinsic
-    def count_pairs(typingctx, a, i, b, j, start, n_pairs):
-        def codegen(context, builder, signature, args):
-            rows_a, i, rows_b, j, start, n_pairs = args
+    def codegen(context, builder, signature, args):
+        rows_a, i, rows_b, start, n_pairs = args
 
-            def point(rows, kind, row):
-                array = context.make_array(kind)(context, builder, rows)
-                width = cgutils.unpack_tuple(builder, array.shape)[1]
-                place = builder.add(builder.mul(row, width), start)
-                return builder.bitcast(builder.gep(array.data, [place]), _BYTES.as_pointer())
+        def point(rows, kind, row):
+            array = context.make_array(kind)(context, builder, rows)
+            width = cgutils.unpack_tuple(builder, array.shape)[1]
+            place = builder.add(builder.mul(row, width), start)
+            return builder.bitcast(builder.gep(array.data, [place]), _BYTES.as_pointer())
 
-            def load(pointer, at):
-                found = builder.load(builder.gep(pointer, [at]))
-                found.align = 8
-                return found
+        def load(pointer, at):
+            found = builder.load(builder.gep(pointer, [at]))
+            found.align = 8
+            return found
 
-            count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
-            add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", _SUM, _WIDE_BYTES)
-            one = point(rows_a, signature.args[0], i)
-            numbers = [builder.add(j, ir.Constant(j.type, k)) for k in range(n_rows)]
-            others = [point(rows_b, signature.args[2], number) for number in numbers]
-            zeros = ir.Constant(_BYTES, None)
-            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_rows)]
-            with cgutils.for_range(builder, n_pairs) as loop:
-                words = load(one, loop.index)
-                for other, total in zip(others, totals, strict=True):
-                    common = builder.and_(words, load(other, loop.index))
-                    ones = builder.call(count, [common])
-                    builder.store(builder.add(builder.load(total), ones), total)
-            result = ir.Constant(_WORD, 0)
-            for k, total in enumerate(totals):
-                wide = builder.zext(builder.load(total), _WIDE_BYTES)
-                found = builder.zext(builder.call(add_up, [wide]), _WORD)
-                shift = ir.Constant(_WORD, k * 64 // n_rows)
-                result = builder.or_(result, builder.shl(found, shift))
-            return result
+        count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
+        add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", _SUM, _WIDE_BYTES)
+        one = point(rows_a, signature.args[0], i)
+        other = point(rows_b, signature.args[2], ir.Constant(i.type, 0))
+        total = cgutils.alloca_once_value(builder, ir.Constant(_BYTES, None))
+        with cgutils.for_range(builder, n_pairs) as loop:
+            common = builder.and_(load(one, loop.index), load(other, loop.index))
+            ones = builder.call(count, [common])
+            builder.store(builder.add(builder.load(total), ones), total)
+        wide = builder.zext(builder.load(total), _WIDE_BYTES)
+        return builder.zext(builder.call(add_up, [wide]), _WORD)
 
-        whole = types.intp
-        return types.uint64(a, whole, b, whole, whole, whole), codegen
-
-    return count_pairs
+    whole = types.intp
+    return types.uint64(a, whole, b, whole, whole), codegen
 
 
 def _declare(builder, name, result, argument):
     kind = ir.FunctionType(result, [argument])
     return cgutils.get_or_insert_function(builder.module, kind, name)
-
-
-_count_pairs = _make_counter(1)
-_count_pairs_twice = _make_counter(2)
 
 
 @register_jitable
@@ -176,32 +157,12 @@ def count_bits(words, in_play, word_bounds, n_in_play, out):
             ones = np.uint64(0)
             while w + 2 <= stop:
                 n_pairs = min((stop - w) // 2, _MAX_PAIRS)
-                ones += _count_pairs(words, f, in_play, 0, w, n_pairs)
+                ones += _count_pairs(words, f, in_play, w, n_pairs)
                 w += 2 * n_pairs
             if w < stop:
                 ones += _popcount(words[f, w] & in_play[0, w])
             out[f, 1, s] = ones
             out[f, 0, s] = n_in_play[s] - np.int64(ones)
-
-
-@compiled
-def count_masked_bits(words, masks, n_in_play, out):
-    """out[feature, bin, segment] = samples in play of the segment, by their bit.
-
-    Row s of `masks` has the bits of the samples in play of segment s. Their number and that of
-    the words are even. (What this and `count_bits` share, called as a function, would cost
-    more than the counting.)
-    """
-    for f in range(words.shape[0]):
-        for s in range(0, masks.shape[0], 2):
-            both = np.uint64(0)
-            for w in range(0, words.shape[1], 2 * _MAX_PAIRS):
-                n_pairs = min((words.shape[1] - w) // 2, _MAX_PAIRS)
-                both += _count_pairs_twice(words, f, masks, s, w, n_pairs)
-            for k in range(2):
-                ones = np.int64((both >> np.uint64(32 * k)) & LOW_HALF)
-                out[f, 1, s + k] = ones
-                out[f, 0, s + k] = n_in_play[s + k] - ones
 
 
 @compiled

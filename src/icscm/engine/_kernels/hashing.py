@@ -14,7 +14,6 @@ from icscm.compiling import compiled
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
-LOW_HALF = np.uint64(2**32 - 1)
 ONE = np.uint64(1)
 WORD_SHIFT = np.uint32(6)
 BIT_MASK = np.uint32(63)

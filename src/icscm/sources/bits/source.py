@@ -1,10 +1,6 @@
-"""The count source over a packed store: words as they are on disk, counted under masks.
+"""The count source over a packed store: its bits sorted by label and environment, then counted.
 
-samples       0 1 2 3 4 5         words of a feature    0 1 1 0 1 0
-segment       a b a a b -         mask of segment a     1 0 1 1 0 0      bits in common: 1
-                                  mask of segment b     0 1 0 0 1 0      bits in common: 2
-
-Samples without a label are in no mask, and those that leave are taken out of theirs.
+Samples without a label are in no tile; those that leave are taken out of the masks. See `tiles`.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ from numpy.typing import NDArray
 
 from icscm._constants import (
     COUNT_DTYPE,
-    MAX_MAPPED_BYTES,
     MIN_THREADED_CELLS,
     PACKED_BLOCK_CELLS,
     WORD_BITS,
@@ -35,6 +30,7 @@ from icscm.engine.rows import Rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.footer import BLOCK_PATTERNS
 from icscm.sources.bits.store import BitFile
+from icscm.sources.bits.tiles import Pieces, Tiles
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.sending import Unsorted
@@ -46,24 +42,31 @@ Words = NDArray[np.uint64]
 class PackedSource:
     """Counts over a packed store; see `make_packed_source`."""
 
-    def __init__(self, bits: BitFile, segments: IntArray, terms: Terms, n_threads: int) -> None:
+    def __init__(
+        self,
+        bits: BitFile,
+        segments: IntArray,
+        terms: Terms,
+        n_threads: int,
+        tiles: Tiles | None = None,
+    ) -> None:
         self._terms = terms
         self.candidates, self.classes, self.environments, self.notes = terms
         self._bits = bits
         self._segments = segments
+        self._n_segments = 2 * len(terms.environments)
+        self._tiles = tiles or Tiles(bits, segments, self._n_segments)
         self._n_threads = n_threads
-        shape = 2 * len(terms.environments), bits.n_words * WORD_BITS
-        is_member = np.zeros(shape, dtype=np.bool_)
-        labelled = np.flatnonzero(segments >= 0)
-        is_member[segments[labelled], labelled] = True
-        self._every: Words = np.packbits(is_member, axis=1, bitorder="little").view(WORD_DTYPE)
-        self._masks = self._every
+        is_member = np.zeros(bits.n_words * WORD_BITS, dtype=np.bool_)
+        is_member[: len(segments)] = segments >= 0
+        self._every: Words = np.packbits(is_member, bitorder="little").view(WORD_DTYPE)
+        self._in_play = self._every
 
     def draw(self, wanted: BoolArray) -> PackedSource:
         """A source over some of the samples in the order of `list_cells`, for one thread."""
         segments, drawn = np.full_like(self._segments, -1), self._sort()[wanted]
         segments[drawn] = self._segments[drawn]
-        return PackedSource(self._bits, segments, self._terms, 1)
+        return PackedSource(self._bits, segments, self._terms, 1, self._tiles)
 
     def move(self, device: str) -> PackedSource | StoredSource:
         """This source, or on the card one of the same samples in order."""
@@ -104,46 +107,41 @@ class PackedSource:
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]
-        totals = np.bincount(labelled, minlength=len(self._masks)).astype(COUNT_DTYPE)
+        totals = np.bincount(labelled, minlength=self._n_segments).astype(COUNT_DTYPE)
         return totals.reshape(2, len(self.environments))
 
     def counts(self) -> Iterator[CountCube]:
-        return self._count(self._masks)
+        return self._count(self._in_play)
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
         return self._count(reduce(np.bitwise_and, map(self._find_satisfied, path), self._every))
 
-    def _count(self, masks: Words) -> Iterator[CountCube]:
-        """The samples under the masks."""
+    def _count(self, in_play: Words) -> Iterator[CountCube]:
+        """The samples in play, a bit each."""
         n_cells = self._bits.n_patterns * self._bits.n_words
         n_threads = self._n_threads if n_cells >= MIN_THREADED_CELLS else 1
-        n_in_play = np.bitwise_count(masks).sum(axis=1, dtype=COUNT_DTYPE)
-        count_block = partial(self._count_block, masks, n_in_play)
-        return run_ahead(count_block, self._list_blocks(), n_threads)
+        pieces = self._tiles.find_pieces(unpack(in_play, len(self._segments)))
+        return run_ahead(partial(self._count_block, pieces), self._list_blocks(), n_threads)
 
-    def _count_block(self, masks: Words, n_in_play: CountArray, block: slice) -> CountCube:
-        words = self._bits.read_words(block)
-        cube = np.empty((len(words), 2, len(n_in_play)), dtype=COUNT_DTYPE)
-        _kernels.count_masked_bits(words, masks, n_in_play, cube)
+    def _count_block(self, pieces: Pieces, block: slice) -> CountCube:
+        cube = np.empty((block.stop - block.start, 2, self._n_segments), dtype=COUNT_DTYPE)
+        _kernels.count_tiles(self._tiles.read(block), *pieces, cube)
         first, n_alike = self._bits.copies.describe(block)
-        if self._bits.n_patterns * self._bits.n_words * 8 > MAX_MAPPED_BYTES:
-            self._bits.release(block)
-        counts = cube.reshape(len(words), 2, 2, -1)
+        counts = cube.reshape(len(cube), 2, 2, -1)
         return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
 
     def _list_blocks(self) -> list[slice]:
-        """Checksums are of `BLOCK_PATTERNS` patterns: a block holds some of these, or is a part."""
+        """Whole tiles; checksums are of `BLOCK_PATTERNS` patterns: some of these, or a part."""
         n_patterns = self._bits.n_patterns
-        size = max(1, PACKED_BLOCK_CELLS // (2 * len(self._masks)))
-        multiple = BLOCK_PATTERNS if size >= BLOCK_PATTERNS else 1
+        size = max(1, PACKED_BLOCK_CELLS // (2 * self._n_segments))
+        multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
         return split_evenly(n_patterns, -(-n_patterns // size), multiple)
 
     def keep(self, rule: BinnedRule) -> None:
-        self._masks = self._masks & self._find_satisfied(rule)
+        self._in_play = self._in_play & self._find_satisfied(rule)
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        in_play = np.bitwise_or.reduce(self._masks, axis=0)
-        satisfied = self._find_satisfied(rule)
+        satisfied, in_play = self._find_satisfied(rule), self._in_play
         same = [not ((satisfied ^ self._find_satisfied(other)) & in_play).any() for other in others]
         return np.array(same, dtype=np.bool_)
 

@@ -58,7 +58,8 @@ class Budget:
     def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> Budget:
         limit, used = parse_size(max_memory), _measure_resident()
         share = (limit - used - reader.estimate_bytes() - _SEARCH_BYTES) // 4
-        row_bytes = 3 * 8 * n_columns  # as read, as numbers, and once more while they are looked at
+        # as read, as numbers, once more while they are looked at, and the next ones as read
+        row_bytes = 4 * 8 * n_columns
         if share < _LEAST_BATCH_ROWS * row_bytes:
             least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
             raise IcscmError(

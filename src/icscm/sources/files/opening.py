@@ -31,7 +31,7 @@ from icscm.engine.counts import Terms
 from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
 from icscm.engine.survey import Survey, merge_surveys, survey_piece
-from icscm.engine.threads import count_threads, run_in_parts
+from icscm.engine.threads import count_threads, read_ahead, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
@@ -133,7 +133,7 @@ def open_files(
     features = _choose_stored(binned, table)
     with ExitStack() as stack:
         scratch = stack.enter_context(ScratchFile(temp_dir))
-        file = CodeFile(scratch, len(features), rows)
+        file = CodeFile(scratch, len(features), rows, table_file.n_threads)
         with _time("pass two"):
             _write_codes(table_file, file, PieceCoder(binned, features), segments)
         terms = Terms(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
@@ -198,7 +198,7 @@ class TableFile:
 
     def read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         """All rows of some columns, some rows at a time."""
-        return self.reader.read(names, self.budget.batch_rows)
+        return read_ahead(self.reader.read(names, self.budget.batch_rows), self.n_threads)
 
     def read_columns(self, batch: pyarrow.RecordBatch, names: Sequence[str]) -> list[Column]:
         return run_in_parts(

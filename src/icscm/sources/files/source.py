@@ -13,6 +13,7 @@ import mmap
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import methodcaller
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from icscm._types import Array, CountArray
 from icscm.engine.counts import Terms
 from icscm.engine.rows import Rows
 from icscm.engine.stores import CodeStore, Store
-from icscm.engine.threads import split_evenly
+from icscm.engine.threads import run_ahead, split_evenly
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.gpu.opening import move_stores
 from icscm.sources.stored import StoredSource
@@ -30,8 +31,9 @@ from icscm.sources.stored import StoredSource
 class CodeFile:
     """Codes (feature, row) in a temporary file, filled a batch of rows at a time, then read."""
 
-    def __init__(self, file: ScratchFile, n_features: int, rows: Rows) -> None:
+    def __init__(self, file: ScratchFile, n_features: int, rows: Rows, n_threads: int = 1) -> None:
         self._file = file
+        self._n_threads = n_threads
         self._shape = n_features, len(rows)
         #: where the next row of each segment goes
         self._next = rows.bounds[:-1].copy()
@@ -44,8 +46,8 @@ class CodeFile:
         sizes = np.bincount(segments, minlength=len(self._next))
         ends = np.cumsum(sizes)
         present = np.flatnonzero(sizes)
-        for feature, column in enumerate(codes):
-            ordered = column[order]
+        sort = methodcaller("take", order)
+        for feature, ordered in enumerate(run_ahead(sort, codes, self._n_threads)):
             for s in present.tolist():
                 at = feature * self._shape[1] + int(self._next[s])
                 self._file.write(at, ordered[ends[s] - sizes[s] : ends[s]])
