@@ -2,8 +2,8 @@
 An effect of the outcome is refused
 ===================================
 
-A column that the outcome causes often predicts best. The plain Set Covering Machine takes it; ICSCM
-refuses it, since under it the outcome's rate shifts between environments.
+A column that the outcome causes often predicts best. The plain Set Covering Machine takes it;
+ICSCM refuses it, since under it the outcome's rate shifts between environments.
 """
 
 import matplotlib.pyplot as plt
