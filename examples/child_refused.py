@@ -15,7 +15,7 @@ from icscm.datasets import make_conjunction
 # The simulation of the paper: A1 and A2 cause y, C1 is its effect, the others are noise.
 
 data = make_conjunction(random_state=1)
-plain = SCMClassifier().fit(data.X, data.y)
+plain = SCMClassifier(max_rules=2).fit(data.X, data.y)
 invariant = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
 print("SCM:  ", plain.model_)
 print("ICSCM:", invariant.model_)

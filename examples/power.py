@@ -11,6 +11,9 @@ import matplotlib.pyplot as plt
 from icscm.datasets import make_conjunction
 from icscm.studies.checkup import check_environments
 
+# %%
+# Tables of the paper's simulation, small and large.
+
 sizes = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = []
 for n_samples in sizes:
