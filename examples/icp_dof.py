@@ -2,9 +2,9 @@
 Degrees of freedom decide what ICP accepts
 ==========================================
 
-Invariant causal prediction tests every set of columns and keeps what the accepted sets share. A
-large set cuts the rows into many small strata; a stratum that cannot tell anything must not count
-as evidence.
+Invariant causal prediction tests every set of columns and keeps what the accepted
+sets share. A large set cuts the rows into many small strata; a stratum that
+cannot tell anything must not count as evidence.
 """
 
 import matplotlib.pyplot as plt
@@ -14,22 +14,24 @@ from icscm import InvariantCausalPrediction
 from icscm.datasets import make_conjunction
 
 # %%
-# The paper's simulation: A1 and A2 cause y, C1 is its effect, and eight columns are noise.
-# ``dof="nominal"`` counts a degree of freedom for every stratum that could be, empty ones too.
+# The paper's simulation: A1 and A2 cause y, C1 is its effect, and eight columns are
+# noise. ``dof="nominal"`` counts a degree of freedom for every stratum that could
+# be, empty ones too.
 
 data = make_conjunction(n_distractors=8, random_state=1)
 fitted = {}
 for dof in ("nominal", "adjusted"):
     icp = InvariantCausalPrediction(dof=dof)
     fitted[dof] = icp.fit(data.X, data.y, environments=data.environments)
-    shared = ", ".join(icp.parents_) or "nothing"
+    n_accepted, parents = len(icp.accepted_sets_), icp.parents_ or ["nothing"]
     print(
-        f"{dof}: {len(icp.accepted_sets_)} of {icp.n_sets_tested_} sets accepted; shared: {shared}"
+        f"{dof}: {n_accepted} of {icp.n_sets_tested_} sets accepted; shared:",
+        *parents,
     )
 
 # %%
-# A set without one of the causes should be rejected. Counting strata that say nothing lets large
-# sets through, and then no column is in all of them.
+# A set without one of the causes should be rejected. Counting strata that say
+# nothing lets large sets through, and then no column is in all of them.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.2), sharey=True, layout="constrained")
 for ax, (dof, icp) in zip(axes, fitted.items(), strict=True):

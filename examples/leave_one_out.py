@@ -2,8 +2,9 @@
 One hospital left out, and one never seen
 =========================================
 
-Learn without each hospital in turn and see how wrong the model is there. It is the honest error
-for a hospital *like these*, and no promise for one where habits are the other way round.
+Learn without each hospital in turn and see how wrong the model is there. It is
+the honest error for a hospital *like these*, and no promise for one where habits
+are the other way round.
 """
 
 import warnings
@@ -15,9 +16,9 @@ from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmWarning
 
 # %%
-# Simulated admissions at five hospitals. Two columns follow the outcome by habit, at some sites
-# more than at others; at the new hospital they do the opposite. Warnings about single models are
-# of no interest here.
+# Simulated admissions at five hospitals. Two columns follow the outcome by habit,
+# at some sites more than at others; at the new hospital they do the opposite.
+# Warnings about single models are of no interest here.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(random_state=0)
@@ -31,14 +32,14 @@ for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
     errors[type(learner).__name__] = out
 
 # %%
-# The plain learner relies on the billing code. In the hospitals left out it errs about as often
-# as the other, here less and there more, since all of them share the habit in some degree. The
-# new one does not.
+# The plain learner relies on the billing code. In the hospitals left out it errs
+# about as often as the other, here less and there more, since all of them share the
+# habit in some degree. The new one does not.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-for name, marker in (("SCMClassifier", "s"), ("ICSCMClassifier", "o")):
-    places, values = list(errors[name]), list(errors[name].values())
-    ax.plot(values, places, marker, color="C1" if marker == "s" else "C0", label=name, markersize=8)
+for (name, found), style in zip(errors.items(), ["sC1", "oC0"], strict=True):
+    places = list(found)
+    ax.plot(list(found.values()), places, style, label=name, markersize=8)
 for place in places:
     ends = [errors[name][place] for name in errors]
     ax.plot(ends, [place] * 2, color="0.8", zorder=0)

@@ -2,8 +2,9 @@
 With many rows, ask for a margin
 ================================
 
-No two hospitals are exactly alike. A p-value asks whether they are, and with enough rows the
-answer is always no. A margin asks whether they differ by more than matters.
+No two hospitals are exactly alike. A p-value asks whether they are, and with
+enough rows the answer is always no. A margin asks whether they differ by more
+than matters.
 """
 
 import warnings
@@ -15,9 +16,9 @@ from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmWarning
 
 # %%
-# Simulated admissions, and ``label_shift``: every hospital has its own rate of the outcome given
-# the causes, 1 to 4 percentage points apart. The margin is 5. Where nothing is found the learner
-# warns; so it does here, at one end or the other.
+# Simulated admissions, and ``label_shift``: every hospital has its own rate of the
+# outcome given the causes, 1 to 4 percentage points apart. The margin is 5. Where
+# nothing is found the learner warns; so it does here, at one end or the other.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(200_000, label_shift=0.15, random_state=0)
@@ -31,14 +32,17 @@ for n in sizes:
 print(f"{n:,} rows, {criterion}: {learner.model_}")
 
 # %%
-# A difference that matters to nobody is invisible to a p-value at first, and fatal later. To show
-# that a leaf lies inside a margin takes many rows, and then holds with more.
+# A difference that matters to nobody is invisible to a p-value at first, and fatal
+# later. To show that a leaf lies inside a margin takes many rows, and then holds
+# with more.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for criterion, marker in (("pvalue", "s-"), ("equivalence", "o-")):
     ax.plot(sizes, errors[criterion], marker, label=f'criterion="{criterion}"')
 ax.axhline(data.y_new.mean(), color="0.3", linestyle=":", linewidth=1)
 ax.text(6_000, data.y_new.mean() + 0.008, "nothing found: always no")
-ax.set(xscale="log", ylim=(0, 0.33), xlabel="rows", ylabel="error at a new hospital")
+ax.set(
+    xscale="log", xlabel="rows", ylabel="error at a new hospital", ylim=(0, 0.33)
+)
 ax.legend(loc="lower center")
 plt.show()

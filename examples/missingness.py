@@ -2,8 +2,9 @@
 Whether a value is missing can be a habit of the site
 =====================================================
 
-A missing value may tell more than a present one: somebody chose not to measure. Where that choice
-follows the outcome in some hospitals only, it is refused like any other habit.
+A missing value may tell more than a present one: somebody chose not to measure.
+Where that choice follows the outcome in some hospitals only, it is refused like
+any other habit.
 """
 
 import matplotlib.pyplot as plt
@@ -13,19 +14,20 @@ from icscm import ICSCMClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions. Every other hospital measures troponin in those who deteriorate; its value
-# tells nothing. Missing lactates are harmless: they are normal ones, everywhere.
+# Simulated admissions. Every other hospital measures troponin in those who
+# deteriorate; its value tells nothing. Missing lactates are harmless: they are
+# normal ones, everywhere.
 
 data = make_hospitals(random_state=0)
 learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
 refused = learner.trace_.to_frame("refused")
 is_troponin = refused["rule"].str.startswith("troponin")
 print(learner.model_)
-print(refused[is_troponin].head(1)[["rule", "reason", "p_value"]].to_string(index=False))
+refused.loc[is_troponin, ["rule", "reason", "p_value"]].head(1)
 
 # %%
-# Where the line is long, being measured says that the patient is ill. A rule learned from Ash
-# would mislead at Birch.
+# Where the line is long, being measured says that the patient is ill. A rule
+# learned from Ash would mislead at Birch.
 
 groups = [data.environments, data.X["troponin"].notna()]
 rates = pd.Series(data.y).groupby(groups).mean().unstack()

@@ -2,8 +2,8 @@
 Columns come back, thresholds move
 ==================================
 
-Learn again on random halves of the rows. A column that keeps coming back is a steadier finding
-than the rule that all rows happened to give.
+Learn again on random halves of the rows. A column that keeps coming back is a
+steadier finding than the rule that all rows happened to give.
 """
 
 import matplotlib.pyplot as plt
@@ -12,17 +12,20 @@ from icscm import ICSCMClassifier, stability_selection
 from icscm.datasets import make_hospitals
 
 # %%
-# The warning is to be taken at its word: the exact rule is one of many that fit about as well.
-# Simulated admissions; the risk changes at ``age > 65 and lactate > 2``.
+# The warning is to be taken at its word: the exact rule is one of many that fit
+# about as well. Simulated admissions; the risk changes at ``age > 65 and lactate >
+# 2``.
 
 data = make_hospitals(random_state=0)
+known = data.X, data.y, data.environments
 found = stability_selection(
-    ICSCMClassifier(), data.X, data.y, data.environments, n_resamples=40, random_state=0
+    ICSCMClassifier(), *known, n_resamples=40, random_state=0
 )
 
 # %%
-# Both causes are in every model. Their thresholds are not told apart by half of the rows: of
-# patients aged 66 to 68 there are too few to change a leaf's rate by what a test could see.
+# Both causes are in every model. Their thresholds are not told apart by half of the
+# rows: of patients aged 66 to 68 there are too few to change a leaf's rate by what
+# a test could see.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
 rules = dict(list(found.rule_frequencies.items())[:8])

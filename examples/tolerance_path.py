@@ -2,9 +2,9 @@
 How much of a split's effect may differ
 =======================================
 
-An invariant tree refuses splits whose effect differs between environments by more than its
-tolerance. The path shows what leaves the tree as the tolerance gets strict, and what hospitals
-left out say of it.
+An invariant tree refuses splits whose effect differs between environments by more
+than its tolerance. The path shows what leaves the tree as the tolerance gets
+strict, and what hospitals left out say of it.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ from icscm import InvariantTreeClassifier, tolerance_path
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions; troponin and billing code follow the outcome by habit, more or less by
-# hospital.
+# Simulated admissions; troponin and billing code follow the outcome by habit, more
+# or less by hospital.
 
 data = make_hospitals(5_000, random_state=0)
 tree = InvariantTreeClassifier(max_leaves=6)
@@ -24,9 +24,9 @@ path.plot()
 path
 
 # %%
-# Left-out hospitals favour a loose tolerance: all of them share the habits. At a hospital where
-# these are the other way round the loose trees fail. So of tolerances that do about as well,
-# prefer the strict one, but not so strict that the causes are gone too.
+# Left-out hospitals favour a loose tolerance: all of them share the habits. At a
+# hospital where these are the other way round the loose trees fail. So of
+# tolerances that do about as well, prefer the strict one.
 
 from sklearn.metrics import roc_auc_score
 
