@@ -7,6 +7,7 @@ site are refused at all of these levels. What moves is the threshold of a cause,
 and at either end no good rule is left.
 """
 
+import re
 import warnings
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,8 @@ warnings.simplefilter("ignore", IcscmWarning)
 learners = [ICSCMClassifier(alpha=alpha) for alpha in alphas]
 for learner in learners:
     learner.fit(data.X, data.y, environments=data.environments)
-    print(f"{learner.alpha:<6g}", learner.model_ if learner.rules_ else "no rule")
+    text = re.sub(r" \(missing: \w+\)", "", str(learner.model_))
+    print(f"{learner.alpha:<6g}", text if learner.rules_ else "no rule")
 
 # %%
 # A dot is a column that the model uses. With too small an alpha hardly anything is
@@ -35,9 +37,8 @@ for learner in learners:
 # that settle two rows come instead.
 
 columns = [*data.habits, "sodium", *data.parents]
-fig, (top, low) = plt.subplots(
-    2, figsize=(7, 4.5), sharex=True, layout="constrained"
-)
+fig, axes = plt.subplots(2, figsize=(7, 4.5), sharex=True, layout="constrained")
+top, low = axes
 for j, name in enumerate(columns):
     used = [i for i, each in enumerate(learners) if name in each.features_used_]
     colour = "C0" if name in data.parents else "C5"

@@ -6,6 +6,8 @@ From how a leaf's rate varies between environments follows where to expect it in
 the next one. Then wait for a new environment, and look.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 
 from icscm import ICSCMClassifier, SCMClassifier, evaluate
@@ -21,7 +23,7 @@ found = []
 for learner in learners:
     learner.fit(data.X, data.y, environments=data.environments)
     found.append(evaluate(learner, data.X_new, data.y_new))
-    print(found[-1].headline)
+    print(textwrap.fill(found[-1].headline, 80))
 
 # %%
 # A bar is where 95 % of new hospitals were to be, the diamond is what came. The

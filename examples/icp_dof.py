@@ -23,11 +23,8 @@ fitted = {}
 for dof in ("nominal", "adjusted"):
     icp = InvariantCausalPrediction(dof=dof)
     fitted[dof] = icp.fit(data.X, data.y, environments=data.environments)
-    n_accepted, parents = len(icp.accepted_sets_), icp.parents_ or ["nothing"]
-    print(
-        f"{dof}: {n_accepted} of {icp.n_sets_tested_} sets accepted; shared:",
-        *parents,
-    )
+    n, parents = len(icp.accepted_sets_), icp.parents_ or ["nothing"]
+    print(f"{dof}: {n} of {icp.n_sets_tested_} sets accepted; shared:", *parents)
 
 # %%
 # A set without one of the causes should be rejected. Counting strata that say

@@ -41,8 +41,7 @@ for criterion, marker in (("pvalue", "s-"), ("equivalence", "o-")):
     ax.plot(sizes, errors[criterion], marker, label=f'criterion="{criterion}"')
 ax.axhline(data.y_new.mean(), color="0.3", linestyle=":", linewidth=1)
 ax.text(6_000, data.y_new.mean() + 0.008, "nothing found: always no")
-ax.set(
-    xscale="log", xlabel="rows", ylabel="error at a new hospital", ylim=(0, 0.33)
-)
+ax.set(xscale="log", xlabel="rows", ylim=(0, 0.33))
+ax.set_ylabel("error at a new hospital")
 ax.legend(loc="lower center")
 plt.show()

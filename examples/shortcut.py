@@ -46,6 +46,7 @@ plt.show()
 
 # %%
 # The last expression of a cell is shown: in a notebook, as here, the whole report.
-# Under *What was refused* it lists the billing code with its rate at each hospital.
+# Under *What was refused?* it names the billing code, and how far apart the rates
+# of its leaf lie.
 
 invariant.report(data.X, y, hospital)

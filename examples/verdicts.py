@@ -20,21 +20,17 @@ learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
 learner.verdicts_
 
 # %%
-# A bar is the range of the largest difference between two hospitals. Where all of
-# it lies inside the margin the leaf is *invariant*. Where it begins at 0 and ends
-# outside, the rows are *too few to tell*: the rule was not refused, and nobody has
-# shown that it holds. The rule on the billing code was refused.
+# A bar is the 90 % interval of the largest difference between two hospitals. Where
+# all of it lies inside the margin the leaf is *invariant*. Where it begins at 0 and
+# ends outside, the rows are *too few to tell*: the rule was not refused, and nobody
+# has shown that it holds. The rule on the billing code was refused.
 
 refusal = learner.trace_.steps[0].look.best_refused[0].candidate
 names = [*learner.model_.leaf_texts, f"not met: {refusal.rule}"]
-colours = {
-    "invariant": "C0",
-    "too little data to tell": "C1",
-    "not invariant": "C4",
-}
+hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for name, verdict in zip(names, [*learner.verdicts_, refusal.verdict], strict=True):
-    colour = colours[verdict.conclusion]
+    colour = hues[verdict.conclusion]
     low, high = verdict.difference_interval
     name = name.replace(" (missing: false)", "").replace(" and", " and\n")
     ax.hlines(name, low, high, linewidth=10, color=colour, alpha=0.4)
