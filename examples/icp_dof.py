@@ -3,8 +3,8 @@ Degrees of freedom decide what ICP accepts
 ==========================================
 
 Invariant causal prediction tests every set of columns and keeps what the accepted
-sets share. A large set cuts the rows into many small strata; a stratum that
-cannot tell anything must not count as evidence.
+sets share. A large set cuts the rows into many small strata; one that cannot tell
+anything must not count as a degree of freedom.
 """
 
 import matplotlib.pyplot as plt

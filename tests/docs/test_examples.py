@@ -5,6 +5,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbclient
 import nbformat
@@ -18,9 +19,69 @@ EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))
 EXPLAINED = {"stability": ["UnstableModelWarning"]}
 
 
+def is_kept(leaf):
+    low, high = leaf.new_interval
+    return low <= leaf.observed <= high
+
+
+# What the text of each says of its figure, asked of the names that it leaves.
+CLAIMS = {
+    "alpha_path": lambda it: (
+        not {*it.data.habits} & {name for each in it.learners for name in each.features_used_}
+        and [bool(each.rules_) for each in it.learners] == [False] + [True] * 8 + [False]
+    ),
+    "calibration": lambda it: (
+        all(map(is_kept, it.found[0].leaves)) and not any(map(is_kept, it.found[1].leaves))
+    ),
+    "child_refused": lambda it: (
+        "C1" in it.plain.features_used_ and it.invariant.features_used_ == ["A1", "A2"]
+    ),
+    "equivalent_rules": lambda it: (
+        it.there < 0.5 < it.home and "lactate_flag" in str(it.learner.equivalent_rules_)
+    ),
+    "icp_dof": lambda it: [it.fitted[dof].parents_ for dof in it.fitted] == [(), ("A1", "A2")],
+    "leave_one_out": lambda it: (
+        it.errors["SCMClassifier"]["new hospital"] > 0.5
+        and max(it.errors["ICSCMClassifier"].values()) < 0.2
+    ),
+    "margin": lambda it: (
+        min(it.errors["pvalue"][-1], it.errors["equivalence"][0]) > 0.25  # nothing found
+        and max(it.errors["equivalence"][2:]) < 0.1
+    ),
+    "missingness": lambda it: (
+        ((it.rates[True] - it.rates[False]).abs() > 0.5).tolist() == [True, False] * 2 + [True]
+    ),
+    "own_test": lambda it: (
+        all(trend > chi2 for chi2, trend in it.leaves["billing_code == R57"])
+        and max(map(max, it.leaves["age > 65"])) < 0.1
+    ),
+    "power": lambda it: (
+        [each[0].difference for each in it.found]
+        == sorted((each[0].difference for each in it.found), reverse=True)
+    ),
+    "refused_split": lambda it: (
+        [split.share > it.tree.tolerance_ for split in it.splits] == [False, True, True]
+    ),
+    "shortcut": lambda it: (
+        it.errors[0] > 0.75 > 0.1 > it.errors[1] and "billing_code" in str(it.plain.model_)
+    ),
+    "stability": lambda it: (
+        it.found.stable_features == it.data.parents and it.found.model_frequency < 0.5
+    ),
+    "tolerance_path": lambda it: (
+        it.means[1] > it.means[-2] and it.aucs[0] < 0.5 and min(it.aucs[-2:]) > 0.85
+    ),
+    "verdicts": lambda it: (
+        it.learner.verdicts_[0].conclusion == "invariant"
+        and it.learner.verdicts_[1].conclusion == "too little data to tell"
+        and it.refusal.verdict.conclusion == "not invariant"
+    ),
+}
+
+
 @pytest.fixture
 def run_example(monkeypatch):
-    """Runs an example as the site does, and gives what it warned of."""
+    """Runs an example as the site does, and gives its names and what it warned of."""
     monkeypatch.syspath_prepend(ROOT / "docs")
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # put back afterwards
     monkeypatch.setattr(pyplot, "show", lambda: None)
@@ -32,10 +93,10 @@ def run_example(monkeypatch):
 
             warnings.simplefilter("always")
             example_style.apply({}, "")
-            runpy.run_path(str(path))
+            names = runpy.run_path(str(path))
             for number in pyplot.get_fignums():  # whoever draws may warn, too
                 pyplot.figure(number).canvas.draw()
-        return [each.category.__name__ for each in caught]
+        return SimpleNamespace(**names), [each.category.__name__ for each in caught]
 
     yield run
     pyplot.close("all")
@@ -45,11 +106,14 @@ def run_example(monkeypatch):
 def test_there_are_enough_of_them():
     assert len(EXAMPLES) >= 12
     assert set(EXPLAINED) <= set(EXAMPLES)
+    assert set(CLAIMS) == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_draws_and_warns_of_nothing_that_it_does_not_explain(name, run_example, capsys):
-    assert run_example(EXAMPLES[name]) == EXPLAINED.get(name, [])
+def test_an_example_draws_what_it_says_and_nothing_unexplained(name, run_example, capsys):
+    names, warned = run_example(EXAMPLES[name])
+    assert warned == EXPLAINED.get(name, [])
+    assert CLAIMS[name](names)
     figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
     assert figures
     for figure in figures:
