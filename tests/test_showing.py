@@ -11,6 +11,7 @@ from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out, sta
 from icscm.datasets import make_conjunction
 from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import CategoryRule
+from icscm.showing import Shown, Told
 from icscm.studies.checkup import check_environments
 
 
@@ -49,6 +50,18 @@ def test_results_are_readable(name, results):
     assert max(map(len, text.splitlines())) < 160 or name == "check-up"
     assert "=" not in text.splitlines()[0]
     assert page.startswith("<p>")
+
+
+def test_lines_end_in_a_notebook_without_saying_so():
+    r"""A notebook said of a path "this one's tolerance.\nAn environment left out shows"."""
+
+    class Result(Shown):
+        def _tell(self):
+            return Told("one\ntwo\x1b", ["name"], [["a\nb"]])
+
+    page = Result()._repr_html_()
+    assert "<p>one\ntwo\\x1b</p>" in page
+    assert "a\\nb" in page  # a name is one line, whatever it holds
 
 
 def test_a_model_tells_its_leaves(results):

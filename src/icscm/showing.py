@@ -41,7 +41,8 @@ class Shown:
         head = _make_row("th", [column.removeprefix(">") for column in columns], sides)
         body = "".join(_make_row("td", row, sides) for row in rows[:_N_HTML])
         table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if columns else ""
-        parts = [f"<p>{escape(escape_controls(line))}</p>", table]
+        told = escape(escape_controls(line, keep="\n"))
+        parts = [f"<p>{told}</p>", table]
         return "".join([*parts, *(f"<p>{rest}</p>" for rest in _say_rest(rows, _N_HTML))])
 
 

@@ -12,15 +12,17 @@ INK, SOFT, LINE, ACCENT = "#1d1c1a", "#5b5852", "#d9d5cc", "#0b6170"
 EDGE_TEXT = {"color": SOFT, "style": "italic", "fontsize": 8.5}
 
 
-def make_figure(size: tuple[float, float], *, is_registered: bool = False) -> Figure:
+def make_figure(
+    size: tuple[float, float], *, is_registered: bool = False, **options: Any
+) -> Figure:
     """A figure that shows itself in a notebook, and that pyplot knows if `is_registered`."""
     from icscm.report.notebooks import NotebookFigure
 
     if not is_registered:
-        return NotebookFigure(figsize=size)
+        return NotebookFigure(figsize=size, **options)
     from matplotlib import pyplot
 
-    return pyplot.figure(figsize=size, FigureClass=NotebookFigure)
+    return pyplot.figure(figsize=size, FigureClass=NotebookFigure, **options)
 
 
 def shrink(axes: Axes, host: Axes, width: float, height: float) -> None:

@@ -138,7 +138,7 @@ def draw_path(path: TolerancePath) -> Figure:
     from icscm.report.tolerance import name_tolerance
 
     has_scores = path.points[0].held_out is not None
-    figure = make_figure((9.5 if has_scores else 6.4, 4.2))
+    figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
     panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
     axes = panels[0]
     x = [point.differs for point in path.points]

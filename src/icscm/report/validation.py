@@ -14,6 +14,7 @@ from rich.text import Text
 
 from icscm._version import __version__
 from icscm.parameters import check_matplotlib
+from icscm.report.canvas import make_figure
 from icscm.report.drawing import Limits, make_plot
 from icscm.report.elsewhere import say_expected
 from icscm.report.render import MAX_HTML_BYTES, render_page
@@ -297,8 +298,6 @@ _N_DRAWN = 40
 def draw_validation(found: Plain) -> Figure:
     """Errors by environment, and rates by leaf where there are leaves."""
     check_matplotlib()
-    from matplotlib.figure import Figure as NewFigure
-
     errors = [_make_error_row(each) for each in order_environments(found)]
     errors = (
         errors if len(errors) <= _N_DRAWN else errors[: _N_DRAWN // 2] + errors[-_N_DRAWN // 2 :]
@@ -311,7 +310,8 @@ def draw_validation(found: Plain) -> Figure:
         leaves = [_make_leaf_row(leaf) for leaf in found["leaves"]]
         panels.append((leaves, "rate", f"rate of {clip(found['positive'], 30)}", "expected"))
     heights = [len(rows) + 2.2 for rows, *_ in panels]
-    figure = NewFigure(figsize=(7.0, 0.3 * sum(heights) + 0.6), layout="constrained")
+    size = 7.0, 0.3 * sum(heights) + 0.6
+    figure = make_figure(size, is_registered=True, layout="constrained")
     drawn = figure.subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
     for axes, panel in zip(drawn, panels, strict=True):
         _draw_panel(axes, *panel)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from icscm.parameters import check_matplotlib
+from icscm.report.canvas import make_figure
 from icscm.studies.scores import TITLES
 
 if TYPE_CHECKING:
@@ -121,10 +122,8 @@ def _points(difference: float) -> str:
 def draw_comparison(found: Comparison) -> Figure:
     """A row for each candidate: by rows, the mean over environments left out, and the worst."""
     check_matplotlib()
-    from matplotlib.figure import Figure as NewFigure
-
     n = len(found.candidates)
-    figure = NewFigure(figsize=(10.0, 1.5 + 0.32 * n), layout="constrained")
+    figure = make_figure((10.0, 1.5 + 0.32 * n), is_registered=True, layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, measure in zip(panels, ("error", "balanced_accuracy", "auc"), strict=True):
         _draw_panel(axes, found, measure)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from icscm.exceptions import IcscmError
 from icscm.parameters import check_matplotlib
+from icscm.report.canvas import make_figure
 from icscm.showing import Shown, Told, tell_frame
 from icscm.studies.classifiers import (
     Cohort,
@@ -113,10 +114,9 @@ class Transfer(Shown):
     def plot(self) -> Figure:
         """Accuracy in each environment held out, beside that where the model was learned."""
         check_matplotlib()
-        from icscm.report.notebooks import NotebookFigure as NewFigure
-
         places = np.arange(len(self.held_out))
-        figure = NewFigure(figsize=(7.0, 1.6 + 0.45 * len(places)), layout="constrained")
+        height = 1.6 + 0.45 * len(places)
+        figure = make_figure((7.0, height), is_registered=True, layout="constrained")
         axes = figure.subplots()
         axes.barh(places, [e.accuracy for e in self.held_out], color="#9db7d8", height=0.6)
         for name, marker, size, label in (

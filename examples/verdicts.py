@@ -1,0 +1,44 @@
+"""
+Reading a verdict
+=================
+
+That a test does not reject may mean that a rate is the same everywhere, or that
+there are too few rows to tell. A verdict says which, by how far apart the rates
+of two environments could still be.
+"""
+
+import matplotlib.pyplot as plt
+
+from icscm import ICSCMClassifier
+from icscm.datasets import make_hospitals
+
+# %%
+# Simulated admissions at five hospitals.
+
+data = make_hospitals(random_state=0)
+learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+learner.verdicts_
+
+# %%
+# A bar is the 90 % interval of the largest difference between two hospitals. Where
+# all of it lies inside the margin the leaf is *invariant*. Where it begins at 0 and
+# ends outside, the rows are *too few to tell*: the rule was not refused, and nobody
+# has shown that it holds. The rule on the billing code was refused.
+
+refusal = learner.trace_.steps[0].look.best_refused[0].candidate
+names = [*learner.model_.leaf_texts, f"not met: {refusal.rule}"]
+hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+for name, verdict in zip(names, [*learner.verdicts_, refusal.verdict], strict=True):
+    colour = hues[verdict.conclusion]
+    low, high = verdict.difference_interval
+    name = name.replace(" (missing: false)", "").replace(" and", " and\n")
+    ax.hlines(name, low, high, linewidth=10, color=colour, alpha=0.4)
+    ax.plot(verdict.difference, name, "o", color=colour)
+    beside = max(high, learner.margin) + 0.004
+    ax.text(beside, name, verdict.conclusion, va="center", color=colour)
+ax.axvline(learner.margin, color="0.3", linestyle=":", label="margin")
+ax.set(xlabel="largest difference of rates between two hospitals", xlim=(0, 0.28))
+ax.invert_yaxis()
+ax.legend(loc="upper right")
+plt.show()

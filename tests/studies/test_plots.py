@@ -1,0 +1,32 @@
+"""What every study's figure has in common."""
+
+import pytest
+from matplotlib import pyplot
+
+from icscm import (
+    InvariantTreeClassifier,
+    SCMClassifier,
+    compare,
+    evaluate,
+    leave_one_environment_out,
+    tolerance_path,
+)
+from icscm.datasets import make_conjunction
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        lambda *data: evaluate(SCMClassifier(max_rules=1).fit(*data[:2]), *data),
+        lambda *data: leave_one_environment_out(SCMClassifier(max_rules=1), *data),
+        lambda *data: compare(*data, ["scm"], n_folds=2),
+        lambda *data: tolerance_path(InvariantTreeClassifier(max_leaves=2), *data, [None, 0.03]),
+    ],
+    ids=["evaluate", "leave_one_environment_out", "compare", "tolerance_path"],
+)
+def test_plot_is_one_of_pyplots(study):
+    """`plt.show()` showed nothing after it, nor did a notebook unless it was the last line."""
+    found = study(*make_conjunction(200, 1, n_environments=3, random_state=1)[:3])
+    figure = found.plot()
+    assert pyplot.fignum_exists(getattr(figure, "number", 0))
+    pyplot.close(figure)
