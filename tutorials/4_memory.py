@@ -1,0 +1,142 @@
+"""
+Data that do not fit in memory
+==============================
+
+A folder of Parquet files is larger than the memory of the machine. This page learns from it in
+passes, within a limit, watches the memory while it happens, and shows that the model is the very
+one that a fit in memory gives. Then the same with Dask, for data that lie on a cluster.
+
+So that the page can be built anywhere, the folder here is small: 300,000 simulated admissions. For
+larger ones the steps are the same; :doc:`/scaling` has measurements from 8 GB on one disk to 114 GB
+on a graphics card.
+"""
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import dask.dataframe as dd
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import psutil
+from distributed import Client
+
+from icscm import ICSCMClassifier
+from icscm.datasets import make_hospitals
+
+# %%
+# The folder
+# ----------
+# A file for each year, and with each admission the heart rate in every hour of the first day. None
+# of them is a patient's.
+
+temporary = TemporaryDirectory()
+here = Path(temporary.name)
+folder = here / "admissions"
+folder.mkdir()
+for year in range(2021, 2025):
+    data = make_hospitals(75_000, random_state=year)
+    rates = np.random.default_rng(year).normal(80, 12, (75_000, 24)).round()
+    hourly = pd.DataFrame(rates, columns=[f"heart_rate_{hour:02}h" for hour in range(24)])
+    table = data.X.join(hourly).assign(deteriorated=data.y, hospital=data.environments)
+    table.to_parquet(folder / f"{year}.parquet", index=False, row_group_size=20_000)
+n_bytes = 4 * table.memory_usage(deep=True).sum()
+print(f"4 files of {table.shape[0]:,} x {table.shape[1]}, {n_bytes / 1e6:.0f} MB once in memory")
+
+# %%
+# Learn in passes
+# ---------------
+# ``fit_dataset`` reads the files twice, in pieces: once to see what the columns hold, once to write
+# a byte a cell to a temporary file. The search walks that file. ``max_memory`` bounds the memory of
+# the whole process.
+
+model = ICSCMClassifier().fit_dataset(
+    folder, target="deteriorated", environments="hospital", max_memory="2GiB"
+)
+print(model.model_)
+model.trace_
+
+# %%
+# The same table in memory gives the same model, and the same trace: every candidate that was looked
+# at, refused or chosen, with the same counts. Thresholds too: they are quantiles of a sample that
+# depends on the rows alone, not on how they are stored.
+
+table = pd.read_parquet(folder)
+X = table.drop(columns=["deteriorated", "hospital"])
+in_memory = ICSCMClassifier().fit(X, table["deteriorated"], environments=table["hospital"])
+assert in_memory.model_ == model.model_
+assert in_memory.trace_ == model.trace_
+
+# %%
+# Watch the memory
+# ----------------
+# Both ways once more, each in a process of its own, with an eye on how much memory it holds. On the
+# command line the second is ``icscm fit admissions --target deteriorated --environment hospital
+# --max-memory 700MB``.
+
+START = "from icscm import ICSCMClassifier; learner = ICSCMClassifier()\n"
+WAYS = {
+    "read, then fit": """import pandas
+t = pandas.read_parquet("admissions")
+X = t.drop(columns=["deteriorated", "hospital"])
+learner.fit(X, t["deteriorated"], environments=t["hospital"])""",
+    "in passes, 700 MB": """
+learner.fit_dataset("admissions", "deteriorated", "hospital", max_memory="700MB")""",
+}
+
+
+def watch(program):
+    """Seconds, and the MB that a program holds then."""
+    process = subprocess.Popen([sys.executable, "-c", START + program], cwd=here)
+    start, seen = time.perf_counter(), []
+    while process.poll() is None:
+        with suppress(psutil.Error):  # it may have ended by now
+            held = psutil.Process(process.pid).memory_info().rss
+            seen.append((time.perf_counter() - start, held / 1e6))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    return np.array(seen)
+
+
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+for name, program in WAYS.items():
+    seconds, held = watch(program).T
+    ax.plot(seconds, held, label=f"{name}: at most {held.max():.0f} MB")
+ax.axhline(700, color="grey", linestyle=":")
+ax.set(xlabel="seconds", ylabel="memory of the process, MB", ylim=(0, None))
+ax.legend()
+plt.show()
+
+# %%
+# Both begin with what Python and the libraries take, hundreds of MB. From there on the one grows
+# with the table; the other stays below the limit. A table ten times as long would cost the first
+# ten times as much, and the second some 16 bytes a row.
+#
+# On a cluster
+# ------------
+# ``fit`` also takes Dask collections. Each partition is counted where it lies, and only counts
+# travel. Here the cluster is two threads of this process; yours is
+# ``Client("tcp://scheduler:8786")``.
+
+with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    table = dd.read_parquet(folder)
+    X = table.drop(columns=["deteriorated", "hospital"])
+    on_dask = ICSCMClassifier().fit(X, table["deteriorated"], environments=table["hospital"])
+    print(on_dask.model_)
+assert on_dask.trace_ == model.trace_
+temporary.cleanup()
+
+# %%
+# Which one to take
+# -----------------
+# - What fits in memory: ``fit``. It is the fastest.
+# - What fits on a disk: ``fit_dataset``, or ``icscm fit FOLDER --max-memory``.
+# - What lies on a cluster already: ``fit`` with Dask collections, or ``icscm fit FOLDER --dask``.
+# - Many rows and columns, and an NVIDIA card: ``ICSCMClassifier(device="cuda")`` counts there, for
+#   tables in memory, in files and packed bits. The model is the same again.
+#
+# :doc:`/scaling` says what each costs, and where none of them helps.
