@@ -3,7 +3,7 @@ Sites that share no rows
 ========================
 
 Three hospitals want a rule that holds in all of them, and none may give away its patients. All that
-the learner asks of data is counts. So the rules travel to the hospitals, counts travel back, and the
+the learner asks of data is counts. So rules travel to the hospitals, counts travel back, and the
 model is the one that pooled rows would have given.
 
 This page plays it through with simulated admissions, keeps a record of everything that leaves a
@@ -69,7 +69,7 @@ class Recorded(Site):
 
     def count_cube(self, rules, block):
         answer = self.site.count_cube(rules, block)
-        self.record(f"some columns, {len(rules)} rules so far", answer)
+        self.record(f"columns by label, rules taken: {len(rules)}", answer)
         return answer
 
     def find_same_coverage(self, rules, rule, others):
