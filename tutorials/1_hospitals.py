@@ -41,10 +41,11 @@ found
 # %%
 # Two numbers matter here. The outcome's rate differs between hospitals: there is something to
 # explain. And in a leaf that holds a tenth of all rows, a difference smaller than the last line
-# says would not be noticed:
+# says would likely go unnoticed:
 
 for leaf in found.detectable:
-    print(f"{leaf.share:4.0%} of the rows: differences from {100 * leaf.difference:.1f} points on")
+    points = 100 * leaf.difference
+    print(f"{leaf.share:4.0%} of the rows: differences from {points:.1f} points on")
 
 # %%
 # Fit, and read how the rule was found
@@ -104,8 +105,8 @@ leaves[["rule", "n", "rate", "new_low", "new_high", "verdict"]].round(3)
 
 # %%
 # ``new_low`` and ``new_high`` bound the rate to expect at a hospital not seen, in 95 of 100 cases,
-# *if it is drawn as these five were* (:doc:`/new-environments`). Five are few, so the bounds are
-# wide.
+# *if it is drawn as these five were* (:doc:`/new-environments`). Five tell little of how much
+# hospitals differ, so the bounds are wider than what was seen.
 
 model.plot()
 
@@ -128,19 +129,18 @@ plain = SCMClassifier(max_rules=2).fit(data.X, deteriorated)
 print("plain:    ", plain.model_)
 print("invariant:", model.model_)
 
+places = [("home", data.X, data.y), ("sixth", data.X_new, data.y_new)]
 rows = []
 for name, each in {"plain": plain, "invariant": model}.items():
-    for place, X, y in [("home", data.X, data.y), ("sixth", data.X_new, data.y_new)]:
-        score = evaluate(each, X, y).overall
-        error = score.scores["error"]
-        rows.append(
-            [name, place, error.value, error.low, error.high, score.constant["error"].value]
-        )
+    for place, X, y in places:
+        judged = evaluate(each, X, y).overall
+        error, constant = judged.scores["error"], judged.constant["error"]
+        rows.append([name, place, error.value, error.low, error.high, constant.value])
 columns = ["learner", "hospital", "error", "low", "high", "always no"]
 pd.DataFrame(rows, columns=columns).round(3)
 
 # %%
-# At home the plain rule is as good or better, and nothing there warns of what happens at the sixth
+# At home the plain rule is a little better, and nothing there warns of what happens at the sixth
 # hospital, where it is worse than always saying no. (Home is what both were fitted to.
 # Cross-validation by rows would show the same: rows held out come from the same hospitals.)
 #

@@ -12,6 +12,7 @@ same commands work on real ones.
 """
 
 import subprocess
+import textwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,8 +30,9 @@ here = Path(folder.name)
 def run(command):
     """Run a command in the temporary folder and show what it prints."""
     words = command.split()
-    print("$", command)
-    print(subprocess.run(words, capture_output=True, text=True, check=True, cwd=here).stdout)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=here)
+    print("$", " \\\n    ".join(textwrap.wrap(command, 70, break_on_hyphens=False)))
+    print(done.stdout)
 
 
 # %%
@@ -85,21 +87,20 @@ table.iloc[[0, 1, 2, 3, 4, 598, 599], :8]
 # unitigs (:doc:`/scaling`). Phenotypes and countries stay in a table of their own.
 
 run("icscm pack genes.Rtab --out genes.bits")
-run(
-    "icscm fit genes.bits --labels phenotypes.tsv --target resistant --environment country"
-    " --out model.json"
-)
+asked = "--labels phenotypes.tsv --target resistant --environment country"
+run(f"icscm fit genes.bits {asked} --out model.json")
 
 # %%
-# Both determinants, and no gene of the clone. The middle leaf holds few isolates, and its verdict
-# is *cannot tell*: there the rule was not refuted, which is less than shown to hold.
+# Both determinants, and no gene of the clone. Of the three leaves the middle one holds few
+# isolates, and its verdict is *cannot tell*: there the rule was not refuted, which is less than
+# shown to hold.
 #
 # What else it might be: equivalent rules
 # ---------------------------------------
 # From Python, the same store is opened with `icscm.sources.open_bits`.
 
-asked = here / "genes.bits", known, "resistant", "country"
-model = ICSCMClassifier().fit_counts(open_bits(*asked))
+store = here / "genes.bits", known, "resistant", "country"
+model = ICSCMClassifier().fit_counts(open_bits(*store))
 for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
     print(f"{rule!s:12} just as well: {', '.join(map(str, others)) or '-'}")
 
@@ -112,7 +113,7 @@ for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
 # ----------------
 # A learner that knows nothing of countries takes the clone for the cause:
 
-plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*asked))
+plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*store))
 plain.save(here / "plain.json")
 print(plain.model_)
 refused = model.trace_.to_frame("refused")
@@ -120,7 +121,7 @@ refused[["step", "rule", "utility", "reason"]].head(3)
 
 # %%
 # Each dot is a country: how often isolates are resistant that a rule would settle as susceptible.
-# What is outside the clone is not the same in Chile and in Norway.
+# Without the clone's gene, how many are resistant depends on the country.
 
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 genes = table.T

@@ -44,8 +44,9 @@ for year in range(2021, 2025):
     hourly = pd.DataFrame(rates, columns=[f"heart_rate_{hour:02}h" for hour in range(24)])
     table = data.X.join(hourly).assign(deteriorated=data.y, hospital=data.environments)
     table.to_parquet(folder / f"{year}.parquet", index=False, row_group_size=20_000)
-n_bytes = 4 * table.memory_usage(deep=True).sum()
-print(f"4 files of {table.shape[0]:,} x {table.shape[1]}, {n_bytes / 1e6:.0f} MB once in memory")
+megabytes = 4 * table.memory_usage(deep=True).sum() / 1e6
+n_rows, n_columns = table.shape
+print(f"4 files of {n_rows:,} x {n_columns}, {megabytes:.0f} MB once in memory")
 
 # %%
 # Learn in passes
@@ -67,9 +68,11 @@ model.trace_
 
 table = pd.read_parquet(folder)
 X = table.drop(columns=["deteriorated", "hospital"])
-in_memory = ICSCMClassifier().fit(X, table["deteriorated"], environments=table["hospital"])
+y, hospital = table["deteriorated"], table["hospital"]
+in_memory = ICSCMClassifier().fit(X, y, environments=hospital)
 assert in_memory.model_ == model.model_
 assert in_memory.trace_ == model.trace_
+print("equal")
 
 # %%
 # Watch the memory
@@ -113,8 +116,8 @@ plt.show()
 
 # %%
 # Both begin with what Python and the libraries take, hundreds of MB. From there on the one grows
-# with the table; the other stays below the limit. A table ten times as long would cost the first
-# ten times as much, and the second some 16 bytes a row.
+# with the table; the other stays below the limit. Each further row costs the first what the row
+# holds, often more than once, and the second some 16 bytes.
 #
 # On a cluster
 # ------------
@@ -122,12 +125,14 @@ plt.show()
 # travel. Here the cluster is two threads of this process; yours is
 # ``Client("tcp://scheduler:8786")``.
 
-with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+small = {"processes": False, "n_workers": 1, "threads_per_worker": 2}
+with Client(**small, dashboard_address=None):
     table = dd.read_parquet(folder)
     X = table.drop(columns=["deteriorated", "hospital"])
-    on_dask = ICSCMClassifier().fit(X, table["deteriorated"], environments=table["hospital"])
-    print(on_dask.model_)
+    y, hospital = table["deteriorated"], table["hospital"]
+    on_dask = ICSCMClassifier().fit(X, y, environments=hospital)
 assert on_dask.trace_ == model.trace_
+print(on_dask.model_)
 temporary.cleanup()
 
 # %%

@@ -60,7 +60,8 @@ class Recorded(Site):
 
     def record(self, question, numbers):
         few = ((numbers > 0) & (numbers < 5)).sum()
-        self.sent.append({"question": question, "numbers": numbers.size, "of 1 to 4 patients": few})
+        sent = {"question": question, "numbers": numbers.size, "of 1 to 4 patients": few}
+        self.sent.append(sent)
 
     def count_totals(self):
         answer = self.site.count_totals()
@@ -117,7 +118,8 @@ refused[["step", "rule", "utility", "reason"]].head(3)
 # The whole record of the first one:
 
 sent = pd.DataFrame(sites[0].sent)
-print(f"{sent['numbers'].sum()} numbers in all, of {(data.environments == NAMES[0]).sum():,} rows")
+n_rows = (data.environments == NAMES[0]).sum()
+print(f"{sent['numbers'].sum()} numbers in all, of {n_rows:,} rows")
 sent
 
 # %%
@@ -125,9 +127,10 @@ sent
 # hospital: the ages of its patients, and what became of them. (Of each column by itself: which
 # values go together in a patient does not leave, beyond the rules.)
 
-cube = sites[0].site.count_cube([], block=0)  # (column, bin, label, hospital); age is the first
-counts = cube[0, :, :, 0]
-labels = ["up to 20", *(f"{low + 1} - {low + 5}" for low in range(20, 90, 5)), "over 90"]
+cube = sites[0].site.count_cube([], block=0)  # (column, bin, label, hospital)
+counts = cube[0, :, :, 0]  # of age, at this hospital
+between = [f"{low + 1} - {low + 5}" for low in range(20, 90, 5)]
+labels = ["up to 20", *between, "over 90"]
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 ax.bar(labels, counts[:, 0], label="did not deteriorate")
 ax.bar(labels, counts[:, 1], bottom=counts[:, 0], label="deteriorated")
@@ -147,8 +150,10 @@ plt.show()
 # The model is an ordinary one. Every hospital gets the same file, and predicts at home:
 
 at_home = data.environments == NAMES[2]
-print(f"right for {together.score(data.X[at_home], data.y[at_home]):.1%} at {NAMES[2]}")
-print(f"right for {together.score(data.X_new, data.y_new):.1%} at a hospital that took no part")
+home = together.score(data.X[at_home], data.y[at_home])
+new = together.score(data.X_new, data.y_new)
+print(f"right for {home:.1%} at {NAMES[2]}")
+print(f"right for {new:.1%} at a hospital that took no part")
 
 # %%
 # What it does and does not say is as for pooled rows: the rate of the outcome under this rule did
