@@ -2,9 +2,9 @@
 A survey with a million rows: margins instead of p-values
 =========================================================
 
-Who has a private pension? A survey asks a million people in 24 regions. The invariant learner finds
-nothing: every rule is refused. Nothing is wrong with the rules. With so many rows a test sees
-differences of half a point between regions, which are real and matter to nobody.
+Who has a private pension? A survey asks a million people in 24 regions. The invariant learner
+finds nothing: every useful rule is refused. Nothing is wrong with the rules. With so many rows a
+test sees differences of a point or two between regions, which are real and matter to nobody here.
 
 This page shows it, and what to ask instead: not *is there a difference?* but *is it shown to be
 smaller than what would matter?* The survey is simulated.
