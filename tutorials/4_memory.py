@@ -119,9 +119,9 @@ ax.legend()
 plt.show()
 
 # %%
-# In passes the process stays below the limit. (A good part of what it holds there are compiled
-# kernels, loaded when first used; they stay.) Each further row costs it some 16 bytes; read as a
-# whole, a row costs what it holds, and more than once.
+# In passes the process stays below the limit. (A good part of what it holds there are libraries and
+# compiled kernels, loaded when first used; they stay.) Each further row costs it some 16 bytes;
+# read as a whole, a row costs what it holds, and more than once.
 #
 # On a cluster
 # ------------
