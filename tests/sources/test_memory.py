@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countables import check_any_nodes, countable, draw_cuts, make_literal
-from icscm import _constants
+from icscm import InvariantTreeClassifier, SCMClassifier, _constants
+from icscm.datasets import make_conjunction
 from icscm.engine import coding, sampling, stores
 from icscm.engine.binning import choose_edges
 from icscm.engine.counts import Cut
-from icscm.sources.memory import make_memory_source
+from icscm.exceptions import IcscmError
+from icscm.sources.memory import make_memory_source, open_memory
 from icscm.testing import check_count_source
 
 
@@ -183,3 +185,13 @@ def test_neighbouring_floats_land_on_the_right_side():
         assert cube.sum(axis=(1, 2)).tolist() == [4, 4, 4]
         rule = source.candidates.make_rule(Cut(0, 1, False))
         assert rule.mask(X).tolist() == np.tile([False, False, True], 4).tolist()
+
+
+@pytest.mark.parametrize("second", [SCMClassifier(), InvariantTreeClassifier()])
+def test_samples_are_for_one_learner(second):
+    """A second learner went on from the rows that the first had left, and gave another model."""
+    data = make_conjunction(300, random_state=1)
+    samples = open_memory(data.X, data.y, data.environments)
+    SCMClassifier().fit_counts(samples)
+    with pytest.raises(IcscmError, match="learned from before, by SCMClassifier"):
+        second.fit_counts(samples)

@@ -168,7 +168,8 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         countable : Countable
-            What a function such as `icscm.sources.open_sites` returned. It is closed at the end.
+            What a function such as `icscm.sources.open_sites` returned, for this learner alone;
+            it is closed at the end.
 
         Returns
         -------
@@ -178,9 +179,10 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         IcscmError
-            If the parameters cannot be used.
+            If the parameters cannot be used, or another learner had the samples before.
         """
         with countable:
+            countable.lend(type(self).__name__)
             self._keep_table(countable)
             self._learn(countable)
         self._warn_of_findings()

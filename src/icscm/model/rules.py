@@ -321,8 +321,8 @@ def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
     if missing is None or not unsure or not missing.any():
         return
     told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
+    where = count(int(missing.sum()), "row")
     warn(
-        f"{_describe(unsure[0]).capitalize()} is missing in {int(missing.sum()):,} rows and never "
-        f"was at fitting: {shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
+        f"{_describe(unsure[0]).capitalize()} is missing in {where} and never was at fitting: {shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
         UnseenMissingWarning,
     )

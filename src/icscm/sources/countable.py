@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
@@ -11,6 +11,7 @@ from icscm._types import Array
 from icscm.engine.counts import CountSource
 from icscm.engine.planning import describe_survey, judge_survey
 from icscm.engine.survey import Survey
+from icscm.exceptions import IcscmError
 from icscm.tables.coded import CodedTable
 from icscm.tables.intake import leave_out, refuse_missing
 
@@ -117,6 +118,22 @@ class Countable(Generic[Source]):
     n_features: int
     has_environments: bool = True
     close: Callable[[], None] = _nothing_to_close
+    _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def lend(self, learner: str) -> None:
+        """Take down who learns from it: rows leave while that happens, so that none can after it.
+
+        Raises
+        ------
+        IcscmError
+            If another learner had it before.
+        """
+        if self._learners:
+            raise IcscmError(
+                f"these samples were learned from before, by {self._learners[0]}, and rows have "
+                "left them; open them again for each learner"
+            )
+        self._learners.append(learner)
 
     def __enter__(self) -> Self:
         return self
