@@ -323,6 +323,7 @@ def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
     told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
     where = count(int(missing.sum()), "row")
     warn(
-        f"{_describe(unsure[0]).capitalize()} is missing in {where} and never was at fitting: {shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
+        f"{_describe(unsure[0]).capitalize()} is missing in {where} and never was at fitting: "
+        f"{shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
         UnseenMissingWarning,
     )
