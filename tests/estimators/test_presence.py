@@ -241,9 +241,10 @@ class TestPresenceRule:
         assert self.rule.negate().mask(sp.csr_array(X)).tolist() == [True, False, False]
 
     def test_a_missing_value_is_neither(self):
+        """The warning wrote names in small letters, and "1 rows"."""
         frame = pd.DataFrame({"mecA": pd.array([True, None, False], dtype="boolean")})
         for rule in (self.rule, self.rule.negate()):
-            with pytest.warns(UnseenMissingWarning, match="1 rows"):
+            with pytest.warns(UnseenMissingWarning, match="Column 'mecA' is missing in 1 row and"):
                 truth = rule.mask(frame)
             assert truth.tolist() == [rule.present, False, not rule.present]
 

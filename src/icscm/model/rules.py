@@ -321,9 +321,9 @@ def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
     if missing is None or not unsure or not missing.any():
         return
     told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
-    where = count(int(missing.sum()), "row")
+    what, where = _describe(unsure[0]), count(int(missing.sum()), "row")
     warn(
-        f"{_describe(unsure[0]).capitalize()} is missing in {where} and never was at fitting: "
+        f"{what[0].upper()}{what[1:]} is missing in {where} and never was at fitting: "
         f"{shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
         UnseenMissingWarning,
     )
