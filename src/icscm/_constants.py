@@ -114,6 +114,11 @@ COPY_ROWS: Final = 20
 # Rows looked at before all rows of a column are searched for what makes it suspicious.
 SUSPICION_ROWS: Final = 256
 
+# --- trees --------------------------------------------------------------------
+
+# Tolerances of a path, from plain to strict: about even steps on a logarithmic scale.
+DEFAULT_TOLERANCES: Final = (None, 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
+
 # --- files and clusters -------------------------------------------------------
 
 # Distinct values whose rows are counted to tell identifiers: the share of distinct values is

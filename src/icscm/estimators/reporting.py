@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from icscm._constants import DEFAULT_TOLERANCES
 from icscm.estimators.describing import DescribedMixin
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.model.rule_sets import RuleSet
 from icscm.model.trees import Tree
 from icscm.report.path import DEFAULT_ALPHAS, AlphaPath, compute_alpha_path
-from icscm.report.tolerance import DEFAULT_TOLERANCES, TolerancePath, compute_tolerance_path
 from icscm.sources.countable import Countable
 from icscm.sources.memory import open_memory
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from icscm.report.render import Report
     from icscm.report.summary import Resampled
+    from icscm.report.tolerance import TolerancePath
 
 
 class ReportedMixin(DescribedMixin):
@@ -247,6 +248,8 @@ class ReportedTreeMixin(ReportedMixin):
     def _follow_tolerance(
         self, samples: tuple[Any, ...], tolerances: Iterable[float | None], what: str
     ) -> TolerancePath:
+        from icscm.report.tolerance import compute_tolerance_path  # rule sets have no use for it
+
         learner: Any = self
         countable = self._open_again(*samples)
         path = compute_tolerance_path(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from icscm._constants import DEFAULT_TOLERANCES
 from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
 from icscm.model.trees import Tree
@@ -28,9 +29,6 @@ from icscm.text import clip, format_name, format_number
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-# From plain to strict, about even steps on a logarithmic scale.
-DEFAULT_TOLERANCES: Final = (None, 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
 
 # Characters of what leaves and enters, so that the table fits a terminal; `to_frame` has all.
 _MAX_CHANGES: Final = 26

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, Countable, Preparation
-from icscm.sources.gpu.opening import move_stores
-from icscm.sources.gpu.values import CardValues, put_values
-from icscm.sources.stored import StoredSource
+from icscm.sources.stored import StoredSource, place
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array, look_for_missing
 from icscm.tables.columns import is_dask
@@ -30,6 +28,9 @@ from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 from icscm.tables.on_card import bring
+
+if TYPE_CHECKING:
+    from icscm.sources.gpu.values import CardValues
 
 
 class MemorySource(StoredSource):
@@ -116,7 +117,7 @@ def open_memory(
         )
     X, environments = take_environments(X, environments)
     y, environments, sample_weight = map(bring, (y, environments, sample_weight))
-    values = put_values(X, asked.device, asked.max_thresholds)
+    values = _put_on_card(X, asked)
     if values is not None:
         return _count_on_card(values, y, environments, sample_weight, asked)
     intake = read_table(bring(X))
@@ -151,6 +152,14 @@ def open_memory(
         return count(intake)
     except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
         return count(read_table(make_dense(intake.content, rows)))
+
+
+def _put_on_card(X: Any, asked: Preparation) -> CardValues | None:
+    if asked.device == "cpu":
+        return None
+    from icscm.sources.gpu.values import put_values  # most never ask for it
+
+    return put_values(X, asked.device, asked.max_thresholds)
 
 
 def _count_on_card(
@@ -201,9 +210,9 @@ def make_memory_source(
     packed = pack_binary(*own, n_threads)
     if packed is not None:
         terms = Terms(packed[0], classes, environment_labels)
-        return MemorySource(terms, move_stores([packed[1]], rows, device), rows, position)
+        return MemorySource(terms, place([packed[1]], rows, device), rows, position)
     if issparse(table.values):
         raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(*own, max_thresholds=max_thresholds, n_threads=n_threads)
     terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
-    return MemorySource(terms, move_stores(stores, rows, device), rows, position)
+    return MemorySource(terms, place(stores, rows, device), rows, position)

@@ -16,6 +16,15 @@ from icscm.engine.rows import Rows
 from icscm.engine.stores import Store
 
 
+def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
+    """The stores of one source where `device` wants them."""
+    if device == "cpu":
+        return stores
+    from icscm.sources.gpu.opening import move_stores  # most never ask for it
+
+    return move_stores(stores, rows, device)
+
+
 class StoredSource:
     """Counts over a single piece, whose stores are told of the rows that leave."""
 

@@ -8,14 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from icscm._constants import DEFAULT_TOLERANCES
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.report.tolerance import (
-    DEFAULT_TOLERANCES,
-    HeldOut,
-    TolerancePath,
-    compute_tolerance_path,
-    grow_along,
-)
+from icscm.report.tolerance import HeldOut, TolerancePath, compute_tolerance_path, grow_along
 from icscm.sources.countable import Countable
 from icscm.sources.memory import open_memory
 from icscm.studies.classifiers import Cohort, check_two_classes, make_cohort

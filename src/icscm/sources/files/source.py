@@ -24,8 +24,7 @@ from icscm.engine.rows import Rows
 from icscm.engine.stores import CodeStore, Store
 from icscm.engine.threads import run_ahead, split_evenly
 from icscm.sources.files.scratch import ScratchFile
-from icscm.sources.gpu.opening import move_stores
-from icscm.sources.stored import StoredSource
+from icscm.sources.stored import StoredSource, place
 
 
 class CodeFile:
@@ -124,4 +123,4 @@ def make_mapped_source(
         n_bins = int(terms.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return MappedSource(terms, move_stores(stores, rows, device), rows, file)
+    return MappedSource(terms, place(stores, rows, device), rows, file)
