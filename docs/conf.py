@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
@@ -125,8 +124,5 @@ def skip_foreign(_: Any, what: str, __: str, member: Any, *___: Any) -> bool | N
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
-    # sections list their pages by patterns, and a pattern may find none yet
-    logger = logging.getLogger("sphinx.sphinx.directives.other")
-    logger.addFilter(lambda record: "toctree glob pattern" not in str(record.msg))
     app.connect("source-read", link_pages)
     app.connect("autodoc-skip-member", skip_foreign)
