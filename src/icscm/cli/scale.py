@@ -94,7 +94,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
         raise IcscmError(
             f"{data} needs --labels, the table of target and environment"
             if route == PACKED
-            else f"--labels is for data made by icscm pack; {data} has its own target"
+            else f"--labels is for data made by icscm pack; pack {data} first if it holds genomes"
         )
     for name in _NOT_DONE.get(route, ()):
         if options[name]:
