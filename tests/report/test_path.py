@@ -9,6 +9,7 @@ from report_samples import find_path, fit, make_shifted
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
+from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.sources import open_memory
@@ -112,3 +113,16 @@ def test_the_default_levels_are_round_and_even():
     assert DEFAULT_ALPHAS[-1] == 0.5
     assert len(DEFAULT_ALPHAS) == 18
     assert np.all(np.diff(np.log10(DEFAULT_ALPHAS)) < 0.4)
+
+
+def test_a_level_without_a_rule_hides_no_columns():
+    """Five of six models used the same two columns, and the report said that none was in all.
+
+    The sixth, at the strictest level, had no rule; models that read alike counted apart.
+    """
+    data = make_hospitals(40_000, random_state=0)
+    samples = data.X, data.y, data.environments
+    learner = fit(ICSCMClassifier(), *samples)
+    path = learner.report(*samples).to_dict()["alpha_path"]
+    assert any(each["n_rules"] == 0 for each in path["models"])
+    assert "in all: age, lactate; no rule is found " in path["text"]

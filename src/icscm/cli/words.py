@@ -19,6 +19,7 @@ _OPTIONS = {
     "n_rows": "--rows",
     "random_state": "--seed",
     "SCMClassifier": "--model scm",
+    "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
     "icscm.studies.checkup.check_environments": "icscm check",
     "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",

@@ -111,17 +111,21 @@ class ICSCMClassifier(CoverClassifier):
     Parameters
     ----------
     p : float, default=1.0
-        As in `SCMClassifier`.
+        Weight of a positive sample that a rule wrongly settles, against a negative one that it
+        settles rightly: the utility of a rule is abs(A) - p abs(B).
     model_type : {"conjunction", "disjunction"}, default="conjunction"
-        As in `SCMClassifier`.
+        Whether all rules must hold for the positive class, or any one.
     max_rules : int, default=10
-        As in `SCMClassifier`.
+        Number of rules at which the search stops.
     max_thresholds : int or None, default=50
-        As in `SCMClassifier`.
+        Thresholds tried per feature; a feature with more values is cut at quantiles. None tries
+        every observed value. A category with more levels keeps the most frequent; the others are
+        pooled.
     feature_weights : array-like or mapping, optional
-        As in `SCMClassifier`.
+        Preference for features, one number each or a mapping by name; the utility of a rule is
+        multiplied by its feature's weight (a loss divided). 0 excludes.
     n_jobs : int, optional
-        As in `SCMClassifier`.
+        Threads; None for all cores. The result does not depend on it.
     alpha : float or "auto", default=0.05
         Level of the tests. Larger refuses more rules and stops later. `"auto"` is
         min(0.05, 200 / samples).
@@ -150,7 +154,7 @@ class ICSCMClassifier(CoverClassifier):
     search : {"greedy", "exhaustive"}, default="greedy"
         The paper's search, or all subsets of a few screened rules: the model is what the accepted
         ones share. The latter needs about ten times fewer samples and reports a non-parent in
-        at most alpha of the runs; `docs/theory.md`. `test`, `stop` and `pruning` are the greedy
+        at most alpha of the runs. `test`, `stop` and `pruning` are the greedy
         search's; sets are tested with G. It tries no subset of more than `max_rules` rules, and
         takes the candidates of largest association times feature weight.
     evidence : {"step", "cumulative"}, default="step"
@@ -177,11 +181,18 @@ class ICSCMClassifier(CoverClassifier):
         Adjusts the p-values of criterion (i) for the number of candidates of a step of the greedy
         search. Fewer are refused.
     missing : {"candidate", "separate", "error"}, default="candidate"
-        As in `SCMClassifier`.
+        What rules make of missing values (NaN, None, null) in a feature that has some.
+        `"candidate"`: each rule is tried with them true and with them false, and `x is missing`
+        and `x is present` are rules too. `"separate"`: only these two are true for them or
+        settle them; all others are false. `"error"`: refuse them.
     keep_columns : "all", str or sequence of str, optional
-        As in `SCMClassifier`.
+        Columns of a frame that are the same in every row, different in nearly every one, or
+        copies of the label or the environment are left out with a warning; name those to keep
+        all the same, or `"all"`.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        As in `SCMClassifier`.
+        Where samples are counted: by the processor, or on a CUDA graphics card (with
+        `pip install 'icscm[cuda]'`); `"auto"` takes a card if there is one and the table is large
+        enough. The result does not depend on it.
 
     Attributes
     ----------

@@ -180,7 +180,11 @@ def _suggest_for_worse(learner: Learner, words: Words) -> list[str]:
 
 
 def _suggest_for_set_aside(settings: Plain, words: Words) -> list[str]:
-    found = []
+    tree = words(Parameter("InvariantTreeClassifier"))
+    found = [f"{tree}: asks that effects be alike everywhere, while each environment has its rate."]
+    if settings["criterion"] == "pvalue":
+        margin = words(Parameter("criterion", "equivalence"))
+        found.append(f"{margin}, with a margin: rates that differ by less count as the same.")
     if settings["p"] != "balanced":
         found.append(
             f"{words(Parameter('p', 'balanced'))}: both classes weigh the same, whatever their "

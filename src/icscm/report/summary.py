@@ -238,16 +238,26 @@ def _say_path(path: AlphaPath, models: Sequence[Plain]) -> str:
     levels = f"{len(path.alphas)} levels alpha from {min(path.alphas):g} to {max(path.alphas):g}"
     if len(models) == 1:
         return f"At {levels} this same model is learned."
-    told = [f"{levels} give {len(models)} different models"]
-    for own in (each for each in models if each["is_own"]):
-        ends = dict.fromkeys(f"{own[end]:g}" for end in ("alpha_from", "alpha_to"))
-        told[0] += f", this one {'from' if len(ends) > 1 else 'only at'} {' to '.join(ends)}"
-    errors = [each["errors"]["error"] or 0.0 for each in models]
-    told.append(f"they are wrong for {format_share(min(errors))} to {format_share(max(errors))}")
-    features = [{rule.feature for rule in each.model.rules} for each in path.models]
-    shared = sorted(map(format_name, set.intersection(*features)))
-    told.append(f"in all of them: {', '.join(shared)}" if shared else "no column is in all of them")
+    filled = [each for each in path.models if each.model.rules]
+    shown = len({str(each.model) for each in filled})  # some differ in what was settled first
+    told = [f"{levels} give {count(shown, 'different model')}"]
+    for own in (each for each in filled if path.own_alpha in each.alphas):
+        told[0] += f", this one {_say_levels(own)}"
+    if filled:
+        errors = [each["errors"]["error"] or 0.0 for each in models if each["n_rules"]]
+        ends = dict.fromkeys(format_share(end) for end in (min(errors), max(errors)))
+        told.append(f"wrong for {' to '.join(ends)}")
+        features = [{rule.feature for rule in each.model.rules} for each in filled]
+        shared = sorted(map(format_name, set.intersection(*features)))
+        told.append(f"in all: {', '.join(shared)}" if shared else "no column is in all of them")
+    empty = [_say_levels(each, "at") for each in path.models if not each.model.rules]
+    told += [f"no rule is found {' and '.join(empty)}"] if empty else []
     return "; ".join(told) + "."
+
+
+def _say_levels(each: AlphaModel, single: str = "only at") -> str:
+    ends = dict.fromkeys(f"{end:g}" for end in (each.alpha_from, each.alpha_to))
+    return f"{'from' if len(ends) > 1 else single} {' to '.join(ends)}"
 
 
 def _describe_path_model(each: AlphaModel, path: AlphaPath, names: Names, number: int) -> Plain:

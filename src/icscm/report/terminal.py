@@ -186,7 +186,7 @@ def render_leaves(summary: Plain) -> Iterator[RenderableType]:
         yield make_range_table(leaves)
         yield make_note(
             f"\nOf {len(environments):,} environments those of lowest and highest rate; the "
-            "report and `icscm show model.json --all` have all."
+            "report and, of a saved model, `icscm show --all` have all."
         )
     broken = [f"{name_leaf(leaf)}: {leaf['breaking_text']}." for leaf in leaves if leaf["breaking"]]
     if broken:

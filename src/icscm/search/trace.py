@@ -49,7 +49,8 @@ REFUSALS = {
 # What came of pruning, as sentences.
 PRUNING_OUTCOMES = {
     "removed": "Pruning removed what invariance does not need.",
-    "needed": "Pruning removed nothing: without any of the columns a leaf would not be invariant.",
+    "needed": "Pruning removed nothing: without any one of the columns a leaf would not be "
+    "invariant.",
     "single": "Nothing to prune: the rules use a single column.",
     "not_ended": "Nothing was pruned: the search did not end because what remains is independent "
     "of the environment, which Proposition 3.2 needs.",
