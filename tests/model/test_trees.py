@@ -113,7 +113,7 @@ def test_missing_values_never_seen_warn_once_for_a_column():
     with pytest.warns(UnseenMissingWarning) as told:
         assert tree.find_leaves(X).tolist() == [0, 2, 2]
     assert [str(each.message) for each in told] == [
-        "Column 'age' is missing in 1 rows and never was at fitting: 'age > 63', 'age > 80' count "
+        "Column 'age' is missing in 1 row and never was at fitting: 'age > 63', 'age > 80' count "
         "as false there."
     ]
     with pytest.warns(UnseenMissingWarning) as told:
