@@ -123,6 +123,11 @@ class Countable(Generic[Source]):
     def lend(self, learner: str) -> None:
         """Take down who learns from it: rows leave while that happens, so that none can after it.
 
+        Parameters
+        ----------
+        learner : str
+            Its name.
+
         Raises
         ------
         IcscmError
