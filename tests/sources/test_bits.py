@@ -21,6 +21,7 @@ from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store
+from icscm.sources.bits.tiles import sort_samples
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable, code_array
@@ -202,7 +203,7 @@ def test_many_patterns_in_blocks_of_tiles(n_environments, n_kept, folder, monkey
     table = X, labels, environments, tuple(range(n_environments)), []
     source = make_source("file", table, folder)
     drawn = rng.random(np.count_nonzero(labels >= 0)) < 0.5
-    order = source._sort()
+    order = sort_samples(source._segments)
     for some, of_some in ((order, source), (order[drawn], source.draw(drawn))):
         part = X[some], labels[some], environments[some], table[3], []
         assert learn(of_some, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])

@@ -30,7 +30,7 @@ from icscm.engine.rows import Rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.footer import BLOCK_PATTERNS
 from icscm.sources.bits.store import BitFile
-from icscm.sources.bits.tiles import Pieces, Tiles
+from icscm.sources.bits.tiles import Pieces, Tiles, sort_samples
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.sending import Unsorted
@@ -64,13 +64,13 @@ class PackedSource:
 
     def draw(self, wanted: BoolArray) -> PackedSource:
         """A source over some of the samples in the order of `list_cells`, for one thread."""
-        segments, drawn = np.full_like(self._segments, -1), self._sort()[wanted]
+        segments, drawn = np.full_like(self._segments, -1), sort_samples(self._segments)[wanted]
         segments[drawn] = self._segments[drawn]
         return PackedSource(self._bits, segments, self._terms, 1, self._tiles)
 
     def move(self, device: str) -> PackedSource | StoredSource:
         """This source, or on the card one of the same samples in order."""
-        order, n_patterns = self._sort(), self._bits.n_patterns
+        order, n_patterns = sort_samples(self._segments), self._bits.n_patterns
         sizes = n_patterns, 2 * self._bits.n_words
         unsorted = Unsorted(*sizes, self._read_halves, order, BLOCK_PATTERNS)
         card = choose_card(device, unsorted.n_bytes)
@@ -87,23 +87,17 @@ class PackedSource:
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sample, sorted by the two."""
-        cells = self._segments[self._sort()]
+        cells = self._segments[sort_samples(self._segments)]
         return cells // len(self.environments), cells % len(self.environments)
 
     def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
         """The leaf of a tree that each sorted sample falls in, for those left out; else -1."""
         leaves = np.full(len(left_out), -1, dtype=np.int64)
-        samples, n = self._sort()[left_out], len(self._segments)
+        samples, n = sort_samples(self._segments)[left_out], len(self._segments)
         leaves[left_out] = find_leaves(
             splits, len(samples), lambda rule: unpack(self._find_satisfied(rule), n)[samples]
         )
         return leaves
-
-    def _sort(self) -> IntArray:
-        """The samples that count, by label and environment."""
-        labelled = np.flatnonzero(self._segments >= 0)
-        order: IntArray = labelled[np.argsort(self._segments[labelled], kind="stable")]
-        return order
 
     def count_totals(self) -> CountArray:
         labelled = self._segments[self._segments >= 0]

@@ -31,6 +31,13 @@ class Pieces(NamedTuple):
 _MAX_UNSORTED = 8
 
 
+def sort_samples(segments: IntArray) -> IntArray:
+    """The samples that count, by label and environment; -1 stands for those that do not."""
+    counted = np.flatnonzero(segments >= 0)
+    order: IntArray = counted[np.argsort(segments[counted], kind="stable")]
+    return order
+
+
 class Tiles:
     """The sorted bits, a block of patterns made when it is first asked for.
 
@@ -41,9 +48,8 @@ class Tiles:
 
     def __init__(self, bits: BitFile, segments: IntArray, n_segments: int) -> None:
         self._bits = bits
-        counted = np.flatnonzero(segments >= 0)
         #: the samples that count, sorted
-        self.order: IntArray = counted[np.argsort(segments[counted], kind="stable")]
+        self.order = sort_samples(segments)
         self._segments, self._n_segments = segments[self.order], n_segments
         n_words = -(-len(self.order) // WORD_BITS)
         self._kept: dict[int, Array] | None = None

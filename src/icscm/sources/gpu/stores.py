@@ -24,11 +24,22 @@ from icscm.sources.gpu.sending import Sender
 _MOST_JUDGED = 2**28
 
 
-class _Judged(Store):
-    """A store that can also judge its candidates; see `icscm.engine.counts.Judge`."""
+class _CardStore(Store):
+    """A store on the card, which can also judge its candidates: see `icscm.engine.counts.Judge`."""
+
+    def _set_in_play(self, rows: Rows) -> None:
+        raise NotImplementedError
 
     def _can_judge(self) -> bool:
         raise NotImplementedError
+
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (who stays says it all)
+        self._set_in_play(in_play)
+
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
 
     def shortlist(self, question: Question) -> Shortlist | None:
         """The candidates that can matter to a search."""
@@ -45,7 +56,7 @@ class _Judged(Store):
             return list_nearest(cast("Columns", self), question)
 
 
-class CardBits(_Judged):
+class CardBits(_CardStore):
     """Two-valued columns, a bit a sample in the order of the sorted rows.
 
     `words` are uint32 (feature, word) on the card, 16 bytes at a time; `n_alike` is how many
@@ -79,14 +90,6 @@ class CardBits(_Judged):
         at = np.searchsorted(self.features, [feature])
         (words,) = self.card.bring(self._take(at))
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
-
-    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (who stays says it all)
-        self._set_in_play(in_play)
-
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
 
     def _set_in_play(self, rows: Rows) -> None:
         bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
@@ -190,7 +193,7 @@ class StreamedBits(CardBits):
 
 
 @dataclass(eq=False)
-class CardCodes(_Judged):
+class CardCodes(_CardStore):
     """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows.
 
     For judging, each cut of a feature is a column of its own: the ones lie above it.
@@ -214,14 +217,6 @@ class CardCodes(_Judged):
 
     def find_codes(self, feature: int) -> Array:
         return self.card.bring(self.codes[int(np.searchsorted(self.features, feature))])
-
-    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002
-        self._set_in_play(in_play)
-
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
 
     def _set_in_play(self, rows: Rows) -> None:
         self._bounds = self.card.send(rows.bounds)

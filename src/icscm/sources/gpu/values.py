@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
+from icscm._constants import BINARY_LOOK_ROWS, CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, BoolArray, IntArray
 from icscm.engine.binning import (
     Binning,
@@ -31,8 +31,8 @@ from icscm.tables.coded import CodedTable
 from icscm.tables.complaints import make_infinity_error, name_columns
 from icscm.tables.on_card import is_on_card, open_on_card
 
-# Rows that tell a table of other numbers from one of zeros and ones.
-_LOOKED_AT = 8
+# What the card bins, by NumPy's names and torch's.
+_FLOATS = ("float32", "float64", "torch.float32", "torch.float64")
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,8 @@ def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | 
         return CardValues(card, values, _find_missing(card, values))
 
 
-_FLOATS = ("float32", "float64", "torch.float32", "torch.float64")
-
-
 def _looks_binary(X: Any) -> bool:
-    first = X[:_LOOKED_AT]
+    first = X[:BINARY_LOOK_ROWS]
     return bool(((first == 0) | (first == 1)).all())
 
 
