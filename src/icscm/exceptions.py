@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from icscm.text import clip_message, escape_controls
+from icscm.formatting import clip_message, escape_controls
 
 
 class Parameter(NamedTuple):

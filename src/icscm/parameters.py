@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError, Parameter
-from icscm.text import shorten_list
+from icscm.formatting import shorten_list
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

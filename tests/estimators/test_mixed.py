@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out, stability_selection
 from icscm.exceptions import IcscmError, LeftOutWarning, UnseenMissingWarning
+from icscm.formatting import format_level
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule, make_rule
 from icscm.tables.coded import choose_levels
 from icscm.tables.columns import read_column
-from icscm.text import format_level
 from literal import PAPER
 
 N = 1500

@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
+from icscm.formatting import escape_controls
 from icscm.report.render import MAX_HTML_BYTES, escape_markdown, make_report
-from icscm.text import escape_controls
 from literal import PAPER
 
 

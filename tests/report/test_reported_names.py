@@ -13,9 +13,9 @@ from report_samples import fit
 
 from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier
+from icscm.formatting import as_text, clip
 from icscm.report.figures import draw_model
 from icscm.report.render import make_report
-from icscm.text import as_text, clip
 
 
 def learn(names, n_each=40):

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from icscm.cli.console import Progress
 from icscm.cli.shorthand import COST, LEVEL, apply, choice, read_positive, value
 from icscm.exceptions import IcscmError
-from icscm.text import format_number
+from icscm.formatting import format_number
 
 if TYPE_CHECKING:
     from rich.console import Console

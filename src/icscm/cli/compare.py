@@ -20,10 +20,10 @@ from icscm.cli.options import (
 )
 from icscm.cli.shorthand import FILE, flag, number, value
 from icscm.exceptions import IcscmError
+from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.io.locating import describe_path, name_data
 from icscm.io.roles import split_commas
 from icscm.io.table_writing import disarm_formulas, write_table
-from icscm.text import as_text, clip, count, shorten_list
 from icscm.writing import write_text, write_whole
 
 if TYPE_CHECKING:

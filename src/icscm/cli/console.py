@@ -20,8 +20,8 @@ from icscm.exceptions import (
     TooLittleDataWarning,
     UnstableModelWarning,
 )
+from icscm.formatting import as_text, clip, clip_message, count, escape_controls, shorten_list
 from icscm.io.formats import MISSING_TEXTS
-from icscm.text import as_text, clip, clip_message, count, escape_controls, shorten_list
 
 if TYPE_CHECKING:
     from pathlib import Path

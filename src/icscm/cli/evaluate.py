@@ -18,11 +18,11 @@ from icscm.cli.options import check_outputs, force_option, read_data, reading_op
 from icscm.cli.predict import GENOME_ENDINGS, find_types, read_alike
 from icscm.cli.shorthand import FILE, flag, value
 from icscm.exceptions import IcscmError
+from icscm.formatting import count, shorten_list
 from icscm.io.formats import CATEGORY
 from icscm.io.locating import describe_path, name_data
 from icscm.io.naming import check_columns
 from icscm.io.roles import Labelling, Roles, index_texts, split_names
-from icscm.text import count, shorten_list
 from icscm.writing import write_text
 
 if TYPE_CHECKING:

@@ -55,9 +55,9 @@ from icscm.cli.shorthand import (
 )
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError
+from icscm.formatting import as_text, count, format_name, shorten_list
 from icscm.io.locating import describe_path, find_format, name_data
 from icscm.io.roles import Labelling, Samples, split_commas, split_names
-from icscm.text import as_text, count, format_name, shorten_list
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:

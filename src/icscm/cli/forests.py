@@ -8,9 +8,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from icscm.formatting import as_text, clip, count
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
 from icscm.search.tree_trace import SplitRefusal, TreeTrace
-from icscm.text import as_text, clip, count
 
 # Refused columns, and environments, that are listed; characters of a rule beside its numbers.
 _N_REFUSED, _N_PLACES, _MAX_RULE = 5, 10, 34

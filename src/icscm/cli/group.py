@@ -15,7 +15,7 @@ from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, IcscmWarning, is_short_of_memory
-from icscm.text import escape_controls
+from icscm.formatting import escape_controls
 
 
 def _debug_option() -> click.Option:

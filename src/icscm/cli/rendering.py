@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
+from icscm.formatting import as_text, format_name, shorten_list
 from icscm.model.forests import Forest
 from icscm.model.kinds import describe_size
 from icscm.model.leaves import count_labels, tell_counts
@@ -28,7 +29,6 @@ from icscm.report.terminal import (
 )
 from icscm.report.words import format_p, make_names
 from icscm.studies.checkup import CheckUp
-from icscm.text import as_text, format_name, shorten_list
 
 
 def render_checkup(

@@ -12,7 +12,7 @@ from icscm.cli.console import make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.shorthand import flag, number, value
 from icscm.exceptions import IcscmError
-from icscm.text import escape_controls
+from icscm.formatting import escape_controls
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -16,8 +16,8 @@ from icscm.cli.options import check_outputs, force_option
 from icscm.cli.shorthand import FILE, OUTPUT, Decorator, Share, apply, choice, flag, number, value
 from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
+from icscm.formatting import as_text
 from icscm.io.table_writing import check_output_kind, write_table
-from icscm.text import as_text
 from icscm.writing import STDOUT
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from icscm.datasets._sources import RawFile, Source
 from icscm.exceptions import IcscmError
-from icscm.text import shorten_list
+from icscm.formatting import shorten_list
 
 DATA_VARIABLE = "ICSCM_DATA"
 PathLike = str | os.PathLike[str]

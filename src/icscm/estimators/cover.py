@@ -16,6 +16,7 @@ from icscm.exceptions import (
     TooLittleDataWarning,
     warn,
 )
+from icscm.formatting import shorten_list
 from icscm.parameters import (
     LEVEL_OR_AUTO,
     NUMBER_OR_NONE,
@@ -33,7 +34,6 @@ from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.environments import check_several, warn_of_sparse
-from icscm.text import shorten_list
 
 
 class SCMClassifier(CoverClassifier):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from icscm.exceptions import ContraryLeafWarning, NothingFoundWarning, warn
+from icscm.formatting import count
 from icscm.model.rule_sets import RuleSet
 from icscm.search.trace import STOP_REASONS, Trace
-from icscm.text import count
 
 
 def warn_of_findings(model: RuleSet, trace: Trace) -> None:

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
+from icscm.formatting import count, escape_controls, format_number
 from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.forests import Forest
 from icscm.model.leaves import count_labels
@@ -18,7 +19,6 @@ from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, Thresho
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.model.trees import Tree
 from icscm.tables.columns import Level
-from icscm.text import count, escape_controls, format_number
 
 _Operators = tuple[str, str]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
-from icscm.text import shorten_list
 
 _SEQUENCE = re.compile("[ACGTUNRYSWKMBDHV]+", re.IGNORECASE)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from icscm._repr import align
 from icscm.export.branches import make_leaves, say_origin, say_refused
+from icscm.formatting import as_text, format_level, format_name
 from icscm.model.forests import Forest
 from icscm.model.kinds import Model
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel
 from icscm.model.trees import Tree
-from icscm.showing import align
-from icscm.text import as_text, format_level, format_name
 
 
 def make_text(saved: SavedModel) -> str:

@@ -18,12 +18,12 @@ from icscm.export.branches import (
     say_origin,
 )
 from icscm.export.prose import make_leaf_table
+from icscm.formatting import count, format_exactly, format_level
 from icscm.model.forests import Forest
 from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel
 from icscm.model.trees import Tree
 from icscm.tables.columns import Level
-from icscm.text import count, format_exactly, format_level
 
 
 def make_python(saved: SavedModel) -> str:

@@ -20,13 +20,13 @@ from icscm.export.branches import (
     make_condition,
     make_leaves,
 )
+from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
 from icscm.model.forests import Forest
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
 from icscm.model.trees import Tree
 from icscm.tables.columns import Level
-from icscm.text import count, escape_controls, format_exactly, format_level, format_name
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
 # get the last bit wrong, and a threshold is a value that was observed.

@@ -27,8 +27,8 @@ from pyarrow import compute, types
 
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.exceptions import IcscmError, IcscmWarning, warn
+from icscm.formatting import escape_controls, shorten_list
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, NUMBER_LOOK, WHOLE_LOOK, TextFormat
-from icscm.text import escape_controls, shorten_list
 
 Kinds = NDArray[np.uint8]
 Result = TypeVar("Result")

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from icscm.exceptions import IcscmError, is_short_of_memory
+from icscm.formatting import shorten_list
 from icscm.io.naming import suggest
-from icscm.text import shorten_list
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".rtab", ".txt", ".data")
 PARQUET_ENDINGS = (".parquet", ".parq", ".pq")

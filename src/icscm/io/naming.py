@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from icscm.exceptions import IcscmError
-from icscm.text import shorten_list
+from icscm.formatting import shorten_list
 
 
 def is_index(name: str) -> bool:

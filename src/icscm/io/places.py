@@ -7,9 +7,9 @@ from typing import Any
 
 from icscm._constants import JOINT
 from icscm.exceptions import IcscmError
+from icscm.formatting import format_level
 from icscm.io.naming import split_known, suggest
 from icscm.tables.columns import read_arrow_groups
-from icscm.text import format_level
 
 
 def read_places(rows: Any, columns: Sequence[str]) -> Any:

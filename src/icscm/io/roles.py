@@ -14,9 +14,9 @@ import numpy as np
 from icscm._constants import JOINT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.formatting import format_level, shorten_list
 from icscm.io.naming import check_columns, is_index, split_known, suggest
 from icscm.io.places import as_level_text, find_renamed, read_places, rename, simplify, tell_texts
-from icscm.text import format_level, shorten_list
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from icscm._repr import Display, DisplayMixin
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.formatting import count, format_name, shorten_list
 from icscm.model.leaves import Votes, add_up, read_columns
 from icscm.model.rules import Rule
 from icscm.model.trees import Tree
-from icscm.showing import Shown, Told
 from icscm.tables.columns import count_rows
-from icscm.text import count, format_name, shorten_list
 
 
 @dataclass(frozen=True, repr=False)
-class Forest(Shown):
+class Forest(DisplayMixin):
     """Trees that predict together: the probability is the mean of theirs.
 
     Parameters
@@ -173,7 +173,7 @@ class Forest(Shown):
             f"trees that use a feature: {shorten_list(uses) or 'none, since no split was found'}"
         )
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The forest, and how many of its trees and splits use each feature."""
         n_splits = Counter(rule.feature for tree in self.trees for rule in tree.rules)
         rows = [
@@ -181,4 +181,4 @@ class Forest(Shown):
             for name, n in self.count_uses().items()
         ]
         line = str(self).partition("\n")[0]
-        return Told(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)
+        return Display(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)

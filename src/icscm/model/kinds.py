@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icscm.exceptions import IcscmError
+from icscm.formatting import count
 from icscm.model.forests import Forest
 from icscm.model.leaves import freeze_counts
 from icscm.model.rule_sets import MODEL_KINDS, RuleSet
 from icscm.model.rules import make_rule
 from icscm.model.trees import Split, Tree
-from icscm.text import count
 
 Model = RuleSet | Tree | Forest
 

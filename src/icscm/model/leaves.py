@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.model.rules import Rule, warn_of_unseen
-from icscm.showing import Shown
 from icscm.tables.columns import Column, Numbers, read_column
 
 # Samples of one leaf, by label and environment.
@@ -26,7 +26,7 @@ class Votes(NamedTuple):
     decided_by: Array
 
 
-class LeafModel(Shown):
+class LeafModel(DisplayMixin):
     """A model that sends each sample to one of its leaves; who inherits says how."""
 
     leaves: tuple[LeafCounts, ...]

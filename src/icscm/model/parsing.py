@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from icscm.exceptions import IcscmError
+from icscm.formatting import escape_controls
 from icscm.model.forests import Forest
 from icscm.model.kinds import KINDS, Model, make_model
 from icscm.model.plain import MAX_WHOLE
 from icscm.model.trees import Tree
 from icscm.tables.columns import sort_key
-from icscm.text import escape_controls
 
 FORMAT: Final = "icscm-model"
 # The newest that this version reads; each kind of model says which it needs.

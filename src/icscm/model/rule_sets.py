@@ -19,12 +19,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._repr import Display
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.leaves import LeafCounts, LeafModel, add_up, count_labels, tell_counts
 from icscm.model.rules import Rule
 from icscm.model.simplifying import simplify
-from icscm.showing import Told
 from icscm.tables.columns import count_rows
 
 
@@ -141,7 +141,7 @@ class RuleSet(LeafModel):
     def __str__(self) -> str:
         return self.joiner.join(map(str, self.simple_rules)) or self._describe_nothing()
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The model and its leaves."""
         rows = []
         verdicts = self.leaf_verdicts.tolist()
@@ -149,7 +149,7 @@ class RuleSet(LeafModel):
             counts = tell_counts(*count_labels(leaf))
             rows.append((text, "positive" if is_positive else "negative", *counts))
         columns = "leaf", "predicts", ">samples", ">positive", ">rate"
-        return Told(f"{type(self).__name__}: {self}", columns, rows)
+        return Display(f"{type(self).__name__}: {self}", columns, rows)
 
     def _describe_nothing(self) -> str:
         """What a model without a rule says."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from icscm._types import BoolArray
 from icscm.exceptions import IcscmError, UnseenMissingWarning, warn
+from icscm.formatting import count, format_level, format_name, format_number, shorten_list
 from icscm.tables.columns import (
     Column,
     Dates,
@@ -26,7 +27,6 @@ from icscm.tables.columns import (
     read_column,
     sort_key,
 )
-from icscm.text import count, format_level, format_name, format_number, shorten_list
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
+from icscm.formatting import escape_controls
 from icscm.model.forests import Forest
 from icscm.model.kinds import Model, make_model
 from icscm.model.learner import Learner, check_fitted
@@ -33,7 +34,6 @@ from icscm.model.plain import format_json, make_plain
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.intake import refuse_missing_values
-from icscm.text import escape_controls
 from icscm.writing import check_free, write_text
 
 

@@ -17,8 +17,10 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._repr import Display
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.formatting import clip, count
 from icscm.model.leaves import (
     LeafCounts,
     LeafModel,
@@ -29,9 +31,7 @@ from icscm.model.leaves import (
 )
 from icscm.model.rules import Rule
 from icscm.model.simplifying import add_rule
-from icscm.showing import Told
 from icscm.tables.columns import Column, count_rows
-from icscm.text import clip, count
 
 # Columns of a terminal, and the least of them that a rule gets.
 _WIDTH: Final = 80
@@ -295,10 +295,10 @@ class Tree(LeafModel):
     def _name_verdicts(self) -> list[str]:
         return ["positive" if each else "negative" for each in self.leaf_verdicts.tolist()]
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The tree, a row for each of its nodes."""
         if not self.splits:
-            return Told(f"Tree: {self}")
+            return Display(f"Tree: {self}")
         words = self._name_verdicts()
         rows = [
             (
@@ -309,7 +309,7 @@ class Tree(LeafModel):
             for node in self.list_nodes()
         ]
         line = f"Tree of {count(len(self.leaves), 'leaf')}"
-        return Told(line, ("node", "predicts", ">samples", ">positive", ">rate"), rows)
+        return Display(line, ("node", "predicts", ">samples", ">positive", ">rate"), rows)
 
     def _describe_nothing(self) -> str:
         """What a tree without a split says."""

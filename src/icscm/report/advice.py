@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm.exceptions import Parameter, Words
+from icscm.formatting import count
 from icscm.model.learner import Learner
 from icscm.report.steps import list_looks
 from icscm.report.words import Names, Plain, format_p
 from icscm.stats.verdicts import NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import count
 
 # A level below this refuses next to nothing, so that it is no advice.
 _WORTH_A_TRY = 1e-4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from icscm.formatting import count
 from icscm.model.learner import Learner
 from icscm.model.leaves import LeafModel
 from icscm.model.rule_sets import RuleSet
@@ -12,7 +13,6 @@ from icscm.report.leaves import CONCLUSIONS, count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
 from icscm.report.words import Names, Plain, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import count
 
 
 def make_sentence(model: RuleSet, names: Names, set_aside: RuleSet | None = None) -> str:

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from icscm.formatting import natural_key
 from icscm.report.words import Plain, format_share
-from icscm.text import natural_key
 
 
 class Limits(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
+from icscm.formatting import format_name
 from icscm.model.leaves import LeafCounts
 from icscm.report.words import Names, Plain, count_samples
 from icscm.search.tree_trace import (
@@ -22,7 +23,6 @@ from icscm.search.tree_trace import (
     TreeTrace,
 )
 from icscm.stats.splits import measure_effects
-from icscm.text import format_name
 
 # Odds ratios that are known this badly (standard error of the logarithm) are not named as ends.
 _VAGUE: Final = 1.0

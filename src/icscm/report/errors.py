@@ -9,9 +9,9 @@ import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm._types import CountArray, FloatArray
+from icscm.formatting import as_text, count
 from icscm.model.leaves import LeafModel
 from icscm.report.words import Names, Plain, compute_intervals, format_share
-from icscm.text import as_text, count
 
 # Beside the error, as people call them.
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from icscm.formatting import clip
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib, check_value, one_of
 from icscm.report.canvas import (
@@ -25,7 +26,6 @@ from icscm.report.tree_figures import draw_branches, find_row, find_width
 from icscm.report.tree_summary import is_of_tree
 from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

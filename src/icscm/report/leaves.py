@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm.formatting import count
 from icscm.model.learner import Learner
 from icscm.model.leaves import LeafCounts, LeafModel
 from icscm.model.trees import Tree
@@ -20,7 +21,6 @@ from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
-from icscm.text import count
 
 # The level at which the leaves of a learner that tests nothing are judged afterwards.
 AFTERWARDS_ALPHA = 0.05

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from icscm._version import __version__
+from icscm.formatting import as_text, format_name
 from icscm.model.learner import Learner
 from icscm.model.plain import make_plain
 from icscm.report.words import Names, Plain, describe_counts
-from icscm.text import as_text, format_name
 
 # The schema is raised when a key is renamed or changes its meaning.
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 1}

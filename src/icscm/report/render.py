@@ -25,6 +25,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.exceptions import IcscmError
+from icscm.formatting import clip, format_number
 from icscm.model.learner import Learner
 from icscm.model.plain import dump_json
 from icscm.report.drawing import Limits, choose_largest, draw_tree, make_plot
@@ -36,7 +37,6 @@ from icscm.report.summary import make_summary
 from icscm.report.tree_drawing import draw_effects, draw_nodes, draw_tolerance_path
 from icscm.report.tree_summary import is_of_tree, list_tree_looks
 from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
-from icscm.text import clip, format_number
 from icscm.writing import check_free, write_text
 
 # A page stays below this, whatever the data: mail and review systems refuse more.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from icscm.formatting import format_name
 from icscm.model.learner import Learner
 from icscm.report.leaves import describe_breaking, describe_verdict, find_extremes, name_ends
 from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
 from icscm.search.trace import PRUNING_OUTCOMES, REFUSALS, Look, Refusal, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
-from icscm.text import format_name
 
 
 def describe_search(learner: Learner, names: Names) -> Plain:

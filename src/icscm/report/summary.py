@@ -46,6 +46,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from icscm.exceptions import IcscmError, Words
+from icscm.formatting import count, format_name
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.plain import make_plain
 from icscm.model.rule_sets import RuleSet
@@ -67,7 +68,6 @@ from icscm.report.steps import describe_pruning, describe_search
 from icscm.report.tolerance import TolerancePath
 from icscm.report.tree_summary import make_tree_summary
 from icscm.report.words import MISSING, Names, Plain, count_samples, format_share, make_names
-from icscm.text import count, format_name
 
 
 def make_summary(

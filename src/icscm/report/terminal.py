@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from icscm.formatting import clip
 from icscm.report.advice import explain_tests
 from icscm.report.elsewhere import ASSUMED, find_ends, say_expected, say_range
 from icscm.report.errors import say_fault, say_measures
@@ -19,7 +20,6 @@ from icscm.report.steps import list_looks
 from icscm.report.tree_summary import is_of_tree
 from icscm.report.words import Plain, format_p, format_points, format_share, format_utility
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
-from icscm.text import clip
 
 # Up to this many environments stand side by side in 80 columns.
 N_BESIDE = 3

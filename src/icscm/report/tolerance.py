@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from icscm._constants import DEFAULT_TOLERANCES
+from icscm._repr import Display, DisplayMixin
 from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
+from icscm.formatting import clip, format_name, format_number
 from icscm.model.trees import Tree
 from icscm.parameters import POSITIVE_NUMBER, check_matplotlib, check_value
 from icscm.report.effects import measure_effect
 from icscm.search.tree import TreeSettings
 from icscm.search.tree_finding import find_tree
 from icscm.search.tree_trace import SplitCandidate, TreeTrace
-from icscm.showing import Shown, Told
 from icscm.stats.splits import measure_dependence
-from icscm.text import clip, format_name, format_number
 
 if TYPE_CHECKING:
     import pandas
@@ -118,7 +118,7 @@ class TolerancePoint:
 
 
 @dataclass(frozen=True, repr=False)
-class TolerancePath(Shown):
+class TolerancePath(DisplayMixin):
     """Trees along the tolerance, from plain to strict.
 
     Parameters
@@ -202,7 +202,7 @@ class TolerancePath(Shown):
 
         return draw_path(self)
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         has_scores = self.points[0].held_out is not None
         rows = []
         for point, (left, entered) in zip(self.points, self.list_changes(), strict=True):
@@ -221,8 +221,8 @@ class TolerancePath(Shown):
         line = "From a plain tree to a strict one; * is this one's tolerance."
         columns = "tolerance", "leave (-), enter (+)", ">leaves", ">tells", ">differs"
         if not has_scores:
-            return Told(line, columns, rows)
-        return Told(f"{line}\n{fill(CAUTION, 80)}", (*columns, ">AUC out", ">worst"), rows)
+            return Display(line, columns, rows)
+        return Display(f"{line}\n{fill(CAUTION, 80)}", (*columns, ">AUC out", ">worst"), rows)
 
 
 def _tell_held_out(held_out: HeldOut) -> dict[str, float | None]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor, log
 from typing import Final
 
+from icscm.formatting import clip
 from icscm.report.drawing import Limits
 from icscm.report.words import Plain
-from icscm.text import clip
 
 # Pixels from one level of the tree to the next, and levels before it goes no further right.
 _STEP: Final = 14

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from icscm.formatting import clip
 from icscm.report.canvas import ACCENT, EDGE_TEXT, INK, LINE, SOFT, draw_box, make_figure, write
 from icscm.report.drawing import name_verdict, wrap
 from icscm.report.tree_drawing import name_span
 from icscm.report.words import Plain, format_share
-from icscm.text import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 
 from icscm.exceptions import Parameter, Words
+from icscm.formatting import count, format_name, format_number
 from icscm.model.learner import Learner
 from icscm.model.trees import Tree
 from icscm.report.answers import answer_error
@@ -53,7 +54,6 @@ from icscm.report.tolerance import CAUTION, TolerancePath, name_tolerance
 from icscm.report.words import MISSING, Names, Plain, describe_rates, join_words, make_names
 from icscm.search.tree_trace import TreeTrace
 from icscm.stats.verdicts import NOT_INVARIANT
-from icscm.text import count, format_name, format_number
 
 # Features that a sentence names.
 _N_NAMED = 6

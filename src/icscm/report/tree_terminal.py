@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.table import Table
 
+from icscm.formatting import clip
 from icscm.report.effects import format_ratio
 from icscm.report.elsewhere import ASSUMED, find_ends, say_expected
 from icscm.report.terminal import (
@@ -21,7 +22,6 @@ from icscm.report.terminal import (
 )
 from icscm.report.tolerance import say_changes
 from icscm.report.words import Plain, format_share
-from icscm.text import clip
 
 # Of refused columns and of tolerances, how many are listed; nodes and splits of a large tree.
 _N_REFUSED, _N_ROWS = 5, 63

@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from icscm._version import __version__
+from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
 from icscm.report.drawing import Limits, make_plot
@@ -20,7 +21,6 @@ from icscm.report.elsewhere import say_expected
 from icscm.report.render import MAX_HTML_BYTES, render_page
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
 from icscm.report.words import Plain, describe_rates, format_p, format_share
-from icscm.text import as_text, clip, count, shorten_list
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

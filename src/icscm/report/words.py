@@ -10,9 +10,9 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
+from icscm.formatting import as_text
 from icscm.model.leaves import LeafCounts, LeafModel
 from icscm.stats.verdicts import compute_wilson
-from icscm.text import as_text
 
 Plain = dict[str, Any]
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._repr import Display, DisplayMixin
+from icscm.formatting import format_number
 from icscm.model.leaves import LeafCounts
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
-from icscm.showing import Shown, Told
 from icscm.stats.breaking import find_breaking
 from icscm.stats.criteria import Criterion
 from icscm.stats.verdicts import Verdict
-from icscm.text import format_number
 
 if TYPE_CHECKING:
     import pandas
@@ -211,7 +211,7 @@ class SetTest:
 
 
 @dataclass(frozen=True, repr=False)
-class Trace(Shown):
+class Trace(DisplayMixin):
     """The whole search.
 
     Parameters
@@ -324,7 +324,7 @@ class Trace(Shown):
         found = find_breaking(np.array(leaf), self.criterion)
         return None if found is None else tuple(self.environments[k] for k in found)
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The steps and why the search ended."""
         rows = []
         for step in self.steps:
@@ -336,7 +336,7 @@ class Trace(Shown):
             row = str(chosen.rule), format_number(chosen.utility), settled, *p_values, refused
             rows.append(row)
         columns = "rule", ">utility", ">settles", ">p leaf", ">p rest", ">refused"
-        return Told(self.stop_text, columns if rows else (), rows)
+        return Display(self.stop_text, columns if rows else (), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values.

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._repr import Display, DisplayMixin
+from icscm.formatting import format_number
 from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
 from icscm.search.trace import as_plain
-from icscm.showing import Shown, Told
 from icscm.stats.verdicts import Verdict
-from icscm.text import format_number
 
 if TYPE_CHECKING:
     import pandas
@@ -138,7 +138,7 @@ class TriedTree:
 
 
 @dataclass(frozen=True, repr=False)
-class TreeTrace(Shown):
+class TreeTrace(DisplayMixin):
     """The whole growth of a tree.
 
     Parameters
@@ -260,7 +260,7 @@ class TreeTrace(Shown):
                 described = _describe(look.path, refusal.candidate)
                 yield {**described, "reason": refusal.reason}
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The splits, and what was refused."""
         rows = []
         for look in self.splits:
@@ -272,7 +272,7 @@ class TreeTrace(Shown):
             refused = f"{_add(look.n_refused):,} of {look.n_candidates:,}"
             rows.append((str(chosen.rule), told, *numbers, refused))
         columns = "split", ">samples", ">information", ">differs", ">refused"
-        return Told(self._say_kind(), columns if rows else (), rows)
+        return Display(self._say_kind(), columns if rows else (), rows)
 
     def _say_kind(self) -> str:
         if self.tolerance is None:

@@ -26,11 +26,11 @@ from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
 from icscm.tables.environments import encode_environments
-from icscm.text import shorten_list
 
 Answer = TypeVar("Answer")
 

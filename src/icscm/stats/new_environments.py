@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from icscm._repr import Display, DisplayMixin
 from icscm._types import CountArray, FloatArray
-from icscm.showing import Shown, Told
 
 # Environments with samples that a leaf needs: of two no spread can be told from chance.
 LEAST_ENVIRONMENTS = 3
@@ -65,7 +65,7 @@ _STEPS = np.linspace(-_SPAN, _SPAN, _N_MU)
 
 
 @dataclass(frozen=True, repr=False)
-class Expectation(Shown):
+class Expectation(DisplayMixin):
     """What to expect of one leaf in an environment not seen.
 
     Parameters
@@ -95,11 +95,11 @@ class Expectation(Shown):
     interval: tuple[float, float] | None = None
     reason: str | None = None
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         if self.interval is None or self.tau is None:
-            return Told(f"<cannot tell: {self.reason}>")
+            return Display(f"<cannot tell: {self.reason}>")
         low, high = self.interval
-        return Told(f"<a new environment: rate {low:.1%} to {high:.1%}, tau {self.tau:.2f}>")
+        return Display(f"<a new environment: rate {low:.1%} to {high:.1%}, tau {self.tau:.2f}>")
 
 
 class _Predictive(NamedTuple):

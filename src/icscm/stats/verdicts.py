@@ -28,8 +28,8 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import P_VALUE_DECIMALS, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm._repr import Display, DisplayMixin
 from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.showing import Shown, Told
 from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
 from icscm.stats.pairs import Differences, bound_pairs
 
@@ -41,7 +41,7 @@ TOO_LITTLE_DATA = "too little data to tell"
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(Shown):
+class Verdict(DisplayMixin):
     """What is known about one leaf.
 
     Parameters
@@ -76,12 +76,12 @@ class Verdict(Shown):
     detectable: float | None
     alpha: float | None = None
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         apart = "nothing to compare"
         if self.difference is not None and self.difference_interval is not None:
             low, high = self.difference_interval
             apart = f"rates differ by {self.difference:.1%} ({low:.1%} to {high:.1%})"
-        return Told(f"<{self.conclusion}: p {self.p_value:.2g}, {apart}>")
+        return Display(f"<{self.conclusion}: p {self.p_value:.2g}, {apart}>")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON knows them.
@@ -98,13 +98,13 @@ class Verdict(Shown):
         return plain
 
 
-class Verdicts(tuple[Verdict, ...], Shown):
+class Verdicts(tuple[Verdict, ...], DisplayMixin):
     """The verdicts on a model's leaves, in their order; shown as a table."""
 
     __slots__ = ()
-    __repr__ = Shown.__repr__
+    __repr__ = DisplayMixin.__repr__
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         rows = []
         for number, each in enumerate(self, start=1):
             low, high = each.difference_interval or (None, None)
@@ -113,7 +113,7 @@ class Verdicts(tuple[Verdict, ...], Shown):
             rows.append((str(number), each.conclusion, f"{each.p_value:.2g}", *cells))
         columns = "leaf", "verdict", ">p", ">difference", ">at least", ">at most", ">detectable"
         told = "Is the label's rate the same in every environment?"
-        return Told(told, columns, rows) if rows else Told("No verdicts: nothing was tested.")
+        return Display(told, columns, rows) if rows else Display("No verdicts: nothing was tested.")
 
 
 def make_verdicts(

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
+from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
 from icscm.exceptions import Parameter, Words
+from icscm.formatting import as_text, shorten_list
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
-from icscm.showing import Shown, Told
 from icscm.sources.countable import Preparation
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
@@ -30,7 +31,6 @@ from icscm.tables.environments import check_several, encode_environments, take_e
 from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
 from icscm.tables.suspicion import find_suspicious
-from icscm.text import as_text, shorten_list
 
 Codes = NDArray[np.int64]
 
@@ -125,7 +125,7 @@ class Detectable:
 
 
 @dataclass(frozen=True, repr=False)
-class CheckUp(Shown):
+class CheckUp(DisplayMixin):
     """What `check_environments` found.
 
     Parameters
@@ -169,14 +169,14 @@ class CheckUp(Shown):
         """Columns that give the environment away."""
         return tuple(each for each in self.giveaways if each.strength >= STRONG)
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         """The environments; above them all advice."""
         rows = [
             (as_text(each.label), f"{each.n_rows:,}", f"{each.rate:.1%}", f"{each.missing:.1%}")
             for each in self.environments
         ]
         told = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
-        return Told(told, ("environment", ">rows", ">positive", ">missing"), rows)
+        return Display(told, ("environment", ">rows", ">positive", ">missing"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values.

@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.formatting import format_name, shorten_list
 from icscm.model.kinds import describe_size
 from icscm.model.rule_sets import RuleSet
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES, TITLES
@@ -23,7 +24,6 @@ from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
-from icscm.text import format_name, shorten_list
 
 # A name of ours or of scikit-learn's, or what takes (estimator, X, y), as its scorers do.
 Scorer = str | Callable[[Any, Any, Any], float]

@@ -17,6 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from icscm._types import BoolArray
 from icscm.estimators.tree import GrownClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.formatting import count
 from icscm.parameters import check_value, whole_number
 from icscm.sources.countable import Countable, Preparation
 from icscm.sources.memory import MemorySource, open_memory
@@ -34,7 +35,6 @@ from icscm.studies.scores import TITLES, Z
 from icscm.studies.transfer import DEFAULT_SCORERS, average
 from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.environments import check_several
-from icscm.text import count
 
 if TYPE_CHECKING:
     import pandas

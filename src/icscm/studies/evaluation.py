@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
+from icscm.formatting import as_text, count, format_level, shorten_list
 from icscm.model.forests import Forest
 from icscm.model.kinds import Model, describe_size
 from icscm.model.leaves import LeafModel
@@ -26,7 +27,6 @@ from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
 from icscm.studies.scores import TITLES, Score, compute_scores
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.environments import encode_environments, take_environments
-from icscm.text import as_text, count, format_level, shorten_list
 
 if TYPE_CHECKING:
     import pandas

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.engine.copies import expand
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
+from icscm.formatting import clip, count, format_name
 from icscm.model.learner import check_learner
 from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
-from icscm.showing import Shown, Told, tell_frame
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.environments import number_environments, take_environments
-from icscm.text import clip, count, format_name
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ class ResampledModel:
 
 
 @dataclass(frozen=True, repr=False)
-class StabilitySelection(Shown):
+class StabilitySelection(DisplayMixin):
     """How often features, rules and models were chosen; see `stability_selection`.
 
     Attributes
@@ -114,10 +114,10 @@ class StabilitySelection(Shown):
             },
         }
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         stable = ", ".join(map(format_name, self.stable_features)) or "none"
         told = f"Stable in {self.n_resamples:,} resamples: {stable}"
-        return tell_frame(told, self.to_frame())
+        return display_frame(told, self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each feature, the most frequent first."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
-from icscm.showing import Shown, Told, tell_frame
 from icscm.studies.classifiers import (
     Cohort,
     Scorer,
@@ -69,7 +69,7 @@ class HeldOutEnvironment:
 
 
 @dataclass(frozen=True, repr=False)
-class Transfer(Shown):
+class Transfer(DisplayMixin):
     """What holds elsewhere; see `leave_one_environment_out`.
 
     Attributes
@@ -95,9 +95,9 @@ class Transfer(Shown):
         """Of each scorer the average over the environments in which it has a value."""
         return average([each.scores for each in self.held_out])
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         accuracies = f"{self.mean_accuracy:.1%} on average, {self.worst_accuracy:.1%} at worst"
-        return tell_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
+        return display_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each environment held out, a column for each scorer."""

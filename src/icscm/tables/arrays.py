@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.tables.columns import are_finite, as_plain_numbers
 from icscm.tables.complaints import make_infinity_error, make_rounded_error, name_columns
-from icscm.text import shorten_list
 
 
 class HoldsTextError(IcscmError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from icscm.exceptions import IcscmError, Parameter
-from icscm.text import shorten_list
+from icscm.formatting import shorten_list
 
 
 class RoundedError(IcscmError):

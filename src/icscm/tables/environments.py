@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from icscm._constants import JOINT, SPARSE_ENVIRONMENT
 from icscm._types import CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
+from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.labels import number_groups
-from icscm.text import format_number, shorten_list
 
 # Stands for everything in counts by environment where no environments were given.
 ALL_SAMPLES = "all"

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from icscm._constants import LARGEST_EXACT
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
+from icscm.formatting import shorten_list
 from icscm.tables.arrays import HoldsTextError, check_table
 from icscm.tables.coded import IDENTIFIER, CodedTable, code_array, code_mixed
 from icscm.tables.columns import (
@@ -37,7 +38,6 @@ from icscm.tables.complaints import (
 )
 from icscm.tables.on_card import is_on_card, open_on_card
 from icscm.tables.suspicion import find_suspicious, look_at_numbers
-from icscm.text import shorten_list
 
 Rows = NDArray[np.intp] | None
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import column_or_1d
 from icscm._constants import ROW_DTYPE
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.tables.complaints import make_missing_error, make_unhashable_error
-from icscm.text import shorten_list
 
 # Rows from which on it pays to look for small whole numbers, and how many of these are few.
 _MANY_ROWS = 2**16

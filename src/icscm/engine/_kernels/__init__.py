@@ -4,8 +4,8 @@ All of them release the GIL and write only to what the caller hands them, so tha
 work side by side on different features, or on different rows, without locks.
 """
 
-from icscm.late import load_late
+from icscm._lazy import load_lazily
 
-__getattr__, __dir__ = load_late(
+__getattr__, __dir__ = load_lazily(
     globals(), "coding", "counting", "grouping", "hashing", "packing", "tiles"
 )

@@ -12,6 +12,7 @@ import pyarrow
 
 from icscm._types import BoolArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.source import PackedSource, make_packed_source, unpack
 from icscm.sources.bits.store import BitFile, open_store
@@ -20,7 +21,6 @@ from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.environments import number_environments
 from icscm.tables.labels import check_labels
-from icscm.text import shorten_list
 
 
 def open_bits(

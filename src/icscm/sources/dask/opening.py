@@ -26,6 +26,7 @@ from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
+from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.locating import translate_errors
 from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
@@ -40,7 +41,6 @@ from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
 from icscm.tables.intake import find_names
 from icscm.tables.labels import check_labels, find_plain_dtype
-from icscm.text import shorten_list
 
 THINNED = (
     f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "

@@ -18,11 +18,11 @@ from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, open_frame, read_array, read_series
 from icscm.tables.complaints import make_unhashable_error
-from icscm.text import shorten_list
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
 MAX_GROUPS = 2**12

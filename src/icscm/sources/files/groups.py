@@ -14,11 +14,11 @@ from icscm._types import Array, IntArray
 from icscm.engine.rows import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
+from icscm.formatting import shorten_list
 from icscm.tables.columns import read_arrow_groups
 from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.labels import check_labels
-from icscm.text import shorten_list
 
 
 class GroupReader:

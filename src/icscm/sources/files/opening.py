@@ -33,6 +33,7 @@ from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled
 from icscm.engine.survey import Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
+from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
@@ -45,7 +46,6 @@ from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_sourc
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow
 from icscm.tables.complaints import name_columns
-from icscm.text import shorten_list
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 
-def load_late(home: dict[str, Any], *modules: str) -> tuple[Callable[..., Any], ...]:
+def load_lazily(home: dict[str, Any], *modules: str) -> tuple[Callable[..., Any], ...]:
     """The `__getattr__` and `__dir__` of a package that has all that its modules have.
 
     Kernels need numba, which takes as long to import as all the rest; who only shows a model or

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from icscm.text import escape_controls
+from icscm.formatting import escape_controls
 
 # Rows of a table that are shown as text, and in a notebook.
 _N_TEXT, _N_HTML = 30, 200
@@ -14,7 +14,7 @@ _N_TEXT, _N_HTML = 30, 200
 _STYLE = "text-align:{};white-space:pre-wrap"
 
 
-class Told(NamedTuple):
+class Display(NamedTuple):
     """A line, and a table under it; a heading after > is one of numbers."""
 
     line: str
@@ -22,21 +22,21 @@ class Told(NamedTuple):
     rows: Sequence[Sequence[str]] = ()
 
 
-class Shown:
-    """A result that tells what it is; who inherits says how (`_tell`)."""
+class DisplayMixin:
+    """A result that tells what it is; who inherits says how (`_display`)."""
 
-    def _tell(self) -> Told:
+    def _display(self) -> Display:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        line, columns, rows = self._tell()
+        line, columns, rows = self._display()
         names = [column.removeprefix(">") for column in columns]
         n_text = sum(not column.startswith(">") for column in columns)
         table = align([names, *rows[:_N_TEXT]], n_text=n_text) if columns else []
         return escape_controls("\n".join([line, *table, *_say_rest(rows, _N_TEXT)]), keep="\n")
 
     def _repr_html_(self) -> str:
-        line, columns, rows = self._tell()
+        line, columns, rows = self._display()
         sides = ["right" if column.startswith(">") else "left" for column in columns]
         head = _make_row("th", [column.removeprefix(">") for column in columns], sides)
         body = "".join(_make_row("td", row, sides) for row in rows[:_N_HTML])
@@ -46,13 +46,13 @@ class Shown:
         return "".join([*parts, *(f"<p>{rest}</p>" for rest in _say_rest(rows, _N_HTML))])
 
 
-def tell_frame(line: str, frame: Any) -> Told:
+def display_frame(line: str, frame: Any) -> Display:
     """A pandas frame, its columns of text first."""
     is_number = {name: frame[name].dtype.kind in "iuf" for name in frame}
     names = sorted(frame, key=is_number.__getitem__)
     cells = [frame[name].map(_format_number if is_number[name] else str) for name in names]
     columns = [f"{'>' * is_number[name]}{name}" for name in names]
-    return Told(line, columns, list(zip(*cells, strict=True)))
+    return Display(line, columns, list(zip(*cells, strict=True)))
 
 
 def _format_number(value: float) -> str:

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out, stability_selection
+from icscm._repr import Display, DisplayMixin
 from icscm.datasets import make_conjunction
 from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import CategoryRule
-from icscm.showing import Shown, Told
 from icscm.studies.checkup import check_environments
 
 
@@ -55,9 +55,9 @@ def test_results_are_readable(name, results):
 def test_lines_end_in_a_notebook_without_saying_so():
     r"""A notebook said of a path "this one's tolerance.\nAn environment left out shows"."""
 
-    class Result(Shown):
-        def _tell(self):
-            return Told("one\ntwo\x1b", ["name"], [["a\nb"]])
+    class Result(DisplayMixin):
+        def _display(self):
+            return Display("one\ntwo\x1b", ["name"], [["a\nb"]])
 
     page = Result()._repr_html_()
     assert "<p>one\ntwo\\x1b</p>" in page
