@@ -25,7 +25,7 @@ from threading import Thread
 from typing import Any
 
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.writing import explained, write_text
+from icscm.writing import explain_errors, write_text
 
 Task = dict[str, Any]
 Row = dict[str, Any]
@@ -62,7 +62,7 @@ def run_plan(
         on_done()
     with path.open("a", newline="", encoding="utf-8") as file:
         for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs):
-            with explained(path):
+            with explain_errors(path):
                 file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
                 file.flush()
                 os.fsync(file.fileno())
