@@ -1,0 +1,36 @@
+-- Learned by icscm VERSION from 2,500 samples in 5 environments.
+--
+--     all: 23.4% of 2,500 (predicts by the mean of the environments' rates)
+--       lactate > 2 (missing: false): 42.7% of 1,231
+--         age > 65: 83.8% of 582 -> positive
+--         age <= 65: 5.9% of 649 -> negative
+--       lactate <= 2 (missing: true): 4.6% of 1,269 -> negative
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of 1, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE
+    WHEN CAST(d."lactate" AS DOUBLE) <= 2 OR d."lactate" IS NULL OR CAST(d."lactate" AS DOUBLE) > 9e999
+      THEN 0
+    WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN 1
+    ELSE 0
+  END AS prediction,
+  CASE
+    WHEN CAST(d."lactate" AS DOUBLE) <= 2 OR d."lactate" IS NULL OR CAST(d."lactate" AS DOUBLE) > 9e999
+      THEN (7012806266269505e0 / 4503599627370496e0 / 32e0 /* 0.04866111865029988 */)
+    WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN (3761185231753185e0 / 4503599627370496e0 /* 0.8351508888344983 */)
+    ELSE (2512402033000453e0 / 4503599627370496e0 / 8e0 /* 0.06973316460380388 */)
+  END AS probability,
+  CASE
+    WHEN CAST(d."lactate" AS DOUBLE) <= 2 OR d."lactate" IS NULL OR CAST(d."lactate" AS DOUBLE) > 9e999
+      THEN 'lactate <= 2 (missing: true)'
+    WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN 'lactate > 2 (missing: false) and age > 65'
+    ELSE 'lactate > 2 (missing: false) and age <= 65'
+  END AS decided_by
+FROM "data" AS d;

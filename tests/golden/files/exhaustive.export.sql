@@ -1,0 +1,32 @@
+-- Learned by icscm VERSION from 2,800 samples in 4 environments, at level alpha = 0.05.
+--
+--     A1 > 0 and A2 > 0
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of yes, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE
+    WHEN CAST(d."A1" AS DOUBLE) <= 0 OR d."A1" IS NULL OR CAST(d."A1" AS DOUBLE) > 9e999
+      THEN 'no'
+    WHEN CAST(d."A2" AS DOUBLE) <= 0 OR d."A2" IS NULL OR CAST(d."A2" AS DOUBLE) > 9e999
+      THEN 'no'
+    ELSE 'yes'
+  END AS prediction,
+  CASE
+    WHEN CAST(d."A1" AS DOUBLE) <= 0 OR d."A1" IS NULL OR CAST(d."A1" AS DOUBLE) > 9e999
+      THEN 57e0 / 1955e0
+    WHEN CAST(d."A2" AS DOUBLE) <= 0 OR d."A2" IS NULL OR CAST(d."A2" AS DOUBLE) > 9e999
+      THEN 13e0 / 578e0
+    ELSE 262e0 / 273e0
+  END AS probability,
+  CASE
+    WHEN CAST(d."A1" AS DOUBLE) <= 0 OR d."A1" IS NULL OR CAST(d."A1" AS DOUBLE) > 9e999
+      THEN 'not met: A1 > 0'
+    WHEN CAST(d."A2" AS DOUBLE) <= 0 OR d."A2" IS NULL OR CAST(d."A2" AS DOUBLE) > 9e999
+      THEN 'not met: A2 > 0'
+    ELSE 'all rules met'
+  END AS decided_by
+FROM "data" AS d;

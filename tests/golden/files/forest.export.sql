@@ -1,0 +1,183 @@
+-- Learned by icscm VERSION from 1,264 samples for each tree in 4 environments.
+--
+--     forest of 5 trees with 4 to 5 leaves each
+--     trees that use a feature: age (5), dose (5)
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE WHEN ((CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 265e0 / 299e0
+          ELSE 238e0 / 328e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.44e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 184e0 / 349e0
+      ELSE 108e0 / 296e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 269e0 / 307e0
+          ELSE 237e0 / 328e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 167e0 / 306e0
+      ELSE 122e0 / 331e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.17e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 409e0 / 494e0
+          ELSE 70e0 / 112e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 180e0 / 322e0
+      ELSE 126e0 / 344e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 399e0 / 486e0
+          ELSE 96e0 / 149e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.54e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 167e0 / 281e0
+      ELSE 136e0 / 356e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 159e0 / 281e0
+          ELSE 131e0 / 359e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 266e0 / 304e0
+      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 193e0 / 260e0
+      ELSE 35e0 / 70e0
+    END)) / 5e0 > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END AS prediction,
+  ((CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 265e0 / 299e0
+          ELSE 238e0 / 328e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.44e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 184e0 / 349e0
+      ELSE 108e0 / 296e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 269e0 / 307e0
+          ELSE 237e0 / 328e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 167e0 / 306e0
+      ELSE 122e0 / 331e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.17e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 409e0 / 494e0
+          ELSE 70e0 / 112e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 180e0 / 322e0
+      ELSE 126e0 / 344e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 399e0 / 486e0
+          ELSE 96e0 / 149e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.54e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 167e0 / 281e0
+      ELSE 136e0 / 356e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 159e0 / 281e0
+          ELSE 131e0 / 359e0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 266e0 / 304e0
+      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 193e0 / 260e0
+      ELSE 35e0 / 70e0
+    END)) / 5e0 AS probability,
+  CAST((CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 1
+          ELSE 1
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.44e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 1
+          ELSE 1
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.17e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 1
+          ELSE 1
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 1
+          ELSE 1
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.54e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+        THEN CASE
+          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 1
+          ELSE 0
+        END
+      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END) AS VARCHAR) || ' of 5 trees' AS decided_by
+FROM "data" AS d;

@@ -1,0 +1,48 @@
+-- Learned by icscm VERSION from 1,768 samples at most for each tree in 5 environments.
+--
+--     forest of 4 trees with 1 to 2 leaves each
+--     trees that use a feature: creatinine (1), age (1)
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of 1, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE WHEN ((313e0 / 1234e0)
+    + (342e0 / 1430e0)
+    + (CASE
+      WHEN CAST(d."creatinine" AS DOUBLE) > 158 AND CAST(d."creatinine" AS DOUBLE) <= 9e999
+        THEN 29e0 / 49e0
+      ELSE 318e0 / 1380e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN 325e0 / 751e0
+      ELSE 57e0 / 1021e0
+    END)) / 4e0 > 0.5e0 THEN 1 ELSE 0 END AS prediction,
+  ((313e0 / 1234e0)
+    + (342e0 / 1430e0)
+    + (CASE
+      WHEN CAST(d."creatinine" AS DOUBLE) > 158 AND CAST(d."creatinine" AS DOUBLE) <= 9e999
+        THEN 29e0 / 49e0
+      ELSE 318e0 / 1380e0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN 325e0 / 751e0
+      ELSE 57e0 / 1021e0
+    END)) / 4e0 AS probability,
+  CAST((0)
+    + (0)
+    + (CASE
+      WHEN CAST(d."creatinine" AS DOUBLE) > 158 AND CAST(d."creatinine" AS DOUBLE) <= 9e999
+        THEN 1
+      ELSE 0
+    END)
+    + (CASE
+      WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
+        THEN 0
+      ELSE 0
+    END) AS VARCHAR) || ' of 4 trees' AS decided_by
+FROM "data" AS d;

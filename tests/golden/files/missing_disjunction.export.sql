@@ -1,0 +1,68 @@
+-- Learned by icscm VERSION from 2,500 samples in 5 environments, at level alpha = 0.05.
+--
+--     billing_code != J18 or troponin is present or lactate > 4.6 (missing: false)
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of 1, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE
+    WHEN d."billing_code" <> 'J18'
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) > 27 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) <= 6
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9
+      THEN 1
+    WHEN CAST(d."lactate" AS DOUBLE) > 4.6e0 AND CAST(d."lactate" AS DOUBLE) <= 9e999
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) > 20 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) > 13 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 1
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 1
+    ELSE 0
+  END AS prediction,
+  CASE
+    WHEN d."billing_code" <> 'J18'
+      THEN 1914e0 / 2332e0
+    WHEN CAST(d."troponin" AS DOUBLE) > 27 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 15e0 / 19e0
+    WHEN CAST(d."troponin" AS DOUBLE) <= 6
+      THEN 9e0 / 11e0
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9
+      THEN 6e0 / 8e0
+    WHEN CAST(d."lactate" AS DOUBLE) > 4.6e0 AND CAST(d."lactate" AS DOUBLE) <= 9e999
+      THEN 6e0 / 10e0
+    WHEN CAST(d."troponin" AS DOUBLE) > 20 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 5e0 / 7e0
+    WHEN CAST(d."troponin" AS DOUBLE) > 13 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 7e0 / 9e0
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 4e0 / 6e0
+    ELSE 13e0 / 116e0
+  END AS probability,
+  CASE
+    WHEN d."billing_code" <> 'J18'
+      THEN 'met: billing_code != J18'
+    WHEN CAST(d."troponin" AS DOUBLE) > 27 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 'met: troponin > 27 (missing: false)'
+    WHEN CAST(d."troponin" AS DOUBLE) <= 6
+      THEN 'met: troponin <= 6 (missing: false)'
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9
+      THEN 'met: troponin <= 9 (missing: false)'
+    WHEN CAST(d."lactate" AS DOUBLE) > 4.6e0 AND CAST(d."lactate" AS DOUBLE) <= 9e999
+      THEN 'met: lactate > 4.6 (missing: false)'
+    WHEN CAST(d."troponin" AS DOUBLE) > 20 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 'met: troponin > 20 (missing: false)'
+    WHEN CAST(d."troponin" AS DOUBLE) > 13 AND CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 'met: troponin > 13 (missing: false)'
+    WHEN CAST(d."troponin" AS DOUBLE) <= 9e999
+      THEN 'met: troponin is present'
+    ELSE 'no rule met'
+  END AS decided_by
+FROM "data" AS d;

@@ -1,0 +1,28 @@
+-- Learned by icscm VERSION from 2,000 samples in 4 environments.
+--
+--     all: 62.5% of 2,000
+--       age > 60: 79.6% of 982 -> positive
+--       age <= 60: 46.0% of 1,018 -> negative
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN CAST(1 AS BOOLEAN)
+    ELSE CAST(0 AS BOOLEAN)
+  END AS prediction,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN 783e0 / 984e0
+    ELSE 469e0 / 1020e0
+  END AS probability,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN 'age > 60'
+    ELSE 'age <= 60'
+  END AS decided_by
+FROM "data" AS d;

@@ -1,0 +1,14 @@
+-- Learned by icscm VERSION from 2,000 samples in 4 environments.
+--
+--     no split was found (always positive: 62.5% of 2,000 samples are positive)
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CAST(1 AS BOOLEAN) AS prediction,
+  1251e0 / 2002e0 AS probability,
+  'no split was found (always positive: 62.5% of 2,000 samples are positive)' AS decided_by
+FROM "data" AS d;

@@ -1,0 +1,50 @@
+-- Learned by icscm VERSION from 2,000 samples in 2 environments.
+--
+--     all: 54.6% of 2,000
+--       age > 60: 74.0% of 876
+--         dose > 0.5: 82.1% of 420 -> positive
+--         dose <= 0.5: 66.4% of 456 -> positive
+--       age <= 60: 39.6% of 1,124
+--         dose > 0.5: 49.7% of 545 -> negative
+--         dose <= 0.5: 30.1% of 579 -> negative
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN CASE
+        WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+          THEN CAST(1 AS BOOLEAN)
+        ELSE CAST(1 AS BOOLEAN)
+      END
+    WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+      THEN CAST(0 AS BOOLEAN)
+    ELSE CAST(0 AS BOOLEAN)
+  END AS prediction,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN CASE
+        WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+          THEN 346e0 / 422e0
+        ELSE 304e0 / 458e0
+      END
+    WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+      THEN 272e0 / 547e0
+    ELSE 175e0 / 581e0
+  END AS probability,
+  CASE
+    WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
+      THEN CASE
+        WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+          THEN 'age > 60 and dose > 0.5'
+        ELSE 'age > 60 and dose <= 0.5'
+      END
+    WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+      THEN 'age <= 60 and dose > 0.5'
+    ELSE 'age <= 60 and dose <= 0.5'
+  END AS decided_by
+FROM "data" AS d;
