@@ -29,6 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, Question, Terms
@@ -41,7 +42,7 @@ from icscm.sources.bits.footer import count_words
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.store import write_bits
 from icscm.sources.gpu import launching
-from icscm.sources.gpu.card import Card, find_card, make_stand_in
+from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.judging import judge, make_standard, shorten
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.segments import FIRST, count_chunks

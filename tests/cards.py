@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from card_twins import make_stand_in
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
 from icscm.engine.rows import Rows, sort_rows
@@ -13,7 +14,6 @@ from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
 from icscm.sources.gpu import card as cards_module
-from icscm.sources.gpu.card import make_stand_in
 from icscm.sources.gpu.judging import make_standard
 from icscm.sources.gpu.opening import put_on_card
 from icscm.sources.gpu.segments import CODES, FIRST, REFUSED

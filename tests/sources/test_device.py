@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from card_twins import make_stand_in
 from cards import draw_bits
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, StreamedWarning
@@ -26,7 +27,7 @@ LEARNERS = [
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    monkeypatch.setattr(card, "find_card", card.make_stand_in)
+    monkeypatch.setattr(card, "find_card", make_stand_in)
 
 
 def make_table(kind):
@@ -70,7 +71,7 @@ def test_files_read_in_passes(stand_in, tmp_path):
 @pytest.mark.parametrize("free", [2**40, 2**20])
 def test_packed_stores(free, monkeypatch, tmp_path):
     """On the card, or sent for each look where they do not fit: the models are the same."""
-    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(free))
+    monkeypatch.setattr(card, "find_card", lambda: make_stand_in(free))
     monkeypatch.setattr(sending, "_SENT_BYTES", 400)
     X, y, environments = make_table("bits")
     names = [f"s{i}" for i in range(len(X))]
@@ -99,7 +100,7 @@ def test_packed_stores(free, monkeypatch, tmp_path):
 
 
 def test_codes_larger_than_the_card(monkeypatch):
-    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(2**20))
+    monkeypatch.setattr(card, "find_card", lambda: make_stand_in(2**20))
     with pytest.raises(IcscmError, match=r"GB are free; give fewer columns, or leave device='cpu'"):
         SCMClassifier(device="cuda").fit(*make_table("codes"))
 
@@ -140,10 +141,10 @@ def test_a_card_that_fails(kind, told):
 def test_auto(monkeypatch):
     """The processor for small tables, without a card, and where there is no room on it."""
     assert card.choose_card("auto", 2**20) is None
-    monkeypatch.setattr(card, "find_card", card.make_stand_in)
+    monkeypatch.setattr(card, "find_card", make_stand_in)
     assert card.choose_card("auto", 2**20) is None
     assert card.choose_card("auto", 2**30) is not None
-    monkeypatch.setattr(card, "find_card", lambda: card.make_stand_in(2**30))
+    monkeypatch.setattr(card, "find_card", lambda: make_stand_in(2**30))
     assert card.choose_card("auto", 2**30) is None
 
     def find_none():

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from card_twins import make_stand_in
 from cards import check_kernels, check_same_counts, check_same_search, check_same_values, move
 from countables import countable, draw_cuts
 from icscm.engine import sampling
 from icscm.search import asking, greedy
 from icscm.sources.gpu import judging, sending, values
-from icscm.sources.gpu.card import make_stand_in
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
 

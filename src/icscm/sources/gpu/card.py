@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ _CUDA, _CPU = Parameter("device", "cuda"), Parameter("device", "cpu")
 
 
 class Card(NamedTuple):
-    """A card, or what stands in for one: `xp` is CuPy or NumPy, `kernels` as in `_reference`."""
+    """A card, or what stands in for one: `xp` is CuPy or NumPy, `kernels` as in `launching`."""
 
     xp: Any
     special: Any
@@ -124,12 +123,3 @@ def told_plainly() -> Iterator[None]:
                 f"the card failed ({why}); update its driver, or leave ", _CPU
             ) from None
         raise
-
-
-def make_stand_in(free: int = 2**40) -> Card:
-    """A card that is none: NumPy, and the kernels' twins."""
-    from scipy import special
-
-    from icscm.sources.gpu import _reference
-
-    return Card(np, special, SimpleNamespace(**vars(_reference)), lambda: free)

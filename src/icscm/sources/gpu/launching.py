@@ -1,4 +1,4 @@
-"""The compiled kernels, called as their twins in `_reference` are."""
+"""The compiled kernels; `tests/card_twins.py` has a NumPy twin of each."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
