@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
-from icscm.engine.counts import ORDERED, Question, Terms
+from icscm.engine.counts import ORDERED, Question, SourceInfo
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore
 from icscm.search.asking import make_question
@@ -43,7 +43,7 @@ from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.store import write_bits
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
-from icscm.sources.gpu.judging import judge, make_standard, shorten
+from icscm.sources.gpu.judging import judge, make_query, shorten
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.segments import FIRST, count_chunks
 from icscm.sources.gpu.sending import Sender, Unsorted
@@ -245,8 +245,8 @@ def make_rows(n_samples: int, n_environments: int) -> Rows:
 
 def make_source(card: Card, words: Any, rows: Rows, n_environments: int) -> StoredSource:
     store = CardBits(card, np.arange(len(words)), words, rows)
-    terms = Terms(PresenceMap(), ("no", "yes"), tuple(range(n_environments)))
-    return StoredSource(terms, [store], rows)
+    info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(n_environments)))
+    return StoredSource(info, [store], rows)
 
 
 def describe_bits(
@@ -279,9 +279,9 @@ def describe_part(card: Card, store: CardBits, question: Question) -> None:
     """What the parts of a look cost, on some of the columns."""
     words = store.words[: 2**22]
     n, n_segments = len(words), 2 * store.segments.n_environments
-    standard, out = make_standard(store, question), card.xp.empty((n, n_segments), dtype=np.int32)
+    query, out = make_query(store, question), card.xp.empty((n, n_segments), dtype=np.int32)
     totals, codes = card.xp.empty((n, 2), dtype=np.int32), card.xp.empty(n, dtype=np.uint8)
-    plain = standard._replace(question=question._replace(test="none"))
+    plain = query._replace(question=question._replace(test="none"))
     kernels, segments = card.kernels, store.segments
     times = {
         "counted": take_time(card, lambda: kernels.count_bits(words, segments, out)),
@@ -289,13 +289,13 @@ def describe_part(card: Card, store: CardBits, question: Question) -> None:
             card, lambda: kernels.judge_bits(words, segments, plain, totals, codes)
         ),
         "judged": take_time(
-            card, lambda: kernels.judge_bits(words, segments, standard, totals, codes)
+            card, lambda: kernels.judge_bits(words, segments, query, totals, codes)
         ),
         "next": take_time(
-            card, lambda: kernels.find_next(totals, codes, standard, (2, 3, 4, 5), FIRST)
+            card, lambda: kernels.find_next(totals, codes, query, (2, 3, 4, 5), FIRST)
         ),
         "tally": take_time(card, lambda: kernels.tally_codes(codes, None)),
-        "listed": take_time(card, lambda: kernels.list_columns(totals, codes, standard, (6,))),
+        "listed": take_time(card, lambda: kernels.list_columns(totals, codes, query, (6,))),
     }
     each = ", ".join(f"{name} {1e3 * taken:.2f}" for name, taken in times.items())
     print(f"  {n:,} columns, {words.nbytes / 1e9:.2f} GB, in ms: {each}", flush=True)
@@ -313,7 +313,7 @@ def check_some(card: Card, words: Any, options: argparse.Namespace) -> None:
     given = np.unpackbits(card.bring(some).view(np.uint8), axis=1, bitorder="little")
     bits[:, store.bits] = given[:, : options.samples]
     store.words = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    plain = StoredSource(source.terms, [store], rows)
+    plain = StoredSource(source.info, [store], rows)
     for model_type in ("conjunction", "disjunction"):
         for test in (None, ChiSquaredTest(), GTest()):
             own = Settings(**{**vars(PLAIN), "test": test, "model_type": model_type})
@@ -354,8 +354,8 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
         taken = take_time(card, lambda store=store: list(shorten(store, question).cubes), 3)
         rate = words.nbytes / taken / 1e9
         print(f"a look {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
-    terms = Terms(PresenceMap(), ("no", "yes"), tuple(range(4)))
-    found = [find_model(StoredSource(terms, [each], rows), PLAIN) for each in (here, streamed)]
+    info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
+    found = [find_model(StoredSource(info, [each], rows), PLAIN) for each in (here, streamed)]
     print(f"equal: {found[0] == found[1]}", flush=True)
 
 

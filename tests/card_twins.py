@@ -33,20 +33,20 @@ def count_bits(words, segments, out):
     out[:] = before[:, bounds[1:]] - before[:, bounds[:-1]]
 
 
-def judge_bits(words, segments, standard, totals, codes, statistics=None, dofs=None):
+def judge_bits(words, segments, query, totals, codes, statistics=None, dofs=None):
     """What becomes of the two rules on each column; the lower half of a code is of the zeros."""
     ones = np.empty((len(words), 2 * segments.n_environments), dtype=np.int32)
     count_bits(words, segments, ones)
-    _judge_ones(ones, segments, standard, totals, codes, statistics, dofs)
+    _judge_ones(ones, segments, query, totals, codes, statistics, dofs)
 
 
-def judge_counts(ones, segments, standard, totals, codes, statistics=None, dofs=None):
+def judge_counts(ones, segments, query, totals, codes, statistics=None, dofs=None):
     """The same of columns whose ones up to the start of each segment are known."""
-    _judge_ones(np.diff(ones, axis=1), segments, standard, totals, codes, statistics, dofs)
+    _judge_ones(np.diff(ones, axis=1), segments, query, totals, codes, statistics, dofs)
 
 
-def _judge_ones(ones, segments, standard, totals, codes, statistics, dofs):
-    question, n_environments = standard.question, segments.n_environments
+def _judge_ones(ones, segments, query, totals, codes, statistics, dofs):
+    question, n_environments = query.question, segments.n_environments
     ones = ones.reshape(-1, 2, n_environments)
     in_play = segments.in_play.reshape(2, n_environments)
     if question.inverted:
@@ -55,8 +55,8 @@ def _judge_ones(ones, segments, standard, totals, codes, statistics, dofs):
     codes[:] = 0
     for sign, leaves in enumerate((in_play - ones, ones)):
         found, dof = _compute_statistics(leaves.astype(np.int64), question.test)
-        utility, _ = compute_keys(totals, standard, sign)
-        codes |= _judge(leaves, standard, utility, found, dof) << np.uint8(4 * sign)
+        utility, _ = compute_keys(totals, query, sign)
+        codes |= _judge(leaves, query, utility, found, dof) << np.uint8(4 * sign)
         if statistics is not None:
             statistics[:, sign], dofs[:, sign] = found, dof
 
@@ -82,10 +82,10 @@ def _compute_statistics(leaves, test):
     return np.where(dof > 0, found, 0.0), dof
 
 
-def _judge(leaves, standard, utility, found, dof):
-    question = standard.question
+def _judge(leaves, query, utility, found, dof):
+    question = query.question
     negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.uint64)
-    size, n_in_play = sizes.sum(axis=1), standard.n_negative + standard.n_positive
+    size, n_in_play = sizes.sum(axis=1), query.n_negative + query.n_positive
     squares = (sizes * sizes).sum(axis=1)
     effective = np.maximum((size * size) / np.maximum(squares, 1), 1.0)
     size = size.astype(np.int64)
@@ -93,8 +93,8 @@ def _judge(leaves, standard, utility, found, dof):
     conditions = {
         NONE: (negatives == 0) | (size >= n_in_play),
         CODES.index("small"): np.minimum(size, n_in_play - size) < question.n_least,
-        DEPENDENT: is_tested & (found >= standard.upper[dof]),
-        OPEN: is_tested & ~(found < standard.lower[dof]),
+        DEPENDENT: is_tested & (found >= query.upper[dof]),
+        OPEN: is_tested & ~(found < query.lower[dof]),
         CODES.index("unreplicated"): ~(effective - 1.0 >= question.least_spread),
         CODES.index("unhelpful"): utility < question.least_utility,
     }
@@ -110,11 +110,11 @@ def tally_codes(codes, n_alike):
     return tally
 
 
-def find_next(totals, codes, standard, wanted, after):
+def find_next(totals, codes, query, wanted, after):
     """The first candidate after another one, of those with a code that is wanted; or None."""
     keys = [
         Key(int(utility[i]), int(margin[i]), 2 * int(i) + sign)
-        for sign, (utility, margin) in enumerate(compute_keys(totals, standard, s) for s in (0, 1))
+        for sign, (utility, margin) in enumerate(compute_keys(totals, query, s) for s in (0, 1))
         for i in np.flatnonzero(np.isin((codes >> (4 * sign)) & 15, [*wanted]))
     ]
     ranks = sorted((-key.utility, -key.margin, key.order) for key in keys)
@@ -123,11 +123,11 @@ def find_next(totals, codes, standard, wanted, after):
     return None if found is None else Key(-found[0], -found[1], found[2])
 
 
-def list_columns(totals, codes, standard, wanted, key=None):
+def list_columns(totals, codes, query, wanted, key=None):
     """Columns, in order, with a code that is wanted and, if given, a key's utility and margin."""
     found = np.zeros(len(codes), dtype=np.bool_)
     for sign in (0, 1):
-        utility, margin = compute_keys(totals, standard, sign)
+        utility, margin = compute_keys(totals, query, sign)
         is_alike = key is None or (utility == key.utility) & (margin == key.margin)
         found |= np.isin((codes >> (4 * sign)) & 15, [*wanted]) & is_alike
     return np.flatnonzero(found)

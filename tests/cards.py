@@ -14,7 +14,7 @@ from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
 from icscm.sources.gpu import card as cards_module
-from icscm.sources.gpu.judging import make_standard
+from icscm.sources.gpu.judging import make_query
 from icscm.sources.gpu.opening import put_on_card
 from icscm.sources.gpu.segments import CODES, FIRST, REFUSED
 from icscm.sources.gpu.stores import CardBits
@@ -29,7 +29,7 @@ def move(source, card):
     """The same samples on the card."""
     rows = source.piece.rows
     stores = [put_on_card(card, store, rows) for store in source.piece.stores]
-    return MemorySource(source.terms, stores, rows, source.position)
+    return MemorySource(source.info, stores, rows, source.position)
 
 
 def draw_bits(rng, n_rows=None, n_environments=None):
@@ -116,7 +116,7 @@ def check_same_values(rng, card):
     if isinstance(wanted, Binning):
         for name in ("edges", "offsets", "has_missing", "sampled"):
             np.testing.assert_array_equal(getattr(binning, name), getattr(wanted, name), name)
-    moved = MemorySource(source.terms._replace(candidates=binning), stores, rows, position)
+    moved = MemorySource(source.info._replace(candidates=binning), stores, rows, position)
     settings = draw_settings(rng)
     assert find_model(moved, settings) == find_model(source, settings)
 
@@ -178,13 +178,13 @@ def check_kernels(rng, card):
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
         xp, kernels, n = own.xp, own.kernels, len(store)
-        standard = make_standard(store, question)
+        query = make_query(store, question)
         totals, codes = xp.full((n, 2), -1, dtype=np.int32), xp.full(n, 255, dtype=np.uint8)
         statistics, dofs = xp.full((n, 2), -1.0), xp.full((n, 2), -1, dtype=np.int32)
-        kernels.judge_bits(store.words, store.segments, standard, totals, codes, statistics, dofs)
+        kernels.judge_bits(store.words, store.segments, query, totals, codes, statistics, dofs)
         again = xp.full(n, 255, dtype=np.uint8)
-        kernels.judge_bits(store.words, store.segments, standard, totals, again)
-        judged = totals, codes, standard
+        kernels.judge_bits(store.words, store.segments, query, totals, again)
+        judged = totals, codes, query
         keys = [kernels.find_next(*judged, REFUSED, FIRST)]
         while keys[-1] is not None and len(keys) < 4:
             keys.append(kernels.find_next(*judged, REFUSED, keys[-1]))

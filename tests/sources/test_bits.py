@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from countables import check_any_nodes
 from icscm.engine import coding, copies, rows, stores
 from icscm.engine.bits import PresenceMap
-from icscm.engine.counts import Cut, Terms
+from icscm.engine.counts import Cut, SourceInfo
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import learn
 from icscm.search.settings import Settings
@@ -75,8 +75,8 @@ def make_plain(table):
     _, made = coding.encode(
         code_array(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
     )
-    terms = Terms(PresenceMap(), (0, 1), environment_labels)
-    return MemorySource(terms, made, sorted_rows, position)
+    info = SourceInfo(PresenceMap(), (0, 1), environment_labels)
+    return MemorySource(info, made, sorted_rows, position)
 
 
 @pytest.fixture(scope="module", params=[1, 2**20], ids=["small blocks", "large blocks"])

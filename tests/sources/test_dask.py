@@ -26,7 +26,7 @@ from sklearn.exceptions import NotFittedError
 
 from countables import check_any_nodes
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
-from icscm.engine.counts import Cut, Terms
+from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import source as engine
@@ -302,7 +302,7 @@ def make_sources(n=300, seed=0):
     literal = LiteralSource(
         np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
     )
-    return DaskSource(pieces, blocks, Terms(binning, (0, 1), "abc"), tasks), literal
+    return DaskSource(pieces, blocks, SourceInfo(binning, (0, 1), "abc"), tasks), literal
 
 
 CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from countables import check_any_nodes
 from icscm.engine import pieces
-from icscm.engine.counts import MISSINGNESS, Cut, Terms
+from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
 from icscm.engine.rows import sort_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, make_mapped_source
@@ -75,7 +75,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
         file = CodeFile(scratch, len(stored), rows)
         fill(file, codes, labels * len(environment_labels) + environments, rng)
         source = make_mapped_source(
-            Terms(binned, (0, 1), environment_labels),
+            SourceInfo(binned, (0, 1), environment_labels),
             stored,
             file,
             rows,

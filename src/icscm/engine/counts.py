@@ -104,7 +104,7 @@ class CandidateMap(Protocol):
         ...
 
 
-class Terms(NamedTuple):
+class SourceInfo(NamedTuple):
     """What a source's counts are counts of; see the properties of `CountSource`."""
 
     candidates: CandidateMap

@@ -15,8 +15,15 @@ from icscm._constants import JOINT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_level, shorten_list
+from icscm.io.environments import (
+    as_level_text,
+    find_renamed,
+    read_environments,
+    rename,
+    simplify,
+    tell_texts,
+)
 from icscm.io.naming import check_columns, is_index, split_known, suggest
-from icscm.io.places import as_level_text, find_renamed, read_places, rename, simplify, tell_texts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -165,7 +172,7 @@ class Labelling:
         columns = {name: rows.column(name) for name in rows.schema.names}
         is_kept = []
         if self.roles.places and {*self.roles.places} <= {*columns}:
-            places = rename(read_places(rows, self.roles.places), self.renamed)
+            places = rename(read_environments(rows, self.roles.places), self.renamed)
             columns[self.environment or ""] = places
             is_kept.append(compute.invert(places.is_null(nan_is_null=True)))
         if self.target in columns:
@@ -306,7 +313,7 @@ def tally_roles(rows: Any, roles: Roles) -> RoleTally:
     n_rows, found = len(rows), RoleTally(len(rows))
     columns = {roles.target: simplify(rows.column(roles.target), roles.target)}
     if roles.environment is not None:
-        places = read_places(rows, roles.places)
+        places = read_environments(rows, roles.places)
         found.places = {*places.unique().to_pylist()} - {None}
         left_out = {each: None for each in found.places if tell_texts(each) & {*roles.excluded}}
         if left_out:

@@ -14,7 +14,7 @@ from icscm._types import Array
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.coding import encode
-from icscm.engine.counts import Terms
+from icscm.engine.counts import SourceInfo
 from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
@@ -40,9 +40,9 @@ class MemorySource(StoredSource):
     """
 
     def __init__(
-        self, terms: Terms, stores: Sequence[Store], rows: Rows, position: NDArray[np.uint32]
+        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: NDArray[np.uint32]
     ) -> None:
-        super().__init__(terms, stores, rows)
+        super().__init__(info, stores, rows)
         self.position = position
 
     def take(self, rows: NDArray[np.intp], n_threads: int | None = None) -> MemorySource:
@@ -57,7 +57,7 @@ class MemorySource(StoredSource):
         stores = [store.restrict(taken) for store in self.piece.stores]
         for store in stores:
             store.n_threads = n_threads or store.n_threads
-        return MemorySource(self.terms, stores, taken, self.position)
+        return MemorySource(self.info, stores, taken, self.position)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""
@@ -180,8 +180,8 @@ def _count_on_card(
     sizes = asked.max_thresholds, count_threads(asked.n_jobs)
     binning, stores = values.encode(position, rows, *sizes)
     notes = [SAMPLED] if binning.sampled else []
-    terms = Terms(binning, classes.tolist(), environment_labels, notes)
-    source = MemorySource(terms, stores, rows, position)
+    info = SourceInfo(binning, classes.tolist(), environment_labels, notes)
+    source = MemorySource(info, stores, rows, position)
     has_environments = environments is not None
     return Countable(source, table, None, classes, table.n_columns, has_environments)
 
@@ -209,10 +209,10 @@ def make_memory_source(
     n_threads = count_threads(n_jobs)
     packed = pack_binary(*own, n_threads)
     if packed is not None:
-        terms = Terms(packed[0], classes, environment_labels)
-        return MemorySource(terms, place([packed[1]], rows, device), rows, position)
+        info = SourceInfo(packed[0], classes, environment_labels)
+        return MemorySource(info, place([packed[1]], rows, device), rows, position)
     if issparse(table.values):
         raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
     binning, stores = encode(*own, max_thresholds=max_thresholds, n_threads=n_threads)
-    terms = Terms(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
-    return MemorySource(terms, place(stores, rows, device), rows, position)
+    info = SourceInfo(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
+    return MemorySource(info, place(stores, rows, device), rows, position)

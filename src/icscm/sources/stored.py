@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from icscm._types import BoolArray, CountArray, IntArray
-from icscm.engine.counts import BinnedRule, CountCube, Judge, PatternTable, Terms
+from icscm.engine.counts import BinnedRule, CountCube, Judge, PatternTable, SourceInfo
 from icscm.engine.nodes import BinnedSplit, NodeRows, find_leaves
 from icscm.engine.pieces import Piece
 from icscm.engine.rows import Rows
@@ -28,10 +28,10 @@ def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
 class StoredSource:
     """Counts over a single piece, whose stores are told of the rows that leave."""
 
-    def __init__(self, terms: Terms, stores: Sequence[Store], rows: Rows) -> None:
-        self.terms = terms
-        self.candidates, self.classes, self.environments, self.notes = terms
-        self.piece = Piece(stores, rows, len(terms.environments))
+    def __init__(self, info: SourceInfo, stores: Sequence[Store], rows: Rows) -> None:
+        self.info = info
+        self.candidates, self.classes, self.environments, self.notes = info
+        self.piece = Piece(stores, rows, len(info.environments))
         self._in_play = self.piece.start()
         self._nodes = NodeRows()
 
@@ -41,7 +41,7 @@ class StoredSource:
         stores = [store.restrict(drawn) for store in self.piece.stores]
         for store in stores:
             store.n_threads = 1
-        return StoredSource(self.terms, stores, drawn)
+        return StoredSource(self.info, stores, drawn)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""

@@ -23,7 +23,7 @@ from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import PresenceMap
 from icscm.engine.copies import CollapsedMap
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
 from icscm.engine.nodes import BinnedSplit, find_leaves
 from icscm.engine.patterns import count_patterns
 from icscm.engine.rows import Rows
@@ -46,15 +46,15 @@ class PackedSource:
         self,
         bits: BitFile,
         segments: IntArray,
-        terms: Terms,
+        info: SourceInfo,
         n_threads: int,
         tiles: Tiles | None = None,
     ) -> None:
-        self._terms = terms
-        self.candidates, self.classes, self.environments, self.notes = terms
+        self._terms = info
+        self.candidates, self.classes, self.environments, self.notes = info
         self._bits = bits
         self._segments = segments
-        self._n_segments = 2 * len(terms.environments)
+        self._n_segments = 2 * len(info.environments)
         self._tiles = tiles or Tiles(bits, segments, self._n_segments)
         self._n_threads = n_threads
         is_member = np.zeros(bits.n_words * WORD_BITS, dtype=np.bool_)
@@ -175,5 +175,5 @@ def make_packed_source(
     """
     segments = np.where(labels < 0, -1, labels * len(environment_labels) + environments)
     candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
-    terms = Terms(candidates, classes, environment_labels, notes)
-    return PackedSource(bits, segments, terms, count_threads(n_jobs))
+    info = SourceInfo(candidates, classes, environment_labels, notes)
+    return PackedSource(bits, segments, info, count_threads(n_jobs))

@@ -20,7 +20,7 @@ import numpy as np
 
 from icscm._types import Array
 from icscm.engine.binning import Binning
-from icscm.engine.counts import Terms
+from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import plan_blocks
 from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, merge_sampled
@@ -116,9 +116,9 @@ def open_dask(
     binning = plan_thresholds(tasks, reader, parts[0], survey, sample, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
-    terms = Terms(binning, classes.tolist(), places, _list_notes(binning, sample))
-    pieces = tasks.map("bin", partial(reader.code, blocks, terms), *parts)
-    source = DaskSource(pieces, blocks, terms, tasks)
+    info = SourceInfo(binning, classes.tolist(), places, _list_notes(binning, sample))
+    pieces = tasks.map("bin", partial(reader.code, blocks, info), *parts)
+    source = DaskSource(pieces, blocks, info, tasks)
     return Countable(source, table, names, classes, table.n_columns, has_environments)
 
 

@@ -26,7 +26,7 @@ from dask.delayed import Delayed, delayed
 
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm._types import BoolArray, CountArray
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable, Terms
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
 from icscm.exceptions import IcscmError
 
@@ -128,9 +128,9 @@ class DaskSource:
     """
 
     def __init__(
-        self, pieces: Sequence[Delayed], blocks: Sequence[Block], terms: Terms, tasks: Tasks
+        self, pieces: Sequence[Delayed], blocks: Sequence[Block], info: SourceInfo, tasks: Tasks
     ) -> None:
-        self.candidates, self.classes, self.environments, self.notes = terms
+        self.candidates, self.classes, self.environments, self.notes = info
         self._tasks = tasks
         self._blocks = blocks
         self._pieces: list[Delayed] = persist(pieces)

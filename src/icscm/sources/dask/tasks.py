@@ -12,7 +12,7 @@ import numpy as np
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
-from icscm.engine.counts import Terms
+from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece
 from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
@@ -84,22 +84,28 @@ class Reader:
         return take_rows(columns, wanted, hashes, sample.find_rows(hashes))
 
     def code(
-        self, blocks: Sequence[Block], terms: Terms, X: Any, y: Any, environments: Any, number: int
+        self,
+        blocks: Sequence[Block],
+        info: SourceInfo,
+        X: Any,
+        y: Any,
+        environments: Any,
+        number: int,
     ) -> Piece:
         """Pass three over one partition."""
         columns, n_rows = self.read(X, number)
-        labels = _number(read_groups(y, n_rows, "y", number)[0], terms.classes)
+        labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
         places = np.zeros(n_rows, dtype=np.int64)
         if environments is not None:
             groups, _ = read_groups(environments, n_rows, "environments", number)
-            places = _number(groups, terms.environments)
+            places = _number(groups, info.environments)
         features = sorted(int(j) for block in blocks for j in block.features)
         codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
         if n_rows:  # of a partition without rows the kinds of columns are unknown
-            assert isinstance(terms.candidates, Binning)
-            found = PieceCoder(terms.candidates, features).code(columns)
+            assert isinstance(info.candidates, Binning)
+            found = PieceCoder(info.candidates, features).code(columns)
             codes = dict(zip(features, found, strict=True))
-        return make_piece(codes, labels, places, len(terms.environments), blocks)
+        return make_piece(codes, labels, places, len(info.environments), blocks)
 
 
 def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:

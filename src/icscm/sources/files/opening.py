@@ -27,7 +27,7 @@ from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes
 from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
-from icscm.engine.counts import Terms
+from icscm.engine.counts import SourceInfo
 from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
 from icscm.engine.survey import Survey, merge_surveys, survey_piece
@@ -136,9 +136,9 @@ def open_files(
         file = CodeFile(scratch, len(features), rows, table_file.n_threads)
         with _time("pass two"):
             _write_codes(table_file, file, PieceCoder(binned, features), segments)
-        terms = Terms(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
+        info = SourceInfo(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
         sizes = {"n_threads": table_file.n_threads, "block_bytes": budget.share}
-        source = make_mapped_source(terms, features, file, rows, **sizes, device=asked.device)
+        source = make_mapped_source(info, features, file, rows, **sizes, device=asked.device)
         stack.callback(source.close)
         close, has_environments = stack.pop_all().close, environments is not None
         return Countable(source, table, names, classes, len(names), has_environments, close)

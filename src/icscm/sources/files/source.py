@@ -19,7 +19,7 @@ import numpy as np
 
 from icscm._constants import CODE_DTYPE
 from icscm._types import Array, CountArray
-from icscm.engine.counts import Terms
+from icscm.engine.counts import SourceInfo
 from icscm.engine.rows import Rows
 from icscm.engine.stores import CodeStore, Store
 from icscm.engine.threads import run_ahead, split_evenly
@@ -92,8 +92,10 @@ class MappedStore(CodeStore):
 class MappedSource(StoredSource):
     """Counts over codes in a file. A row takes a few bytes of memory: its number, while in play."""
 
-    def __init__(self, terms: Terms, stores: Sequence[Store], rows: Rows, file: CodeFile) -> None:
-        super().__init__(terms, stores, rows)
+    def __init__(
+        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, file: CodeFile
+    ) -> None:
+        super().__init__(info, stores, rows)
         self._file = file
 
     def close(self) -> None:
@@ -103,7 +105,7 @@ class MappedSource(StoredSource):
 
 
 def make_mapped_source(
-    terms: Terms,
+    info: SourceInfo,
     features: Sequence[int],
     file: CodeFile,
     rows: Rows,
@@ -114,13 +116,13 @@ def make_mapped_source(
 ) -> MappedSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout."""
     codes = file.read()
-    layouts = [terms.candidates.find_layout(feature) for feature in features]
+    layouts = [info.candidates.find_layout(feature) for feature in features]
     numbers = np.array(features, dtype=np.int64)
     stores = []
     for layout in dict.fromkeys(layouts):
         first = layouts.index(layout)
         alike = slice(first, first + layouts.count(layout))
-        n_bins = int(terms.candidates.count_bins(numbers[alike]).max())
+        n_bins = int(info.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return MappedSource(terms, place(stores, rows, device), rows, file)
+    return MappedSource(info, place(stores, rows, device), rows, file)

@@ -19,9 +19,9 @@ from icscm.sources.gpu.segments import (
     NONE,
     OPEN,
     REFUSED,
+    DeviceQuery,
     Key,
     Segments,
-    Standard,
     compute_keys,
 )
 
@@ -48,7 +48,7 @@ class Columns(Protocol):
         """All columns on the card, some after the other."""
         ...
 
-    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
+    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         """What becomes of the two rules on each of some columns."""
         ...
 
@@ -70,26 +70,26 @@ class Judged(NamedTuple):
 
     totals: Any
     codes: Any
-    standard: Standard
+    query: DeviceQuery
 
 
-def make_standard(columns: Columns, question: Question) -> Standard:
+def make_query(columns: Columns, question: Question) -> DeviceQuery:
     """The question with its critical values on the card."""
     n_by_label = columns.segments.n_by_label[:: -1 if question.inverted else 1]
     numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
     known = question.lower, question.upper, special.xlogy(numbers, numbers)
-    return Standard(question, *map(columns.card.send, known), *n_by_label)
+    return DeviceQuery(question, *map(columns.card.send, known), *n_by_label)
 
 
 def judge(columns: Columns, question: Question) -> Judged:
     """One look at all columns."""
-    card, standard = columns.card, make_standard(columns, question)
+    card, query = columns.card, make_query(columns, question)
     totals = card.xp.empty((len(columns), 2), dtype=np.int32)
     codes = card.xp.empty(len(columns), dtype=np.uint8)
     for part, words in columns.parts():
         out = totals[part], codes[part]
-        columns.judge(words, standard, *out)
-    return Judged(totals, codes, standard)
+        columns.judge(words, query, *out)
+    return Judged(totals, codes, query)
 
 
 def shorten(columns: Columns, question: Question) -> Shortlist:
@@ -113,7 +113,7 @@ def shorten(columns: Columns, question: Question) -> Shortlist:
 def _list_refused(columns: Columns, judged: Judged) -> IntArray:
     """The columns of the refused rules of largest utility."""
     found, last = [], FIRST
-    for _ in range(judged.standard.question.n_refused):
+    for _ in range(judged.query.question.n_refused):
         key = columns.card.kernels.find_next(*judged, REFUSED, last)
         if key is None:
             break
@@ -128,14 +128,14 @@ def _list_ties(columns: Columns, judged: Judged, best: Key | None) -> tuple[int,
         return 0, np.empty(0, dtype=np.int64)
     card = columns.card
     holders = card.kernels.list_columns(*judged, (ALLOWED,), best)
-    own = Judged(judged.totals[holders], judged.codes[holders], judged.standard)
+    own = Judged(judged.totals[holders], judged.codes[holders], judged.query)
     n_alike = None if columns.n_alike is None else columns.n_alike[holders]
     n_ties = _count_ties(own, n_alike, best)
     in_play, (leaf,) = columns.segments.in_play, columns.count(holders[:1])
     first, sign = divmod(best.order, 2)
     assert first == int(holders[0])
     leaf = leaf if sign else in_play - leaf
-    alike, most = [np.empty(0, dtype=np.int64)], judged.standard.question.n_ties
+    alike, most = [np.empty(0, dtype=np.int64)], judged.query.question.n_ties
     for start in range(0, len(holders), _COMPARED):
         some = holders[start : start + _COMPARED]
         ones = columns.count(some)
@@ -149,7 +149,7 @@ def _list_ties(columns: Columns, judged: Judged, best: Key | None) -> tuple[int,
 def _take(columns: Columns, judged: Judged, listed: IntArray) -> tuple[Judged, IntArray]:
     """What became of some columns, and how many identical ones each stands for; in this memory."""
     card, at = columns.card, columns.card.send(listed)
-    own = Judged(card.bring(judged.totals[at]), card.bring(judged.codes[at]), judged.standard)
+    own = Judged(card.bring(judged.totals[at]), card.bring(judged.codes[at]), judged.query)
     if columns.n_alike is None:
         return own, np.ones(len(listed), dtype=np.int64)
     return own, card.bring(columns.n_alike[at])
@@ -165,7 +165,7 @@ def _count_ties(judged: Judged, n_alike: Any, best: Key) -> int:
     """Rules that tie with the best, identical ones included."""
     n_ties = 0
     for sign in (0, 1):
-        utility, margin = compute_keys(judged.totals, judged.standard, sign)
+        utility, margin = compute_keys(judged.totals, judged.query, sign)
         is_tied = (judged.codes >> (4 * sign)) & 15 == ALLOWED
         is_tied = is_tied & (utility == best.utility) & (margin == best.margin)
         n_ties += int((is_tied if n_alike is None else is_tied * n_alike).sum())
@@ -174,14 +174,14 @@ def _count_ties(judged: Judged, n_alike: Any, best: Key) -> int:
 
 def list_nearest(columns: Columns, question: Question) -> Iterator[CountCube]:
     """The columns of rules that the test refuses, or may refuse, with the largest p-values."""
-    card, standard, n = columns.card, make_standard(columns, question), question.n_refused
+    card, query, n = columns.card, make_query(columns, question), question.n_refused
     found: list[tuple[IntArray, Array]] = []
     opened = [np.empty(0, dtype=np.int64)]
     for part, words in columns.parts(_TESTED):
         shape = len(words), 2
         totals, codes = card.xp.empty(shape, dtype=np.int32), card.xp.empty(len(words), np.uint8)
         statistics, dofs = card.xp.empty(shape), card.xp.empty(shape, dtype=np.int32)
-        columns.judge(words, standard, totals, codes, statistics, dofs)
+        columns.judge(words, query, totals, codes, statistics, dofs)
         p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
         halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
         p_values = card.xp.where(halves == DEPENDENT, p_values, -1.0).max(axis=1)

@@ -60,17 +60,17 @@ class CompiledKernels:
         arguments = words, np.int64(len(words)), *places, *sizes, np.int32(n_segments), out
         self._run_on_bits("count_bits", words, n_segments, arguments)
 
-    def judge_bits(self, words, segments, standard, *out) -> None:
-        width, by = _find_width(segments), _judge_by(segments, standard, *out)
+    def judge_bits(self, words, segments, query, *out) -> None:
+        width, by = _find_width(segments), _judge_by(segments, query, *out)
         places = segments.mask, segments.bounds, segments.tiles, *_list_sizes(words, segments)
-        name = _find_name("judge_bits", standard)
+        name = _find_name("judge_bits", query)
         arguments = words, np.int64(len(words)), *places, *by
         self._run_on_bits(name, words, 2 * segments.n_environments, arguments, width, _GROUP)
 
-    def judge_counts(self, ones, segments, standard, *out) -> None:
-        arguments = ones, np.int64(len(ones)), *_judge_by(segments, standard, *out)
+    def judge_counts(self, ones, segments, query, *out) -> None:
+        arguments = ones, np.int64(len(ones)), *_judge_by(segments, query, *out)
         grid = (max(1, min(self._n_blocks, -(-len(ones) // (_GROUP * _THREADS // 32)))),)
-        name = _find_name("judge_counts", standard)
+        name = _find_name("judge_counts", query)
         self._run(name, arguments, grid, width=_find_width(segments))
 
     def tally_codes(self, codes, n_alike):
@@ -79,17 +79,17 @@ class CompiledKernels:
         self._run("tally_codes", (codes, np.int64(len(codes)), weights, out))
         return out.get().astype(np.int64)
 
-    def find_next(self, totals, codes, standard, wanted, after):
+    def find_next(self, totals, codes, query, wanted, after):
         out = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
-        ranked = _list_ranking(totals, codes, standard, wanted)
+        ranked = _list_ranking(totals, codes, query, wanted)
         self._run("find_next", (*ranked, *map(np.int64, after), out))
         utility, margin, order = out.get().T
         first = np.lexsort((order, ~margin, ~utility))[0]  # the least number has no negative
         found = Key(int(utility[first]), int(margin[first]), int(order[first]))
         return None if found.order == FIRST.utility else found
 
-    def list_columns(self, totals, codes, standard, wanted, key=None):
-        ranked, capacity, n_found = _list_ranking(totals, codes, standard, wanted), 0, _LISTED
+    def list_columns(self, totals, codes, query, wanted, key=None):
+        ranked, capacity, n_found = _list_ranking(totals, codes, query, wanted), 0, _LISTED
         utility, margin = (0, 0) if key is None else (key.utility, key.margin)
         asked = np.int32(key is not None), np.int64(utility), np.int64(margin)
         while n_found > capacity:
@@ -166,27 +166,27 @@ def _find_width(segments):
     return max(2, min(32, 1 << (segments.n_environments - 1).bit_length()))
 
 
-def _find_name(name, standard):
-    return f"{name}_by_likelihood" if standard.question.test == "g" else name
+def _find_name(name, query):
+    return f"{name}_by_likelihood" if query.question.test == "g" else name
 
 
-def _judge_by(segments, standard, totals, codes, statistics=None, dofs=None):
+def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     """What kernels want that judge."""
-    question = standard.question
+    question = query.question
     return (
         np.int32(segments.n_environments),
         segments.in_play,
-        np.int32(standard.n_negative),
-        np.int32(standard.n_positive),
+        np.int32(query.n_negative),
+        np.int32(query.n_positive),
         np.int32(question.inverted),
         np.int64(question.num),
         np.int64(question.den),
         np.int32(question.n_least),
         np.int32(TESTS.index(question.test)),
-        standard.lower,
-        standard.upper,
-        standard.logarithms,
-        np.int32(len(standard.logarithms)),
+        query.lower,
+        query.upper,
+        query.logarithms,
+        np.int32(len(query.logarithms)),
         np.float64(question.least_spread),
         np.int64(question.least_utility),
         totals,
@@ -200,10 +200,10 @@ def _list_sizes(words, segments):
     return np.int32(words.shape[1] // 4), np.int32(len(segments.tiles) - 1)
 
 
-def _list_ranking(totals, codes, standard, wanted):
+def _list_ranking(totals, codes, query, wanted):
     """What kernels want that go over judged columns."""
-    question = standard.question
-    margins = np.int32(standard.n_negative), np.int32(standard.n_positive)
+    question = query.question
+    margins = np.int32(query.n_negative), np.int32(query.n_positive)
     ratio = np.int64(question.num), np.int64(question.den)
     return (
         totals,

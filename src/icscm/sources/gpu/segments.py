@@ -35,7 +35,7 @@ class Segments(NamedTuple):
     n_by_label: tuple[int, int]
 
 
-class Standard(NamedTuple):
+class DeviceQuery(NamedTuple):
     """A question with its critical values on the card, and the labels as it sees them.
 
     `logarithms` are x log x of the first whole numbers.
@@ -75,9 +75,9 @@ def find_tiles(bounds: IntArray, n_samples: int) -> Array:
     return np.searchsorted(bounds[:-1], starts).astype(np.int32)
 
 
-def compute_keys(totals: Any, standard: Standard, sign: int) -> tuple[Any, Any]:
+def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:
     """Utility and margin of one of the two rules on each column."""
     a, b = totals[:, 0].astype(np.int64), totals[:, 1].astype(np.int64)
     if sign == 0:
-        a, b = standard.n_negative - a, standard.n_positive - b
-    return standard.question.den * a - standard.question.num * b, a - b
+        a, b = query.n_negative - a, query.n_positive - b
+    return query.question.den * a - query.question.num * b, a - b

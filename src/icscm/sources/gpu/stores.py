@@ -17,7 +17,7 @@ from icscm.engine.stores import Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, told_plainly
 from icscm.sources.gpu.judging import Columns, list_nearest, shorten
-from icscm.sources.gpu.segments import CHUNK_BITS, Segments, Standard, count_chunks, find_tiles
+from icscm.sources.gpu.segments import CHUNK_BITS, DeviceQuery, Segments, count_chunks, find_tiles
 from icscm.sources.gpu.sending import Sender
 
 # Numbers to a look at binned features that the card judges: more are counted in blocks.
@@ -124,8 +124,8 @@ class CardBits(_CardStore):
     def _can_judge(self) -> bool:
         return self.layout == ORDERED
 
-    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
-        self.card.kernels.judge_bits(words, self.segments, standard, *out)
+    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
+        self.card.kernels.judge_bits(words, self.segments, query, *out)
 
     def widen(self, columns: IntArray) -> IntArray:
         return columns
@@ -269,8 +269,8 @@ class CardCodes(_CardStore):
             part = slice(start, min(len(self), start + (most or len(self))))
             yield part, ones[part]
 
-    def judge(self, words: Any, standard: Standard, *out: Any) -> None:
-        self.card.kernels.judge_counts(words, self.segments, standard, *out)
+    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
+        self.card.kernels.judge_counts(words, self.segments, query, *out)
 
     def widen(self, columns: IntArray) -> IntArray:
         n_cuts = self.n_bins - 1

@@ -12,7 +12,7 @@ from icscm.io.naming import split_known, suggest
 from icscm.tables.columns import read_arrow_groups
 
 
-def read_places(rows: Any, columns: Sequence[str]) -> Any:
+def read_environments(rows: Any, columns: Sequence[str]) -> Any:
     """The environment of each row: a column as it is, or `north / 2019` where several are joined.
 
     Where one of them is missing, so is the environment.
