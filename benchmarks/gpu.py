@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
-from icscm.engine.counts import ORDERED, Question, SourceInfo
+from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.rows import Rows
 from icscm.engine.stores import BitStore
 from icscm.search.asking import make_question
@@ -275,7 +275,7 @@ def describe_bits(
     return found
 
 
-def describe_part(card: Card, store: CardBits, question: Question) -> None:
+def describe_part(card: Card, store: CardBits, question: ScreenQuery) -> None:
     """What the parts of a look cost, on some of the columns."""
     words = store.words[: 2**22]
     n, n_segments = len(words), 2 * store.segments.n_environments

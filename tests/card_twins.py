@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy import special
 
-from icscm.engine import _reference as engine_twins
+import engine_reference as engine_twins
 from icscm.sources.gpu.card import Card
 from icscm.sources.gpu.segments import (
     ALLOWED,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.engine import _kernels, _reference
+import engine_reference as _reference
+from icscm.engine import _kernels
 from icscm.engine.binning import find_ranks
 from icscm.engine.coding import make_search_table
 from icscm.engine.rows import sort_rows

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_kernels import bounded, seeds
 
-from icscm.engine import _kernels, _reference
+import engine_reference as _reference
+from icscm.engine import _kernels
 
 
 def run_both(name, make_arguments, rtol=0.0):

@@ -19,8 +19,8 @@ from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import code_array, code_mixed
+from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
-from icscm.tables.suspicion import find_suspicious
 
 SAMPLE = 60
 

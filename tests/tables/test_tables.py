@@ -16,12 +16,12 @@ from icscm.tables.coded import (
     CodedTable,
     LevelBins,
 )
+from icscm.tables.column_checks import ColumnFacts, find_suspicious, judge_columns, look_at_numbers
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_column, read_numbers
-from icscm.tables.complaints import name_columns
 from icscm.tables.environments import encode_environments
-from icscm.tables.intake import find_names, leave_out, read_table
+from icscm.tables.errors import name_columns
 from icscm.tables.labels import check_labels, find_counted_rows
-from icscm.tables.suspicion import ColumnFacts, find_suspicious, judge_columns, look_at_numbers
+from icscm.tables.parsing import find_names, leave_out, read_table
 
 N = 400
 

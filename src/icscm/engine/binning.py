@@ -21,7 +21,7 @@ from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-from icscm.tables.arrays import refuse_infinity
+from icscm.tables.arrays import reject_infinity
 from icscm.tables.coded import CodedTable, LevelBins
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
@@ -167,7 +167,7 @@ def plan_columns(
     every = [column for group in groups for column in group]
     edges, known, lowest, highest, missing = zip(*every, strict=True)
     if X.dtype.kind == "f" and np.isinf((lowest, highest)).any():
-        refuse_infinity(X, table.names)
+        reject_infinity(X, table.names)
     found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
     return ColumnPlan(columns, list(edges), *found, np.array(missing, dtype=np.bool_))
 

@@ -35,7 +35,7 @@ from icscm.engine.rows import Rows
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
-from icscm.tables.arrays import refuse_infinity
+from icscm.tables.arrays import reject_infinity
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
 
@@ -83,7 +83,7 @@ def encode(
     for j in np.intersect1d(numbers, unused).tolist():  # few, and nobody else looks at them
         has_missing[j] |= bool((X[:, j] != X[:, j]).any())
         if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
-            refuse_infinity(X, table.names)
+            reject_infinity(X, table.names)
     for look in _list_looks(table, numbers, max_thresholds, n_threads) if len(left) else ():
         has_missing |= look.has_missing
         plan = plan_columns(table, left, has_missing, look.rows, look.max_thresholds, n_threads)
@@ -128,7 +128,7 @@ def _list_looks(
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         hashes, odd = hash_rows(X, numbers, n_threads)
         if (odd & INFINITE).any():
-            refuse_infinity(X, table.names)
+            reject_infinity(X, table.names)
         has_missing = (odd & MISSING) > 0
         rows = choose_sample(hashes, n_threads)
         yield _Look(rows, max_thresholds, is_sample=True, has_missing=has_missing)

@@ -113,7 +113,7 @@ class SourceInfo(NamedTuple):
     notes: Sequence[str] = ()
 
 
-class Question(NamedTuple):
+class ScreenQuery(NamedTuple):
     """By what one who counts may also judge all rules on features of two bins, in plain numbers.
 
     With negatives a and positives b in a rule's leaf, labels `inverted` or not, its utility is
@@ -154,11 +154,11 @@ class Shortlist(NamedTuple):
 class Judge(Protocol):
     """What a source may offer as its `judge`, where counts are too many to be handed over."""
 
-    def shortlist(self, question: Question) -> Shortlist | None:
+    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
         """The candidates that can matter to a search; None if it cannot tell."""
         ...
 
-    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
         """Features with the `n_refused` rules of largest p-value that the test refuses."""
         ...
 

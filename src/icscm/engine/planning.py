@@ -21,9 +21,9 @@ from icscm.tables.coded import (
     LevelBins,
     choose_levels,
 )
+from icscm.tables.column_checks import judge_columns
 from icscm.tables.columns import sort_key
-from icscm.tables.complaints import make_rounded_error, name_columns
-from icscm.tables.suspicion import judge_columns
+from icscm.tables.errors import make_rounded_error, name_columns
 
 
 def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> CodedTable:
@@ -57,7 +57,7 @@ def _choose_level_bins(column: ColumnSurvey, most_levels: int | None) -> LevelBi
 
 
 def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
-    """Columns that no rule should be made of, and why, as `suspicion.find_suspicious`.
+    """Columns that no rule should be made of, and why, as `column_checks.find_suspicious`.
 
     `table` is what `describe_survey` made of the survey.
     """

@@ -26,10 +26,10 @@ from icscm.parameters import (
     whole_number,
     whole_or_nothing,
 )
-from icscm.sources.countable import Countable, Preparation
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.tables.columns import Level, is_dask
-from icscm.tables.intake import read_rows, refuse_missing_values
+from icscm.tables.parsing import read_rows, reject_missing_values
 
 if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
@@ -182,18 +182,18 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
             If the parameters cannot be used, or another learner had the samples before.
         """
         with countable:
-            countable.lend(type(self).__name__)
+            countable.mark_used(type(self).__name__)
             self._keep_table(countable)
             self._learn(countable)
         self._warn_of_findings()
         return self
 
-    def prepare(self) -> Preparation:
+    def prepare(self) -> BinningConfig:
         """How a table is to be read and binned for this learner.
 
         Returns
         -------
-        Preparation
+        BinningConfig
             For the functions that open a source.
 
         Raises
@@ -204,7 +204,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self, self._allowed)
         self._check_together()
         own = self.max_thresholds, self.missing, self.keep_columns, self.n_jobs, self.device
-        return Preparation(*own)
+        return BinningConfig(*own)
 
     def _check_together(self) -> None:
         """Raise for parameters that do not go together."""
@@ -304,7 +304,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
     def _read_rows(self, X: Any) -> Any:
         rows = read_rows(self, X, self.features_used_)
         if self.missing == "error":
-            refuse_missing_values(rows, self.rules_)
+            reject_missing_values(rows, self.rules_)
         return rows
 
     @property

@@ -33,7 +33,7 @@ from icscm.model.parsing import (
 from icscm.model.plain import format_json, make_plain
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.columns import is_frame, list_names
-from icscm.tables.intake import refuse_missing_values
+from icscm.tables.parsing import reject_missing_values
 from icscm.writing import check_free, write_text
 
 
@@ -190,7 +190,7 @@ class SavedModel:
         """X as rules can read it; columns found by position must all be there."""
         table = X if is_frame(X) and self.has_names else self._check_positions(X)
         if self.settings.get("missing") == "error":
-            refuse_missing_values(table, self.model.rules)
+            reject_missing_values(table, self.model.rules)
         return table
 
     def _check_positions(self, X: Any) -> Any:

@@ -7,7 +7,7 @@ from scipy import special
 
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import CountArray
-from icscm.engine.counts import Question
+from icscm.engine.counts import ScreenQuery
 from icscm.search.settings import Settings
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
@@ -29,7 +29,7 @@ def make_question(
     in_play: CountArray,
     *,
     inverted: bool,
-) -> Question | None:
+) -> ScreenQuery | None:
     """What the search will ask of every candidate; None if plain numbers cannot say it."""
     test = _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
@@ -41,7 +41,7 @@ def make_question(
     slack = _SLACK * critical + _SLACK_OF_SAMPLE * int(in_play.sum())
     slack[~np.isfinite(critical)] = 0.0
     spread = find_least_spread(in_play, settings.min_replication)
-    return Question(
+    return ScreenQuery(
         inverted,
         *utility.ratio.as_integer_ratio(),
         settings.min_samples_leaf,

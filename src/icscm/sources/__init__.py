@@ -7,11 +7,12 @@ another, but for what they share in `countable`.
 
 from importlib import import_module
 from typing import Any
+from warnings import warn
 
 # Loaded when first used: files need pyarrow, Dask is an extra.
 _HOMES = {
     "Countable": "icscm.sources.countable",
-    "Preparation": "icscm.sources.countable",
+    "BinningConfig": "icscm.sources.countable",
     "open_memory": "icscm.sources.memory",
     "open_files": "icscm.sources.files.opening",
     "open_dask": "icscm.sources.dask.opening",
@@ -24,6 +25,9 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "BinningConfig":
+        warn("icscm.sources.BinningConfig is now BinningConfig", FutureWarning, stacklevel=2)
+        name = "BinningConfig"
     if name not in _HOMES:
         raise AttributeError(f"module 'icscm.sources' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -13,7 +13,7 @@ from icscm.engine.planning import describe_survey, judge_survey
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
 from icscm.tables.coded import CodedTable
-from icscm.tables.intake import leave_out, refuse_missing
+from icscm.tables.parsing import leave_out, reject_missing
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
@@ -24,7 +24,7 @@ Source = TypeVar("Source", bound=CountSource)
 
 
 @dataclass(frozen=True)
-class Preparation:
+class BinningConfig:
     """The parameters of a learner that decide how a table is read and binned.
 
     Parameters
@@ -43,8 +43,8 @@ class Preparation:
     Examples
     --------
     >>> from icscm import ICSCMClassifier
-    >>> from icscm.sources import Preparation
-    >>> ICSCMClassifier(max_thresholds=20).prepare() == Preparation(max_thresholds=20)
+    >>> from icscm.sources import BinningConfig
+    >>> ICSCMClassifier(max_thresholds=20).prepare() == BinningConfig(max_thresholds=20)
     True
     """
 
@@ -56,7 +56,7 @@ class Preparation:
 
 
 def describe_columns(
-    survey: Survey, names: tuple[str, ...] | None, asked: Preparation, *, has_types: bool = True
+    survey: Survey, names: tuple[str, ...] | None, asked: BinningConfig, *, has_types: bool = True
 ) -> CodedTable:
     """The columns of a table that was surveyed, those that no rule should be made of left out.
 
@@ -64,7 +64,7 @@ def describe_columns(
     """
     table = describe_survey(survey, names)
     if asked.missing == "error":
-        refuse_missing(table)
+        reject_missing(table)
     if not has_types:
         return table
     return leave_out(table, judge_survey(survey, table), asked.keep_columns)
@@ -120,7 +120,7 @@ class Countable(Generic[Source]):
     close: Callable[[], None] = _nothing_to_close
     _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def lend(self, learner: str) -> None:
+    def mark_used(self, learner: str) -> None:
         """Take down who learns from it: rows leave while that happens, so that none can after it.
 
         Parameters

@@ -19,15 +19,15 @@ from icscm.engine.rows import Rows, sort_rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.countable import SAMPLED, Countable, Preparation
+from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array, look_for_missing
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import number_environments, take_environments
-from icscm.tables.intake import Intake, leave_out_suspicious, read_table, refuse_missing
 from icscm.tables.labels import check_labels, find_counted_rows
 from icscm.tables.on_card import bring
+from icscm.tables.parsing import ParsedTable, drop_suspicious, read_table, reject_missing
 
 if TYPE_CHECKING:
     from icscm.sources.gpu.values import CardValues
@@ -70,7 +70,7 @@ def open_memory(
     environments: Any = None,
     sample_weight: Any = None,
     *,
-    preparation: Preparation | None = None,
+    preparation: BinningConfig | None = None,
 ) -> Countable[MemorySource]:
     """Check a table, labels and environments in memory, and make them countable.
 
@@ -84,7 +84,7 @@ def open_memory(
         The environment of each row, or the column of a frame that holds it; several are joined.
     sample_weight : array-like of shape (n_samples,), optional
         How often each row counts: whole numbers.
-    preparation : Preparation, optional
+    preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
     Returns
@@ -109,7 +109,7 @@ def open_memory(
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    asked = preparation or Preparation()
+    asked = preparation or BinningConfig()
     if is_dask(X):
         raise IcscmError(
             "X is a Dask collection, which only fit and predict take; bring it into memory "
@@ -125,12 +125,12 @@ def open_memory(
     labels, classes = check_labels(y, intake.n_rows, rows)
     numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
 
-    def count(intake: Intake) -> Countable[MemorySource]:
+    def count(intake: ParsedTable) -> Countable[MemorySource]:
         table = intake.code(asked.max_thresholds, rows)
         if asked.missing == "error":
             # of an array, binning finds out; of a frame, columns are judged before that
-            refuse_missing(table if intake.whole is None else look_for_missing(table))
-        table = leave_out_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
+            reject_missing(table if intake.whole is None else look_for_missing(table))
+        table = drop_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
         source = make_memory_source(
             table,
             labels,
@@ -145,7 +145,7 @@ def open_memory(
         if isinstance(source.candidates, Binning):  # else all are 0 or 1
             known = replace(known, has_missing=source.candidates.has_missing)
         if asked.missing == "error":
-            refuse_missing(known)
+            reject_missing(known)
         return Countable(source, known, table.names, classes, table.n_columns, has_environments)
 
     try:
@@ -154,7 +154,7 @@ def open_memory(
         return count(read_table(make_dense(intake.content, rows)))
 
 
-def _put_on_card(X: Any, asked: Preparation) -> CardValues | None:
+def _put_on_card(X: Any, asked: BinningConfig) -> CardValues | None:
     if asked.device == "cpu":
         return None
     from icscm.sources.gpu.values import put_values  # most never ask for it
@@ -163,7 +163,7 @@ def _put_on_card(X: Any, asked: Preparation) -> CardValues | None:
 
 
 def _count_on_card(
-    values: CardValues, y: Any, environments: Any, sample_weight: Any, asked: Preparation
+    values: CardValues, y: Any, environments: Any, sample_weight: Any, asked: BinningConfig
 ) -> Countable[MemorySource]:
     """The same of a plain table of floats, which is binned where it will be counted."""
     counted = find_counted_rows(sample_weight, values.n_rows)
@@ -174,7 +174,7 @@ def _count_on_card(
     known = np.empty((0, values.n_columns), dtype=values.values.dtype)
     table = CodedTable(known, has_missing=values.has_missing if values.has_missing.any() else None)
     if asked.missing == "error":
-        refuse_missing(table)
+        reject_missing(table)
     position, rows = sort_rows(labels, numbers, len(environment_labels))
     assert asked.max_thresholds is not None
     sizes = asked.max_thresholds, count_threads(asked.n_jobs)

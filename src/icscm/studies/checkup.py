@@ -22,15 +22,15 @@ from icscm.formatting import as_text, shorten_list
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
-from icscm.sources.countable import Preparation
+from icscm.sources.countable import BinningConfig
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
+from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments, take_environments
-from icscm.tables.intake import Intake, read_table
 from icscm.tables.labels import check_labels
-from icscm.tables.suspicion import find_suspicious
+from icscm.tables.parsing import ParsedTable, read_table
 
 Codes = NDArray[np.int64]
 
@@ -385,11 +385,13 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _find_left_out(intake: Intake, labels: Codes, codes: Codes, keep: Any) -> dict[str | int, str]:
+def _find_left_out(
+    intake: ParsedTable, labels: Codes, codes: Codes, keep: Any
+) -> dict[str | int, str]:
     """The columns that the learners would leave out."""
     if intake.whole is None or (isinstance(keep, str) and keep == "all"):
         return {}  # arrays are taken as they are
-    table = intake.code(Preparation().max_thresholds, None)
+    table = intake.code(BinningConfig().max_thresholds, None)
     names: Sequence[str | int] = intake.names or range(table.n_columns)
     found = find_suspicious(table, labels, codes, intake.whole)
     return {names[j]: why for j, why in found.items() if names[j] not in (keep or ())}

@@ -22,8 +22,8 @@ from icscm.sources.memory import open_memory
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES
 from icscm.tables.columns import count_rows, take_rows
 from icscm.tables.environments import encode_environments, take_environments
-from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
+from icscm.tables.parsing import read_table
 
 if TYPE_CHECKING:
     import pandas

@@ -22,8 +22,8 @@ from icscm.model.rule_sets import RuleSet
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES, TITLES
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.environments import encode_environments, take_environments
-from icscm.tables.intake import read_table
 from icscm.tables.labels import check_labels
+from icscm.tables.parsing import read_table
 
 # A name of ours or of scikit-learn's, or what takes (estimator, X, y), as its scorers do.
 Scorer = str | Callable[[Any, Any, Any], float]

@@ -19,7 +19,7 @@ from icscm.estimators.tree import GrownClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.formatting import count
 from icscm.parameters import check_value, whole_number
-from icscm.sources.countable import Countable, Preparation
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.candidates import choose_candidates
 from icscm.studies.classifiers import (
@@ -431,7 +431,7 @@ def _leave_out_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str
         return cohort, {}
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
         samples = open_memory(
-            cohort.X, cohort.y, cohort.environments, preparation=Preparation(keep_columns=keep)
+            cohort.X, cohort.y, cohort.environments, preparation=BinningConfig(keep_columns=keep)
         )
     frame = open_frame(cohort.X)
     found = {} if samples.table is None else samples.table.left_out

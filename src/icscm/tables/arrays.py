@@ -16,7 +16,7 @@ from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
 from icscm.tables.columns import are_finite, as_plain_numbers
-from icscm.tables.complaints import make_infinity_error, make_rounded_error, name_columns
+from icscm.tables.errors import make_infinity_error, make_rounded_error, name_columns
 
 
 class HoldsTextError(IcscmError):
@@ -55,7 +55,7 @@ def check_table(
     return table
 
 
-def refuse_infinity(table: Array, names: Sequence[str] | None) -> None:
+def reject_infinity(table: Array, names: Sequence[str] | None) -> None:
     """Raise if any value is infinite."""
     _check_finite(table, names, allow_missing=True)
 

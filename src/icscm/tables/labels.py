@@ -13,7 +13,7 @@ from icscm._constants import ROW_DTYPE
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
-from icscm.tables.complaints import make_missing_error, make_unhashable_error
+from icscm.tables.errors import make_missing_error, make_unhashable_error
 
 # Rows from which on it pays to look for small whole numbers, and how many of these are few.
 _MANY_ROWS = 2**16
@@ -38,7 +38,7 @@ def check_labels(
         y = column_or_1d(y, warn=True)
     codes, found = number_groups(y, n_rows, rows, "y")
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
-        _refuse_labels(y if rows is None else y[rows], found)
+        _reject_labels(y if rows is None else y[rows], found)
     try:
         classes = np.sort(np.asarray(found))
     except TypeError:
@@ -101,7 +101,7 @@ def find_plain_dtype(values: Any) -> np.dtype[Any] | None:
     return getattr(dtype, "numpy_dtype", dtype if isinstance(dtype, np.dtype) else None)
 
 
-def _refuse_labels(y: Array, found: Array) -> NoReturn:
+def _reject_labels(y: Array, found: Array) -> NoReturn:
     if len(found) == 1:
         raise IcscmError(f"y holds one class only, {found.tolist()[0]!r}; learning needs two")
     if found.dtype.kind == "f" and not np.isfinite(found).all():

@@ -16,7 +16,7 @@ from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.source import PackedSource, make_packed_source, unpack
 from icscm.sources.bits.store import BitFile, open_store
-from icscm.sources.countable import Countable, Preparation
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.environments import number_environments
@@ -30,7 +30,7 @@ def open_bits(
     environments: str | None = None,
     *,
     sample_column: str | None = None,
-    preparation: Preparation | None = None,
+    preparation: BinningConfig | None = None,
 ) -> Countable[PackedSource | StoredSource]:
     """A packed store, whose samples a table gives labels and environments, made countable.
 
@@ -49,7 +49,7 @@ def open_bits(
         The column of environments.
     sample_column : str, optional
         The column of the genomes' names; by default the first.
-    preparation : Preparation, optional
+    preparation : BinningConfig, optional
         A learner's `prepare()`, of which the number of threads and the device count.
 
     Returns
@@ -79,7 +79,7 @@ def open_bits(
     ...     print(ICSCMClassifier().fit_counts(countable).model_)
     A1 present and A2 present
     """
-    asked = preparation or Preparation()
+    asked = preparation or BinningConfig()
     store = bits if isinstance(bits, BitFile) else open_store(bits)
     frame, names = open_frame(labels), list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column

@@ -50,7 +50,7 @@ class PackedSource:
         n_threads: int,
         tiles: Tiles | None = None,
     ) -> None:
-        self._terms = info
+        self._info = info
         self.candidates, self.classes, self.environments, self.notes = info
         self._bits = bits
         self._segments = segments
@@ -66,7 +66,7 @@ class PackedSource:
         """A source over some of the samples in the order of `list_cells`, for one thread."""
         segments, drawn = np.full_like(self._segments, -1), sort_samples(self._segments)[wanted]
         segments[drawn] = self._segments[drawn]
-        return PackedSource(self._bits, segments, self._terms, 1, self._tiles)
+        return PackedSource(self._bits, segments, self._info, 1, self._tiles)
 
     def move(self, device: str) -> PackedSource | StoredSource:
         """This source, or on the card one of the same samples in order."""
@@ -80,7 +80,7 @@ class PackedSource:
         first, n_alike = self._bits.copies.describe(slice(0, n_patterns))
         alike = None if (n_alike == 1).all() else n_alike
         store = put_bits(card, first, unsorted, rows, n_alike=alike)
-        return StoredSource(self._terms, [store], rows)
+        return StoredSource(self._info, [store], rows)
 
     def _read_halves(self, patterns: slice) -> Array:
         return self._bits.read_words(patterns).view(np.uint32)

@@ -29,7 +29,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.locating import translate_errors
-from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
+from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.dask.client import check_cluster
 from icscm.sources.dask.folders import read_folder
 from icscm.sources.dask.partitions import align_partitions
@@ -37,10 +37,10 @@ from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource, Tasks, compute
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coded import CodedTable
-from icscm.tables.complaints import make_missing_error
 from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
-from icscm.tables.intake import find_names
+from icscm.tables.errors import make_missing_error
 from icscm.tables.labels import check_labels, find_plain_dtype
+from icscm.tables.parsing import find_names
 
 THINNED = (
     f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "
@@ -54,7 +54,7 @@ def open_dask(
     environments: Any = None,
     sample_weight: Any = None,
     *,
-    preparation: Preparation | None = None,
+    preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
     """Check Dask collections and make them countable where they lie.
 
@@ -68,7 +68,7 @@ def open_dask(
         The environment of each row, cut likewise.
     sample_weight : None
         Refused: repeat rows instead.
-    preparation : Preparation, optional
+    preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
     Returns
@@ -93,7 +93,7 @@ def open_dask(
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    asked = preparation or Preparation()
+    asked = preparation or BinningConfig()
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
     if asked.device == "cuda":
@@ -174,7 +174,7 @@ def open_dask_files(
     environments: str | None = None,
     *,
     text: TextFormat | None = None,
-    preparation: Preparation | None = None,
+    preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
     """A Parquet or CSV file, or a folder of them, read and made countable by the workers.
 
@@ -188,7 +188,7 @@ def open_dask_files(
         The column of environments.
     text : TextFormat, optional
         How text files are to be read.
-    preparation : Preparation, optional
+    preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
     Returns

@@ -22,7 +22,7 @@ from icscm.formatting import shorten_list
 from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, open_frame, read_array, read_series
-from icscm.tables.complaints import make_unhashable_error
+from icscm.tables.errors import make_unhashable_error
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
 MAX_GROUPS = 2**12

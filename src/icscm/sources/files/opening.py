@@ -37,7 +37,7 @@ from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
-from icscm.sources.countable import SAMPLED, Countable, Preparation, describe_columns
+from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.files.budget import Budget
 from icscm.sources.files.groups import GroupReader, number_segments, rank_labels
 from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
@@ -45,7 +45,7 @@ from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_source
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow
-from icscm.tables.complaints import name_columns
+from icscm.tables.errors import name_columns
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def open_files(
     max_memory: int | str = "2GiB",
     temp_dir: str | Path | None = None,
     text: TextFormat | None = None,
-    preparation: Preparation | None = None,
+    preparation: BinningConfig | None = None,
 ) -> Countable[MappedSource]:
     """Read files that need not fit in memory, and make their rows countable.
 
@@ -85,7 +85,7 @@ def open_files(
         Where a byte for each cell is written; the file is gone when the result is closed.
     text : TextFormat, optional
         How text files are to be read.
-    preparation : Preparation, optional
+    preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
     Returns
@@ -113,7 +113,7 @@ def open_files(
     ...         print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    asked = preparation or Preparation()
+    asked = preparation or BinningConfig()
     _check_narrow(asked.max_thresholds)
     reader = open_table(data, text)
     names = _choose_features(reader.schema.names, target, environments, columns)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import CountCube, Question, Shortlist
+from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
 from icscm.sources.gpu.card import Card
 from icscm.sources.gpu.segments import (
     ALLOWED,
@@ -73,7 +73,7 @@ class Judged(NamedTuple):
     query: DeviceQuery
 
 
-def make_query(columns: Columns, question: Question) -> DeviceQuery:
+def make_query(columns: Columns, question: ScreenQuery) -> DeviceQuery:
     """The question with its critical values on the card."""
     n_by_label = columns.segments.n_by_label[:: -1 if question.inverted else 1]
     numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
@@ -81,7 +81,7 @@ def make_query(columns: Columns, question: Question) -> DeviceQuery:
     return DeviceQuery(question, *map(columns.card.send, known), *n_by_label)
 
 
-def judge(columns: Columns, question: Question) -> Judged:
+def judge(columns: Columns, question: ScreenQuery) -> Judged:
     """One look at all columns."""
     card, query = columns.card, make_query(columns, question)
     totals = card.xp.empty((len(columns), 2), dtype=np.int32)
@@ -92,7 +92,7 @@ def judge(columns: Columns, question: Question) -> Judged:
     return Judged(totals, codes, query)
 
 
-def shorten(columns: Columns, question: Question) -> Shortlist:
+def shorten(columns: Columns, question: ScreenQuery) -> Shortlist:
     """The columns that can matter, and what the others amount to."""
     judged, kernels = judge(columns, question), columns.card.kernels
     best = kernels.find_next(*judged, (ALLOWED,), FIRST)
@@ -172,7 +172,7 @@ def _count_ties(judged: Judged, n_alike: Any, best: Key) -> int:
     return n_ties
 
 
-def list_nearest(columns: Columns, question: Question) -> Iterator[CountCube]:
+def list_nearest(columns: Columns, question: ScreenQuery) -> Iterator[CountCube]:
     """The columns of rules that the test refuses, or may refuse, with the largest p-values."""
     card, query, n = columns.card, make_query(columns, question), question.n_refused
     found: list[tuple[IntArray, Array]] = []

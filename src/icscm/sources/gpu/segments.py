@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icscm._types import Array, IntArray
-from icscm.engine.counts import Question
+from icscm.engine.counts import ScreenQuery
 
 # Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
 CHUNK_BITS = 128
@@ -41,7 +41,7 @@ class DeviceQuery(NamedTuple):
     `logarithms` are x log x of the first whole numbers.
     """
 
-    question: Question
+    question: ScreenQuery
     lower: Any
     upper: Any
     logarithms: Any

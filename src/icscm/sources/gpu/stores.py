@@ -11,7 +11,7 @@ import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import ORDERED, CountCube, Layout, Question, Shortlist
+from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
 from icscm.engine.rows import Rows
 from icscm.engine.stores import Store
 from icscm.engine.threads import split_evenly
@@ -41,14 +41,14 @@ class _CardStore(Store):
         restricted._set_in_play(rows)
         return restricted
 
-    def shortlist(self, question: Question) -> Shortlist | None:
+    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
         """The candidates that can matter to a search."""
         if not self._can_judge():
             return None
         with told_plainly():
             return shorten(cast("Columns", self), question)
 
-    def list_nearest(self, question: Question) -> Iterator[CountCube] | None:
+    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
         """Those refused that came nearest."""
         if not self._can_judge():
             return None

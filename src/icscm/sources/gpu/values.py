@@ -28,7 +28,7 @@ from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
 from icscm.sources.gpu.sending import send_plain
 from icscm.sources.gpu.stores import CardCodes
 from icscm.tables.coded import CodedTable
-from icscm.tables.complaints import make_infinity_error, name_columns
+from icscm.tables.errors import make_infinity_error, name_columns
 from icscm.tables.on_card import is_on_card, open_on_card
 
 # What the card bins, by NumPy's names and torch's.

@@ -19,6 +19,7 @@ from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.formatting import shorten_list
 from icscm.tables.arrays import HoldsTextError, check_table
 from icscm.tables.coded import IDENTIFIER, CodedTable, code_array, code_mixed
+from icscm.tables.column_checks import find_suspicious, look_at_numbers
 from icscm.tables.columns import (
     Column,
     Levels,
@@ -30,20 +31,14 @@ from icscm.tables.columns import (
     read_column,
     read_series,
 )
-from icscm.tables.complaints import (
-    RoundedError,
-    make_infinity_error,
-    make_rounded_error,
-    name_columns,
-)
+from icscm.tables.errors import RoundedError, make_infinity_error, make_rounded_error, name_columns
 from icscm.tables.on_card import is_on_card, open_on_card
-from icscm.tables.suspicion import find_suspicious, look_at_numbers
 
 Rows = NDArray[np.intp] | None
 
 
 @dataclass(frozen=True)
-class Intake:
+class ParsedTable:
     """A table as `fit` got it: one array of numbers, or columns of several kinds.
 
     `rows` is the table itself, for taking rows of it. `whole` says which columns are whole numbers
@@ -75,24 +70,24 @@ class _Columns(BaseEstimator):  # type: ignore[misc]
 _Columns.__name__ = "icscm"  # errors say who asks
 
 
-def read_table(X: Any) -> Intake:
+def read_table(X: Any) -> ParsedTable:
     """Check what `fit` was given."""
     estimator = _Columns()
     if is_frame(X):
         return _read_frame(estimator, X)
     if issparse(X):
         matrix = _check_sparse(estimator, X, reset=True)
-        return Intake(matrix, matrix, matrix.shape[0], None, None, is_presence=True)
+        return ParsedTable(matrix, matrix, matrix.shape[0], None, None, is_presence=True)
     try:
         array = check_table(estimator, X, reset=True, look=False)
     except HoldsTextError:
         array = _get_object_array(X)
         validate_data(estimator, array, reset=True, skip_check_array=True)
         columns = [read_array(array[:, j], f"column {j}") for j in range(array.shape[1])]
-        return Intake(array, _check_columns(columns), len(array), None, None)
+        return ParsedTable(array, _check_columns(columns), len(array), None, None)
     if getattr(X, "dtype", None) == np.bool_:
-        return Intake(array.view(np.bool_), array, len(array), None, None, is_presence=True)
-    return Intake(array, array, len(array), _get_names(estimator), None)
+        return ParsedTable(array.view(np.bool_), array, len(array), None, None, is_presence=True)
+    return ParsedTable(array, array, len(array), _get_names(estimator), None)
 
 
 def find_names(X: Any) -> tuple[str, ...] | None:
@@ -108,7 +103,7 @@ def _check_sparse(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return validate_data(estimator, X, reset=reset, accept_sparse=kinds, ensure_all_finite=False)
 
 
-def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
+def _read_frame(estimator: BaseEstimator, X: Any) -> ParsedTable:
     frame = open_frame(X)
     for what, number in (("sample", len(frame)), ("feature", len(frame.columns))):
         if number == 0:
@@ -119,11 +114,11 @@ def _read_frame(estimator: BaseEstimator, X: Any) -> Intake:
     if all(each.is_integer() or each.is_float() for each in types):
         with suppress(RoundedError):  # then column by column: these may be identifiers
             array = check_table(estimator, table, reset=True, look=False)
-            return Intake(table, array, len(array), _get_names(estimator), whole)
+            return ParsedTable(table, array, len(array), _get_names(estimator), whole)
     validate_data(estimator, table, reset=True, skip_check_array=True)
     columns = [read_series(each) for each in frame.iter_columns()]
     _check_columns(columns, list_names(X))
-    return Intake(table, columns, len(frame), _get_names(estimator), whole)
+    return ParsedTable(table, columns, len(frame), _get_names(estimator), whole)
 
 
 def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) -> list[Column]:
@@ -135,7 +130,7 @@ def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) ->
     return columns
 
 
-def _leave_out_rounded(intake: Intake, table: CodedTable) -> CodedTable:
+def _leave_out_rounded(intake: ParsedTable, table: CodedTable) -> CodedTable:
     """Whole numbers that float64 would round, beside other kinds, are identifiers or errors."""
     if not isinstance(intake.content, list):
         return table
@@ -166,7 +161,7 @@ def _get_object_array(X: Any) -> Array:
     )
 
 
-def refuse_missing(table: CodedTable) -> None:
+def reject_missing(table: CodedTable) -> None:
     """Raise if anything is missing (`missing="error"`)."""
     columns = np.flatnonzero(table.find_missing()).tolist()
     if columns:
@@ -178,8 +173,8 @@ def refuse_missing(table: CodedTable) -> None:
         )
 
 
-def leave_out_suspicious(
-    intake: Intake,
+def drop_suspicious(
+    intake: ParsedTable,
     table: CodedTable,
     labels: IntArray,
     environments: IntArray,
@@ -296,7 +291,7 @@ def _check_positions(X: Any) -> None:
         )
 
 
-def refuse_missing_values(X: Any, rules: Sequence[Any]) -> None:
+def reject_missing_values(X: Any, rules: Sequence[Any]) -> None:
     """Raise if a value that a rule asks for is missing (`missing="error"`)."""
     for rule in rules:
         column = read_column(X, rule.column, rule.name)

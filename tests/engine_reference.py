@@ -1,7 +1,5 @@
 """The kernels once more in plain NumPy: slow, short, and what the tests hold the fast ones to."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from io import BytesIO
@@ -63,7 +61,7 @@ def find_extremes(columns, lowest, highest, two_valued, missing):
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
 
 
-def choose_all_edges(ordered, most, ranks, edges, n_edges, known):  # noqa: ARG001 (found again)
+def choose_all_edges(ordered, most, ranks, edges, n_edges, known):
     for k, values in enumerate(ordered):
         found, known[k] = binning.choose_edges(values, most)
         n_edges[k] = len(found)
