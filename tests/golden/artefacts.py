@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
 from click.testing import CliRunner
 from sklearn.base import clone
@@ -25,6 +26,7 @@ import icscm
 from icscm import (
     ICSCMClassifier,
     InvariantTreeClassifier,
+    SCMClassifier,
     compare,
     evaluate,
     leave_one_environment_out,
@@ -32,9 +34,12 @@ from icscm import (
     tolerance_path,
 )
 from icscm.cli import main
+from icscm.datasets import make_hospitals
 from icscm.export import export_model
 from icscm.studies.checkup import check_environments
 from icscm.studies.choice import choose
+
+mpl.use("agg")
 
 # The parts of a trace, of rules and of trees.
 RULE_PARTS = ("steps", "refused", "pruning", "sets")
@@ -192,13 +197,14 @@ def hold_findings(name: str) -> str:
 
 def hold_figure(name: str) -> str:
     """The texts in the figure of a model."""
-    import matplotlib as mpl
+    return list_texts(fit(name).learner.plot())
 
-    mpl.use("agg")
+
+def list_texts(figure: Any) -> str:
+    """All that is written in a figure."""
     from matplotlib import pyplot
     from matplotlib.text import Text
 
-    figure = fit(name).learner.plot()
     texts = [each.get_text() for each in figure.findobj(Text)]
     pyplot.close(figure)
     return "\n---\n".join(text for text in texts if text.strip()) + "\n"
@@ -275,6 +281,26 @@ def fit_admissions() -> dict[str, str]:
     nothing = run(*asked, files={"old.csv": write_table(few)}, gives="out.json")
     tables = {"new.csv": write_table(new), "others.csv": write_table(others)}
     return {"model.json": learned[0], "tree.json": learned[1], "nothing.json": nothing, **tables}
+
+
+@cache
+def evaluate_moved() -> Any:
+    """A model with shortcuts, at a hospital where they lead astray."""
+    data = make_hospitals(2_500, n_new_rows=500, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        learner = SCMClassifier(max_rules=3).fit(data.X, data.y, environments=data.environments)
+        return evaluate(learner, data.X_new, data.y_new)
+
+
+@cache
+def evaluate_many() -> Any:
+    """A tree in forty environments, twenty of which it knows."""
+    table = make_many()
+    old, _ = split_table(table, table.environments.str[1:].astype(int) > 20)
+    with warnings.catch_warnings(action="ignore"):
+        learner = InvariantTreeClassifier(max_leaves=4)
+        learner.fit(old.X, old.y, environments=old.environments)
+        return evaluate(learner, *table.samples)
 
 
 @cache
@@ -367,6 +393,15 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("evaluate_tree", "terminal.json"): lambda: run(
         "evaluate", "tree.json", "new.csv", "--json", files=fit_admissions()
     ),
+    ("evaluate_moved", "result.json"): lambda: write_json(evaluate_moved().to_dict()),
+    ("evaluate_moved", "html.txt"): lambda: strip_tags(evaluate_moved().to_html()),
+    ("evaluate_many", "result.csv"): lambda: write_frame(evaluate_many().to_frame()),
+    ("evaluate_many", "html.txt"): lambda: strip_tags(evaluate_many().to_html()),
+    ("evaluate", "figure.txt"): lambda: list_texts(evaluate_admissions().plot()),
+    ("evaluate", "printed.txt"): lambda: f"{evaluate_admissions()!r}\n",
+    ("compare", "figure.txt"): lambda: list_texts(compare_sites().plot()),
+    ("transfer", "figure.txt"): lambda: list_texts(transfer_sites().plot()),
+    ("tolerances", "figure.txt"): lambda: list_texts(follow_sites().plot()),
     ("evaluate_nothing", "terminal.txt"): lambda: run(
         "evaluate", "nothing.json", "others.csv", files=fit_admissions()
     ),

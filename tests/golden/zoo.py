@@ -211,8 +211,15 @@ CASES = {
     "one_site": Case(
         ICSCMClassifier(stop="coverage", **PAPER), make_lone, f"--stop coverage {PAPER_ASKS}"
     ),
-    "not_replicated": Case(
+    "small_or_shifted": Case(
         ICSCMClassifier(min_samples_leaf=400), make_lone, "--min-samples-leaf 400"
+    ),
+    "lone": Case(ICSCMClassifier(), make_lone),
+    "too_small": Case(ICSCMClassifier(min_samples_leaf=700), make_lone, "--min-samples-leaf 700"),
+    "not_associated": Case(
+        ICSCMClassifier(search="exhaustive", min_samples_leaf=20),
+        make_shifted,
+        "--search exhaustive --min-samples-leaf 20",
     ),
     "plain": Case(
         SCMClassifier(max_rules=3),

@@ -1,0 +1,14 @@
+-- Learned by icscm VERSION from 1,500 samples in 3 environments, at level alpha = 0.05.
+--
+--     no rule holds in every environment and does better than always positive
+--
+-- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
+-- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
+-- which DuckDB holds to be above infinity (9e999).
+SELECT
+  d.*,
+  CAST(1 AS BOOLEAN) AS prediction,
+  837e0 / 1502e0 AS probability,
+  'no rule holds in every environment and does better than always positive' AS decided_by
+FROM "data" AS d;
