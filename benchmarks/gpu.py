@@ -33,8 +33,7 @@ from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
-from icscm.engine.rows import Rows
-from icscm.engine.stores import BitStore
+from icscm.engine.stores import BitStore, Rows
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings

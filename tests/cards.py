@@ -9,7 +9,7 @@ import pytest
 from card_twins import make_stand_in
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
-from icscm.engine.rows import Rows, sort_rows
+from icscm.engine.stores import Rows, sort_rows
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings

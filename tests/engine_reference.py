@@ -223,10 +223,10 @@ def sort_cells(labels, environments, n_environments, position, bounds):
     bounds[1:] = np.cumsum(np.bincount(cells, minlength=2 * n_environments))
 
 
-def split_rows(rows, bounds, settled, stay, left, left_bounds: Array):
-    listed = np.arange(len(settled)) if rows is None else rows
-    stay[:], left[:] = [*listed[~settled], 0], [*listed[settled], 0]
-    left_bounds[:] = [np.count_nonzero(settled[:bound]) for bound in bounds]
+def split_rows(rows, bounds, covered, stay, left, left_bounds: Array):
+    listed = np.arange(len(covered)) if rows is None else rows
+    stay[:], left[:] = [*listed[~covered], 0], [*listed[covered], 0]
+    left_bounds[:] = [np.count_nonzero(covered[:bound]) for bound in bounds]
 
 
 def count_bits(words, in_play, word_bounds, n_in_play, out: Array):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, CountArray
-from icscm.engine.copies import expand
+from icscm.engine.bits import expand
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, CountSource, Cut, PatternTable
 from icscm.stats.independence import IndependenceTest
 
@@ -113,7 +113,7 @@ class LiteralSource:
 
 
 def check_count_source(source: CountSource, expected: CountSource, cuts: Sequence[Cut]) -> None:
-    """Hold a source to another one that counts the same samples, while rules settle them.
+    """Hold a source to another one that counts the same samples, while rules cover them.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ import engine_reference as _reference
 from icscm.engine import _kernels
 from icscm.engine.binning import find_ranks
 from icscm.engine.coding import make_search_table
-from icscm.engine.rows import sort_rows
 from icscm.engine.sampling import _find_runs
+from icscm.engine.stores import sort_rows
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
 DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8]

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine.counts import ORDERED, BinnedRule
-from icscm.engine.nodes import NodeRows
-from icscm.engine.pieces import Block, Piece, make_piece
+from icscm.engine.pieces import Block, NodeRows, Piece, make_piece
 
 N_BINS = [5, 2, 1]
 

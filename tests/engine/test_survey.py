@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm._constants import IDENTIFIER_ROWS
-from icscm.engine import coding, planning, sampling
+from icscm.engine import binning, coding, sampling
 from icscm.engine import survey as survey_module
+from icscm.engine.binning import describe_survey, find_sampled, judge_survey, plan_from_survey
 from icscm.engine.coding import PieceCoder
-from icscm.engine.planning import describe_survey, find_sampled, judge_survey, plan_from_survey
 from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
@@ -118,7 +118,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
             describe_survey(survey)
         return
     described = describe_survey(survey)
-    large = {j: why for j, why in described.left_out.items() if isinstance(columns[j], Numbers)}
+    large = {j: why for j, why in described.dropped.items() if isinstance(columns[j], Numbers)}
     in_memory = in_memory.leave_out(large)
     left_out = judge_survey(survey, described)
     assert left_out == find_suspicious(in_memory, labels, environments, whole)
@@ -202,7 +202,7 @@ def test_identifiers_are_told_from_some_values():
 
 
 def test_levels_too_many_to_keep(monkeypatch):
-    for module in (survey_module, planning):
+    for module in (survey_module, binning):
         monkeypatch.setattr(module, "MAX_SURVEYED_LEVELS", 100)
     codes = np.arange(1000, dtype=np.int32)
     for n_levels in (1000, 500):

@@ -9,7 +9,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import stores
-from icscm.engine.patterns import count_patterns
+from icscm.engine.pieces import count_patterns
 from icscm.search.pruning import prune
 from icscm.search.trace import REFUSALS
 from icscm.search.view import ConjunctionView

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from countables import check_any_nodes
 from icscm.engine import pieces
 from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
-from icscm.engine.rows import sort_rows
+from icscm.engine.stores import sort_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, make_mapped_source
 from icscm.sources.memory import make_memory_source

@@ -103,13 +103,13 @@ def test_a_table_in_memory_is_judged():
 
 
 def test_what_is_left_out_cannot_be_kept():
-    table = CodedTable(np.zeros((3, 2)), ("a", "b"), left_out={1: "a date"})
+    table = CodedTable(np.zeros((3, 2)), ("a", "b"), dropped={1: "a date"})
     with pytest.raises(IcscmError, match="keep_columns asks for column 'b', which is a date"):
         leave_out(table, {}, ["b"])
     with pytest.raises(IcscmError, match="X has no column to make rules of: columns 'a', 'b'"):
         leave_out(table, {0: "odd", 1: "odd"}, None)
     with pytest.warns(LeftOutWarning, match="column 'b'"):
-        assert leave_out(table, {0: "odd", 1: "a date"}, "all").left_out == {1: "a date"}
+        assert leave_out(table, {0: "odd", 1: "a date"}, "all").dropped == {1: "a date"}
 
 
 def test_columns_of_frames_go_by_position_without_names():

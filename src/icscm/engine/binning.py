@@ -11,18 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array, BoolArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
+from icscm.engine.sampling import is_sampled
+from icscm.engine.survey import DATE, Survey
 from icscm.engine.threads import run_tasks, split_columns
+from icscm.exceptions import IcscmError, Parameter
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.tables.arrays import reject_infinity
-from icscm.tables.coded import CodedTable, LevelBins
+from icscm.tables.coded import (
+    DATES,
+    ENVIRONMENT_COPY,
+    IDENTIFIER,
+    LABEL_COPY,
+    CodedTable,
+    LevelBins,
+    choose_levels,
+)
+from icscm.tables.column_checks import judge_columns
+from icscm.tables.columns import sort_key
+from icscm.tables.errors import make_rounded_error, name_columns
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
 _GROUP_VALUES = 2**18
@@ -159,7 +174,7 @@ def plan_columns(
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
-    def plan_group(part: slice) -> list[_Planned]:
+    def plan_group(part: slice) -> list[tuple[Any, ...]]:
         values = _read_columns(X, rows, columns[part])
         return _plan_group(values, has_missing[columns[part]], max_thresholds)
 
@@ -177,21 +192,19 @@ def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -
     first, last = int(columns[0]), int(columns[-1]) + 1
     if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
         return np.ascontiguousarray(X[rows, first:last].T)
-    if isinstance(rows, slice):
-        return np.ascontiguousarray(X[rows, columns].T)
-    return np.ascontiguousarray(X[np.ix_(rows, columns)].T)
+    where = (rows, columns) if isinstance(rows, slice) else np.ix_(rows, columns)
+    return np.ascontiguousarray(X[where].T)
 
 
 def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
     """Categories: a bin for each level, whatever the rows hold."""
-    has_missing = table.find_missing()
-    counts = np.array([table.levels[int(j)].n_bins for j in columns], dtype=table.values.dtype)
-    edges = [np.arange(n - 1, dtype=table.values.dtype) for n in counts]
-    for k, j in enumerate(columns):
-        if has_missing[j]:
-            edges[k] = put_missing_first(edges[k])
+    has_missing, dtype = table.find_missing()[columns], table.values.dtype
+    counts = np.array([table.levels[int(j)].n_bins for j in columns], dtype=dtype)
+    edges = [np.arange(n - 1, dtype=dtype) for n in counts]
+    for k in np.flatnonzero(has_missing):
+        edges[k] = put_missing_first(edges[k])
     known = np.zeros(len(columns), dtype=np.bool_)
-    return ColumnPlan(columns, edges, known, counts - 1, has_missing[columns])
+    return ColumnPlan(columns, edges, known, counts - 1, has_missing)
 
 
 def put_missing_first(edges: Array) -> Array:
@@ -199,42 +212,30 @@ def put_missing_first(edges: Array) -> Array:
     return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
 
 
-class _Planned(NamedTuple):
-    """One column of a plan."""
-
-    edges: Array
-    known: bool
-    lowest: Any
-    highest: Any
-    has_missing: bool = False
-
-
 def _plan_group(
     columns: Array, has_missing: BoolArray, max_thresholds: int | None
-) -> list[_Planned]:
-    """Of each row of `columns`."""
+) -> list[tuple[Any, ...]]:
+    """Edges, whether all values are known, lowest, highest, has missing: of each row."""
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
     two_valued, missing = np.empty((2, len(columns)), dtype=np.bool_)
     _kernels.find_extremes(columns, lowest, highest, two_valued, missing)
     missing |= has_missing
     many = np.flatnonzero(~two_valued & ~missing)
-    found = dict(zip(many.tolist(), _choose_edges(columns[many], max_thresholds), strict=True))
-    planned = []
+    found = dict(zip(many.tolist(), _choose_all_edges(columns[many], max_thresholds), strict=True))
+    planned: list[tuple[Any, ...]] = []
     for k, column in enumerate(columns):
-        extremes = lowest[k], highest[k]
         if missing[k]:
             values = np.sort(column[column == column])
             edges, known = choose_edges(values, max_thresholds)
             low, high = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
-            planned.append(_Planned(put_missing_first(edges), known, low, high, True))
-        elif two_valued[k]:
-            planned.append(_Planned(lowest[k : k + (lowest[k] < highest[k])], True, *extremes))
+            planned.append((put_missing_first(edges), known, low, high, True))
         else:
-            planned.append(_Planned(*found[k], *extremes))
+            edges, known = found.get(k) or (lowest[k : k + (lowest[k] < highest[k])], True)
+            planned.append((edges, known, lowest[k], highest[k], False))
     return planned
 
 
-def _choose_edges(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool]]:
+def _choose_all_edges(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool]]:
     """`choose_edges` of each row, without holding other threads up."""
     if max_thresholds is None or len(columns) == 0:
         return [choose_edges(np.sort(column), max_thresholds) for column in columns]
@@ -288,3 +289,95 @@ def extend_edges(
     n_missing = int(len(edges) > 0 and edges[0] == -np.inf)
     most = None if max_thresholds is None else max_thresholds + n_missing
     return np.append(edges, sample_highest).astype(edges.dtype)[:most]
+
+
+def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> CodedTable:
+    """The table as it would be in memory, but without its rows.
+
+    Dates are dropped already, and whole numbers that float64 would round: those can only be
+    identifiers, else they are an error.
+    """
+    most_levels = None if survey.most_values is None else survey.most_values - 1
+    levels: dict[int, LevelBins] = {}
+    dropped: dict[int, str] = {}
+    for j, column in enumerate(survey.columns):
+        if column.kind == DATE:
+            dropped[j] = DATES
+        elif column.is_category:
+            n_rows = column.values or {}  # nothing where they are too many, see `_choose_from`
+            found = sorted(n_rows, key=sort_key)
+            kept, pool = choose_levels(np.array([n_rows[level] for level in found]), most_levels)
+            levels[j] = LevelBins(tuple(found[i] for i in kept), tuple(found[i] for i in pool))
+        elif column.is_large and not survey.is_exact:
+            if not column.gather_facts(survey.n_rows).is_numbering():
+                raise make_rounded_error(name_columns([j], names))
+            dropped[j] = IDENTIFIER
+    has_missing = np.array([column.n_missing > 0 for column in survey.columns], dtype=np.bool_)
+    values = np.empty((0, len(survey.columns)), dtype=survey.dtype)
+    return CodedTable(values, names, levels, has_missing, dropped)
+
+
+def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
+    """Columns that no rule should be made of, and why, as `column_checks.find_suspicious`.
+
+    `table` is what `describe_survey` made of the survey.
+    """
+    facts = {}
+    for j, column in enumerate(survey.columns):
+        if j in table.dropped:
+            continue
+        copied, is_pooled = None, j in table.levels and table.levels[j].pool
+        if survey.n_rows >= COPY_ROWS and not is_pooled:
+            if column.label_values is not None and len(survey.labels) > 1:
+                copied = LABEL_COPY
+            elif column.environment_values is not None and len(survey.environments) > 1:
+                copied = ENVIRONMENT_COPY
+        facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
+    return judge_columns(facts, table.dropped)
+
+
+def find_sampled(survey: Survey, table: CodedTable) -> list[int]:
+    """The columns of many values, whose thresholds come from the sampled rows' values."""
+    return [
+        j
+        for j, column in enumerate(survey.columns)
+        if column.is_number and column.values is None and j not in table.dropped
+    ]
+
+
+def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Array]) -> Binning:
+    """The thresholds of all columns but those that the table dropped.
+
+    `sample` holds, for each of `find_sampled`'s columns, its values in the sampled rows, in any
+    order; NaN where missing.
+    """
+    most = None if survey.most_values is None else survey.most_values - 1
+    any_sampled = is_sampled(survey.n_rows) and bool(find_sampled(survey, table))
+    if any_sampled and (most is None or most >= MAX_NARROW_BINS):
+        why = f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}"
+        raise IcscmError(Parameter("max_thresholds", most), why)
+    every = range(len(survey.columns))
+    edges = [_choose_from(survey, table, j, sample).astype(survey.dtype) for j in every]
+    return make_binning(edges, table.names, table.find_missing(), table.levels, any_sampled)
+
+
+def _choose_from(survey: Survey, table: CodedTable, j: int, sample: Mapping[int, Array]) -> Array:
+    """The thresholds of one column."""
+    column = survey.columns[j]
+    if j in table.dropped:
+        return np.empty(0)
+    if column.is_category:
+        if column.values is None:
+            raise IcscmError(
+                f"{name_columns([j], table.names)} has more than {MAX_SURVEYED_LEVELS:,} levels, "
+                "too many to read from pieces; drop it, or group its levels"
+            )
+        return np.arange(table.levels[j].n_bins - 1)
+    if column.values is not None:
+        return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
+    assert survey.most_values is not None  # else `values` are all there are
+    most, present = survey.most_values - 1, np.sort(sample[j][sample[j] == sample[j]])
+    edges, is_few = choose_edges(present, most)
+    if is_few and len(present):  # of a column of many: as `ColumnPlan.cut_unknown_as`
+        edges = extend_edges(edges, present[-1], column.highest, most)
+    return edges

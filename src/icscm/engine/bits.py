@@ -3,25 +3,164 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS
+from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS, WORD_DTYPE
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning
-from icscm.engine.copies import CollapsedMap, find_copies
-from icscm.engine.counts import ORDERED, BinnedRule, CandidateMap, Cut, Layout
-from icscm.engine.rows import Rows
-from icscm.engine.stores import BitStore
-from icscm.engine.threads import run_tasks, split_columns
+from icscm.engine.counts import ORDERED, BinnedRule, CandidateMap, CountCube, Cut, Layout
+from icscm.engine.stores import BitStore, Rows
+from icscm.engine.threads import run_tasks, split_columns, split_evenly
 from icscm.exceptions import IcscmError
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import as_plain_numbers
+
+_FEWEST_SLOTS = 2**10
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Groups of identical features, in the order of their first members.
+
+    Group k holds `members[offsets[k]:offsets[k + 1]]`, ascending; feature f is in group
+    `numbers[f]`.
+    """
+
+    numbers: Array
+    offsets: Array
+    members: Array
+
+    def find_first(self, feature: int) -> int:
+        """The feature that stands for its group."""
+        return int(self.members[self.offsets[self.numbers[feature]]])
+
+    def describe(self, groups: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first feature of each of some groups, and the number of its features."""
+        offsets = self.offsets[groups.start : groups.stop + 1]
+        return self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
+
+    def list_members(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The features of some groups, given by their first ones: a group after the other."""
+        groups = self.numbers[first].astype(np.intp)
+        starts, sizes = self.offsets[groups], self.offsets[groups + 1] - self.offsets[groups]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        members: NDArray[np.int64] = self.members[np.repeat(starts, sizes) + within]
+        return members.astype(np.int64)
+
+
+def make_copies(numbers: Array, n_groups: int) -> Copies:
+    """The groups, from the group of each feature."""
+    offsets = np.zeros(n_groups + 1, dtype=np.int64)
+    np.cumsum(np.bincount(numbers, minlength=n_groups), out=offsets[1:])
+    members = np.empty(len(numbers), dtype=np.uint32)
+    _kernels.list_members(numbers, offsets, members)
+    return Copies(numbers, offsets, members)
+
+
+@dataclass(frozen=True)
+class CollapsedMap:
+    """A candidate map over a source that stores the first of identical features only.
+
+    A rule on a copy is, on bins, the rule on the first. `single` is the map of the features,
+    each by itself.
+    """
+
+    single: CandidateMap
+    copies: Copies
+
+    def make_rule(self, cut: Cut) -> Rule:
+        return self.single.make_rule(cut)
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule:
+        rule = self.single.make_binned_rule(cut)
+        return replace(rule, feature=self.copies.find_first(cut.feature))
+
+    def find_layout(self, feature: int) -> Layout:
+        return self.single.find_layout(feature)
+
+    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.single.count_bins(features)
+
+
+def list_alike(cut: Cut, candidates: CandidateMap, most: int) -> list[Cut]:
+    """A cut and the same cut of the features that its own stands for: the first, as ties go."""
+    if not isinstance(candidates, CollapsedMap):
+        return [cut]
+    members = candidates.copies.list_members(np.array([cut.feature]))[:most].tolist()
+    return [cut._replace(feature=feature) for feature in members]
+
+
+def expand(cube: CountCube, candidates: CandidateMap) -> CountCube:
+    """The cube with each feature in its place, copies included."""
+    if cube.n_alike is None or not isinstance(candidates, CollapsedMap):
+        return cube
+    members = candidates.copies.list_members(cube.features)
+    order = np.argsort(members)
+    counts = np.repeat(cube.counts, cube.n_alike, axis=0)
+    return CountCube(members[order], counts[order], cube.layout)
+
+
+class PatternNumbers:
+    """Numbers distinct patterns as they come, in batches; exact, since words are compared.
+
+    Takes some twenty bytes for each pattern.
+    """
+
+    def __init__(self) -> None:
+        self.n_patterns = 0
+        self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.uint32)
+        self._known = np.zeros(_FEWEST_SLOTS // 2, dtype=np.uint64)
+
+    def add(
+        self, words: Array, stored: Array, n_threads: int = 1
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The number of each row's pattern, and which rows hold new ones.
+
+        `stored` are the words of all patterns numbered so far.
+        """
+        self._make_room(len(words))
+        hashes, known = hash_patterns(words, n_threads), (self._slots, self._known)
+        numbers = np.empty(len(words), dtype=np.uint32)
+        first = np.empty(len(words), dtype=np.int64)
+        n_new = _kernels.number_patterns(words, hashes, stored, *known, first, numbers)
+        self.n_patterns += n_new
+        return numbers, first[:n_new]
+
+    def _make_room(self, n_more: int) -> None:
+        """The table stays at most half full."""
+        wanted = 2 * (self.n_patterns + n_more)
+        if wanted <= len(self._slots):
+            return
+        n_slots = 1 << (wanted - 1).bit_length()
+        known = np.zeros(n_slots // 2, dtype=np.uint64)
+        known[: self.n_patterns] = self._known[: self.n_patterns]
+        self._known, self._slots = known, np.zeros(n_slots, dtype=np.uint32)
+        _kernels.fill_slots(known[: self.n_patterns], self._slots)
+
+
+def hash_patterns(words: Array, n_threads: int) -> NDArray[np.uint64]:
+    """A hash of each row."""
+    hashes = np.empty(len(words), dtype=np.uint64)
+
+    def hash_part(part: slice) -> None:
+        _kernels.hash_patterns(words[part], hashes[part])
+
+    run_tasks(hash_part, split_evenly(len(words), n_threads), n_threads)
+    return hashes
+
+
+def find_copies(words: Array, n_threads: int) -> Copies | None:
+    """Which rows are identical; None if no two are."""
+    none_yet = np.empty((0, words.shape[1]), dtype=WORD_DTYPE)
+    numbers, first = PatternNumbers().add(words, none_yet, n_threads)
+    return None if len(first) == len(words) else make_copies(numbers, len(first))
 
 
 class NotBinaryError(IcscmError):
@@ -78,7 +217,7 @@ def _may_be_binary(table: CodedTable) -> bool:
     """A quick look, which most other tables do not pass."""
     if issparse(table.values):
         return True
-    is_plain = not table.levels and not table.left_out and table.has_missing is None
+    is_plain = not table.levels and not table.dropped and table.has_missing is None
     first = table.values[:BINARY_LOOK_ROWS]
     return is_plain and bool(((first == 0) | (first == 1)).all())
 

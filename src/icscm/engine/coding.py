@@ -31,9 +31,8 @@ from icscm.engine.binning import (
     put_missing_first,
 )
 from icscm.engine.counts import ORDERED, Layout
-from icscm.engine.rows import Rows
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
-from icscm.engine.stores import BitStore, CodeStore, Store
+from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
 from icscm.tables.arrays import reject_infinity
 from icscm.tables.coded import CodedTable
@@ -73,12 +72,12 @@ def encode(
     own_missing = table.find_missing().copy()
     no_edges = [np.empty(0, X.dtype)] * X.shape[1]
     coder = _Coder(table, position, rows, n_threads, no_edges, own_missing)
-    categories = np.array(sorted({*table.levels} - {*table.left_out}), dtype=np.int64)
+    categories = np.array(sorted({*table.levels} - {*table.dropped}), dtype=np.int64)
     coder.code(plan_levels(table, categories))
     sample: ColumnPlan | None = None
     any_sampled = False
     numbers, has_missing = table.find_numbers(), coder.has_missing
-    unused = np.array([*table.left_out], dtype=np.int64)
+    unused = np.array([*table.dropped], dtype=np.int64)
     left = np.setdiff1d(numbers, unused)
     for j in np.intersect1d(numbers, unused).tolist():  # few, and nobody else looks at them
         has_missing[j] |= bool((X[:, j] != X[:, j]).any())

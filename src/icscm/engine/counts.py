@@ -39,7 +39,7 @@ class CountCube:
     have zeros in their last bins.
 
     Where identical features are stored once, `n_alike` says how many each of them stands for; see
-    `icscm.engine.copies`.
+    `icscm.engine.bits`.
     """
 
     features: IntArray
@@ -190,7 +190,7 @@ class CountSource(Protocol):
         ...
 
     def count_totals(self) -> CountArray:
-        """All samples, by (label, environment), those already settled included."""
+        """All samples, by (label, environment), those already covered included."""
         ...
 
     def counts(self) -> Iterator[CountCube]:
@@ -198,11 +198,11 @@ class CountSource(Protocol):
         ...
 
     def keep(self, rule: BinnedRule) -> None:
-        """The samples that the rule settles leave and never come back."""
+        """The samples that the rule covers leave and never come back."""
         ...
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        """All samples that satisfy every rule of the path, those already settled included.
+        """All samples that satisfy every rule of the path, those already covered included.
 
         The empty path is all samples. A path may be any, whatever was asked before; one that goes
         a rule further than an earlier one may be cheaper. Blocks of features come in the same
@@ -212,9 +212,9 @@ class CountSource(Protocol):
         ...
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        """Which of the other rules settle exactly the samples in play that `rule` settles."""
+        """Which of the other rules cover exactly the samples in play that `rule` covers."""
         ...
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """All samples, those already settled included, by the truth of each rule."""
+        """All samples, those already covered included, by the truth of each rule."""
         ...

@@ -10,20 +10,20 @@ the step before and a rule. Whoever lost a piece can make it, and all that follo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import BLOCK_CELLS, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
+from icscm._constants import BLOCK_CELLS, COUNT_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
 from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
-from icscm.engine.patterns import count_patterns, merge_patterns, select_patterns
-from icscm.engine.rows import Rows, sort_rows
-from icscm.engine.stores import BitStore, CodeStore, Store
+from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
 from icscm.engine.threads import split_evenly
 
 # The bin numbers of each feature, by its number.
@@ -75,7 +75,7 @@ def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: in
 
 @dataclass(frozen=True)
 class InPlay:
-    """The rows of a piece that no rule has settled, and those that the last rule settled."""
+    """The rows of a piece that no rule has covered, and those that the last rule covered."""
 
     stay: Rows
     left: Rows
@@ -108,20 +108,20 @@ class Piece:
         return totals
 
     def keep(self, in_play: InPlay, rule: BinnedRule) -> InPlay:
-        """The rows that the rule settles leave."""
+        """The rows that the rule covers leave."""
         return InPlay(*self.split(in_play.stay, rule))
 
     def keep_all(self, rules: Sequence[BinnedRule]) -> InPlay:
-        """The rows that any of the rules settles leave."""
+        """The rows that any of the rules covers leave."""
         return reduce(self.keep, rules, self.start())
 
     def split(self, rows: Rows, rule: BinnedRule) -> tuple[Rows, Rows]:
-        """Of some rows those that satisfy the rule, and those that it settles."""
-        return rows.split(self._find_settled(rows, rule))
+        """Of some rows those that satisfy the rule, and those that it covers."""
+        return rows.split(self._find_covered(rows, rule))
 
     def find_satisfied(self, rows: Rows, rule: BinnedRule) -> BoolArray:
         """Truth of the rule for each of some rows."""
-        return ~self._find_settled(rows, rule)
+        return ~self._find_covered(rows, rule)
 
     def count(self, rows: Rows, block: int) -> CountArray:
         """Some rows, by (feature, bin, label, environment), for one store of features."""
@@ -131,28 +131,28 @@ class Piece:
     def find_same_coverage(
         self, in_play: InPlay, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Which of the other rules settle exactly the rows in play that `rule` settles."""
-        settled = self._find_settled(in_play.stay, rule)
-        found = [np.array_equal(settled, self._find_settled(in_play.stay, each)) for each in others]
+        """Which of the other rules cover exactly the rows in play that `rule` covers."""
+        covered = self._find_covered(in_play.stay, rule)
+        found = [np.array_equal(covered, self._find_covered(in_play.stay, each)) for each in others]
         return np.array(found, dtype=np.bool_)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All rows by the truth of each rule."""
         tables = []
         for some in self.rows.cut(ROW_CHUNK):
-            truths = [~self._find_settled(some, rule) for rule in rules]
+            truths = [~self._find_covered(some, rule) for rule in rules]
             cells = np.repeat(np.arange(2 * self.n_environments), np.diff(some.bounds))
             tables.append(count_patterns(truths, cells, self.n_environments))
         return add_patterns(tables)
 
-    def _find_settled(self, rows: Rows, rule: BinnedRule) -> BoolArray:
+    def _find_covered(self, rows: Rows, rule: BinnedRule) -> BoolArray:
         store = self.find_store(rule.feature)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
-        codes, is_settled = store.find_codes(rule.feature), ~rule.satisfied
-        settled = [is_settled.take(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
+        codes, is_covered = store.find_codes(rule.feature), ~rule.satisfied
+        covered = [is_covered.take(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
         store.release()
-        return settled[0] if len(settled) == 1 else np.concatenate(settled)
+        return covered[0] if len(covered) == 1 else np.concatenate(covered)
 
     def find_store(self, feature: int) -> Store | None:
         """The store that has a feature."""
@@ -166,32 +166,24 @@ class Piece:
 def make_piece(
     codes: Codes, labels: Array, environments: Array, n_environments: int, blocks: Sequence[Block]
 ) -> Piece:
-    """Store rows for counting: `codes[j]` holds the bin of feature j in each row."""
+    """A piece from the bin numbers, labels and environments of its rows, in any order."""
     position, rows = sort_rows(labels, environments, n_environments)
-    stores = [
-        (_pack if block.n_bins == 2 else _store)(codes, block, position, rows) for block in blocks
-    ]
+    stores: list[Store] = []
+    for features, n_bins, layout in blocks:
+        if n_bins == 2:  # as bits, 64 rows to a word
+            packed = BitStore(features, rows, 1, layout)
+            at = packed.bits[position]
+            bits = np.zeros(packed.words.shape[1] * WORD_BITS, dtype=np.uint8)
+            for words, feature in zip(packed.words, features.tolist(), strict=True):
+                bits[at] = codes[feature]
+                words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
+            stores.append(packed)
+            continue
+        ordered = np.empty((len(features), len(rows)), dtype=np.min_scalar_type(n_bins - 1))
+        for row, feature in zip(ordered, features.tolist(), strict=True):
+            row[position] = codes[feature]
+        stores.append(CodeStore(features, ordered, n_bins, rows, 1, layout))
     return Piece(stores, rows, n_environments)
-
-
-def _store(codes: Codes, block: Block, position: NDArray[np.uint32], rows: Rows) -> Store:
-    """Bin numbers, in the order of the sorted rows."""
-    shape = (len(block.features), len(rows))
-    ordered = np.empty(shape, dtype=np.min_scalar_type(block.n_bins - 1))
-    for row, feature in zip(ordered, block.features.tolist(), strict=True):
-        row[position] = codes[feature]
-    return CodeStore(block.features, ordered, block.n_bins, rows, 1, block.layout)
-
-
-def _pack(codes: Codes, block: Block, position: NDArray[np.uint32], rows: Rows) -> Store:
-    """Two bins as bits, 64 rows to a word."""
-    store = BitStore(block.features, rows, 1, block.layout)
-    at = store.bits[position]
-    bits = np.zeros(store.words.shape[1] * WORD_BITS, dtype=np.uint8)
-    for words, feature in zip(store.words, block.features.tolist(), strict=True):
-        bits[at] = codes[feature]
-        words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
-    return store
 
 
 def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
@@ -203,3 +195,157 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
     counts = np.concatenate([table.counts for table in filled])
     table, rules = PatternTable(patterns, counts), range(patterns.shape[1])
     return select_patterns(table, rules, *merge_patterns(table, [rules]))
+
+
+class NodeRows:
+    """Finds the rows that satisfy a path of rules, any path in any order.
+
+    It remembers a partition of the rows, which takes four bytes of each, and splits a part when
+    a path leads into it. A path that leads to none of the parts starts another partition.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[tuple[int, bytes], ...], Rows] = {}
+
+    def find(self, piece: Piece, path: Sequence[BinnedRule]) -> Rows:
+        """The rows of the piece, always the same one, that satisfy every rule of the path."""
+        if not path:
+            return piece.rows
+        key = tuple((rule.feature, rule.satisfied.tobytes()) for rule in path)
+        n_known = next((n for n in range(len(key), 0, -1) if key[:n] in self._parts), 0)
+        if n_known == 0:
+            self._parts.clear()
+        rows = self._parts.pop(key[:n_known], piece.rows)
+        for n, rule in enumerate(path[n_known:], start=n_known):
+            rows, others = piece.split(rows, rule)
+            self._parts[*key[:n], (rule.feature, (~rule.satisfied).tobytes())] = others
+        self._parts[key] = rows
+        return rows
+
+
+class BinnedSplit(NamedTuple):
+    """A split as the sources understand it; a child below 0 is leaf `~child`."""
+
+    rule: BinnedRule
+    if_true: int
+    if_false: int
+
+
+def find_leaves(
+    splits: Sequence[BinnedSplit], n_rows: int, find_truth: Callable[[BinnedRule], BoolArray]
+) -> IntArray:
+    """The leaf that each of some rows falls in, given the truth of a rule for each of them."""
+    leaves = np.empty(n_rows, dtype=np.int64)
+    waiting = {0 if splits else ~0: np.arange(n_rows)}
+    truths: dict[tuple[int, bytes], BoolArray] = {}
+    for number, split in enumerate(splits):
+        key = split.rule.feature, split.rule.satisfied.tobytes()
+        if key not in truths:
+            truths[key] = find_truth(split.rule)
+        places = waiting.pop(number)
+        truth = truths[key][places]
+        waiting[split.if_true], waiting[split.if_false] = places[truth], places[~truth]
+    for child, places in waiting.items():
+        leaves[places] = ~child
+    return leaves
+
+
+# Group numbers are made small again before they pass this, so that counting stays cheap.
+_MAX_GROUPS = 2**16
+
+
+def count_patterns(
+    truths: Sequence[NDArray[np.bool_]], cells: Array, n_environments: int
+) -> PatternTable:
+    """Samples by pattern, label and environment, from each rule's truth for each sample.
+
+    `cells` is label * n_environments + environment. Only patterns that occur get a row, so
+    a hundred rules need no more rows than there are samples.
+    """
+    group = np.zeros(len(cells), dtype=np.int64)
+    patterns, n_new = np.zeros((1, 0), dtype=np.bool_), 0
+    for truth in truths:
+        group <<= 1
+        group |= truth
+        n_new += 1
+        if len(patterns) << n_new > _MAX_GROUPS:
+            patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
+            n_new = 0
+    patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
+    n_cells = 2 * n_environments
+    counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
+    shape = (len(patterns), 2, n_environments)
+    return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
+
+
+def _append_rules(patterns: BoolArray, n_rules: int) -> BoolArray:
+    """Each of the patterns with each of those that some more rules could have."""
+    more = np.arange(2**n_rules)[:, np.newaxis] >> np.arange(n_rules)[::-1] & 1 == 1
+    each = np.repeat(patterns, len(more), axis=0)
+    return np.column_stack((each, np.tile(more, (len(patterns), 1))))
+
+
+class Merged(NamedTuple):
+    """Patterns that are alike in some of the rules, added up: one row of each, and the counts."""
+
+    rows: NDArray[np.intp]
+    counts: CountArray
+
+
+def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
+    """The table over some of the rules, for each of several selections, ascending."""
+    size = max(_MAX_GROUPS // len(table.patterns), 1)
+    batches = [ways[start : start + size] for start in range(0, len(ways), size)]
+    return [merged for batch in batches for merged in _merge(table, batch)]
+
+
+def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -> PatternTable:
+    """What was merged over some of the rules as a table of these."""
+    return PatternTable(table.patterns[merged.rows][:, list(rules)], merged.counts)
+
+
+def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
+    keys = _make_keys(table.patterns, ways)
+    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
+    n_patterns, rows = len(table.patterns), order.ravel()
+    at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
+    ordered = keys.reshape(len(keys), -1).take(at, axis=1)
+    is_new = np.ones(len(at), dtype=np.bool_)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    is_new[::n_patterns] = True  # where the next way begins
+    starts = np.flatnonzero(is_new)
+    counts = np.empty((len(starts), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
+    _kernels.add_groups(table.counts, rows, starts, counts)
+    rows = rows[starts]
+    ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
+    return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
+
+
+def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """Whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern)."""
+    is_kept = np.zeros((len(ways), patterns.shape[1]), dtype=np.bool_)
+    for row, kept in zip(is_kept, map(list, ways), strict=True):
+        row[kept] = True
+    keys: NDArray[Any] = _pack(patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
+    return keys
+
+
+def _pack(bits: BoolArray) -> NDArray[Any]:
+    """Rows of bits as whole numbers that sort as they do, by (part, row); the first are last.
+
+    Numbers of two bytes, if these are enough, are sorted in much less time.
+    """
+    packed = np.packbits(bits, axis=1)
+    width = 2 if packed.shape[1] <= 2 else 8
+    n_bytes = -(-max(packed.shape[1], 1) // width) * width
+    filled = np.zeros((len(bits), n_bytes), dtype=np.uint8)
+    filled[:, : packed.shape[1]] = packed
+    return np.ascontiguousarray(filled.view(f">u{width}").T[::-1], dtype=f"=u{width}")
+
+
+def _drop_unused(
+    patterns: NDArray[np.bool_], group: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Number the groups that occur from 0, in the same order."""
+    used = np.bincount(group, minlength=len(patterns)) > 0
+    return patterns[used], (np.cumsum(used) - 1)[group]

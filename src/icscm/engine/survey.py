@@ -4,7 +4,7 @@
     piece 2 -> survey_piece -> Survey ----> merge_surveys -> Survey of the whole table
     piece 3 -> survey_piece -> Survey --'
 
-Surveys can be merged in any order and grouping, and end up equal. `planning` makes thresholds of
+Surveys can be merged in any order and grouping, and end up equal. `binning` makes thresholds of
 them; with the same rows in the sample, those that `coding.encode` chooses for the whole table.
 
 What differs from a table in memory, since not all distinct values can be kept: whether a column of

@@ -225,7 +225,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
             names = table.names or range(table.n_columns)
             self.feature_types_ = table.list_types()
             self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
-            self.left_out_ = {names[j]: why for j, why in table.left_out.items()}
+            self.left_out_ = {names[j]: why for j, why in table.dropped.items()}
 
     def _learn(self, countable: Countable[Any]) -> None:
         """Search the counts, and keep the model and all else that was found."""

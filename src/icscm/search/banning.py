@@ -23,7 +23,7 @@ import numpy as np
 
 from icscm._constants import N_REFUSED_KEPT
 from icscm._types import IntArray
-from icscm.engine.copies import list_alike
+from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, CountSource
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.search.nodes import Node, make_root

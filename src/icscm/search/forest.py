@@ -20,7 +20,7 @@ import numpy as np
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
-from icscm.engine.nodes import BinnedSplit
+from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
 from icscm.model.forests import Forest
 from icscm.model.trees import Tree

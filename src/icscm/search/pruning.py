@@ -15,7 +15,7 @@ import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
-from icscm.engine.patterns import merge_patterns, select_patterns
+from icscm.engine.pieces import merge_patterns, select_patterns
 from icscm.search.settings import Settings
 from icscm.search.trace import PruningTest, Trace
 from icscm.search.view import compute_leaves

@@ -19,7 +19,7 @@ import numpy as np
 
 from icscm._constants import N_REFUSED_KEPT
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
-from icscm.engine.copies import list_alike
+from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, Cut
 from icscm.search.nodes import Node
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, compute_halves

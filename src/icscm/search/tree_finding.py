@@ -9,7 +9,7 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.engine.nodes import BinnedSplit
+from icscm.engine.pieces import BinnedSplit
 from icscm.model.leaves import freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.trees import Split, Tree

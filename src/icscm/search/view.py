@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from icscm._types import CountArray
-from icscm.engine.copies import expand, list_alike
+from icscm.engine.bits import expand, list_alike
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule

@@ -8,8 +8,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
+from icscm.engine.binning import describe_survey, judge_survey
 from icscm.engine.counts import CountSource
-from icscm.engine.planning import describe_survey, judge_survey
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError
 from icscm.tables.coded import CodedTable

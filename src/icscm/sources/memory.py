@@ -15,18 +15,16 @@ from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.coding import encode
 from icscm.engine.counts import SourceInfo
-from icscm.engine.rows import Rows, sort_rows
-from icscm.engine.stores import Store
+from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
 from icscm.tables.arrays import make_dense
 from icscm.tables.coded import CodedTable, code_array, look_for_missing
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.labels import check_labels, find_counted_rows
-from icscm.tables.on_card import bring
 from icscm.tables.parsing import ParsedTable, drop_suspicious, read_table, reject_missing
 
 if TYPE_CHECKING:

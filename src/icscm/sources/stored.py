@@ -10,10 +10,8 @@ import numpy as np
 
 from icscm._types import BoolArray, CountArray, IntArray
 from icscm.engine.counts import BinnedRule, CountCube, Judge, PatternTable, SourceInfo
-from icscm.engine.nodes import BinnedSplit, NodeRows, find_leaves
-from icscm.engine.pieces import Piece
-from icscm.engine.rows import Rows
-from icscm.engine.stores import Store
+from icscm.engine.pieces import BinnedSplit, NodeRows, Piece, find_leaves
+from icscm.engine.stores import Rows, Store
 
 
 def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:

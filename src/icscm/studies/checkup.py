@@ -333,7 +333,7 @@ def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
     """Each column but dates as numbers, NaN where missing; of a category rare levels are one."""
     names: Sequence[str | int] = coded.names or range(coded.n_columns)
     for j, name in enumerate(names):
-        if j not in coded.left_out:
+        if j not in coded.dropped:
             column: Any = coded.values[:, [j]]
             dense = column.toarray() if issparse(column) else column
             yield name, dense.ravel().astype(np.float64)

@@ -434,6 +434,6 @@ def _leave_out_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str
             cohort.X, cohort.y, cohort.environments, preparation=BinningConfig(keep_columns=keep)
         )
     frame = open_frame(cohort.X)
-    found = {} if samples.table is None else samples.table.left_out
+    found = {} if samples.table is None else samples.table.dropped
     left_out = {frame.columns[j]: why for j, why in found.items()}
     return cohort._replace(X=frame.drop(list(left_out)).to_native()), left_out

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._repr import Display, DisplayMixin, display_frame
-from icscm.engine.copies import expand
+from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn

@@ -49,7 +49,7 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN, as far as is known; `left_out` why a column makes no rules, by column. Where the table
+    NaN, as far as is known; `dropped` why a column makes no rules, by column. Where the table
     `is_presence` its values, which may be a sparse matrix, are 0 and 1 for absent and present.
     """
 
@@ -57,7 +57,7 @@ class CodedTable:
     names: tuple[str, ...] | None = None
     levels: Mapping[int, LevelBins] = field(default_factory=dict)
     has_missing: BoolArray | None = None
-    left_out: Mapping[int, str] = field(default_factory=dict)
+    dropped: Mapping[int, str] = field(default_factory=dict)
     is_presence: bool = False
 
     @property
@@ -75,10 +75,10 @@ class CodedTable:
 
     def list_types(self) -> tuple[str, ...]:
         """What each column is: "number", "category" or "left_out"."""
-        if not self.left_out and not self.levels:  # there may be millions
+        if not self.dropped and not self.levels:  # there may be millions
             return ("number",) * self.n_columns
         return tuple(
-            "left_out" if j in self.left_out else "category" if j in self.levels else "number"
+            "left_out" if j in self.dropped else "category" if j in self.levels else "number"
             for j in range(self.n_columns)
         )
 
@@ -88,7 +88,7 @@ class CodedTable:
 
     def leave_out(self, reasons: Mapping[int, str]) -> CodedTable:
         """This table without rules on some more columns."""
-        return replace(self, left_out={**self.left_out, **reasons})
+        return replace(self, dropped={**self.dropped, **reasons})
 
 
 def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTable:
@@ -121,15 +121,15 @@ def code_mixed(
     """Columns of any kinds; `rows` are those that count, None meaning each once."""
     values = np.zeros((n_rows if rows is None else len(rows), len(columns)), order="F")
     levels: dict[int, LevelBins] = {}
-    left_out: dict[int, str] = {}
+    dropped: dict[int, str] = {}
     for j, column in enumerate(columns):
         if isinstance(column, Dates):
-            left_out[j] = DATES
+            dropped[j] = DATES
         elif isinstance(column, Levels):
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
             values[:, j] = read_numbers(column if rows is None else column.take(rows))
-    return CodedTable(values, names, levels, _find_missing(values), left_out)
+    return CodedTable(values, names, levels, _find_missing(values), dropped)
 
 
 def _code_levels(

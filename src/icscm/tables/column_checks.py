@@ -73,10 +73,10 @@ class ColumnFacts(NamedTuple):
         return is_telling or self.highest >= LEAST_HUGE_NUMBER
 
 
-def judge_columns(facts: Mapping[int, ColumnFacts], left_out: Mapping[int, str]) -> dict[int, str]:
+def judge_columns(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
     """Columns that no rule should be made of, and why; those left out already come first."""
     reasons = {j: each.judge() for j, each in facts.items()}
-    found = dict(left_out)
+    found = dict(dropped)
     for some in ((LABEL_COPY,), (ENVIRONMENT_COPY,), (CONSTANT, IDENTIFIER)):
         found |= {j: why for j, why in reasons.items() if why is not None and why in some}
     return found
@@ -97,9 +97,9 @@ def find_suspicious(
     facts = {
         j: _gather_facts(table, j, bool(whole[j]), copied.get(j))
         for j in sorted({*_find_doubtful(table.values, whole), *table.levels, *copied})
-        if j not in table.left_out
+        if j not in table.dropped
     }
-    return judge_columns(facts, table.left_out)
+    return judge_columns(facts, table.dropped)
 
 
 def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:

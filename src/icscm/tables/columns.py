@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
-from icscm.tables.on_card import bring, is_on_card
 
 if TYPE_CHECKING:
     import pyarrow
@@ -303,3 +302,34 @@ def find_levels(column: Levels, wanted: Sequence[Level]) -> BoolArray:
     """For each of the column's levels whether it is one of the wanted."""
     keys = {sort_key(level) for level in wanted}
     return np.array([sort_key(level) in keys for level in column.levels], dtype=np.bool_)
+
+
+# The number of NVIDIA's cards in DLPack.
+_DLPACK_CUDA = 2
+
+
+def is_on_card(X: Any) -> bool:
+    """Whether these are values on a card."""
+    if type(X) in (np.ndarray, list):  # told at once
+        return False
+    if hasattr(X, "__cuda_array_interface__"):
+        return True
+    where = getattr(X, "__dlpack_device__", None)
+    return where is not None and hasattr(X, "shape") and where()[0] == _DLPACK_CUDA
+
+
+def open_on_card(X: Any) -> Any:
+    """The same values where they lie, as CuPy sees them."""
+    if hasattr(X, "get") and hasattr(X, "ravel"):  # CuPy's own
+        return X
+    import cupy
+
+    return cupy.asarray(X) if hasattr(X, "__cuda_array_interface__") else cupy.from_dlpack(X)
+
+
+def bring(values: Any) -> Any:
+    """Values from a card in this memory; any others as they are."""
+    if not is_on_card(values):
+        return values
+    found: Array = open_on_card(values).get()
+    return found

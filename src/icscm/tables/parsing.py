@@ -25,14 +25,15 @@ from icscm.tables.columns import (
     Levels,
     Numbers,
     is_frame,
+    is_on_card,
     list_names,
     open_frame,
+    open_on_card,
     read_array,
     read_column,
     read_series,
 )
 from icscm.tables.errors import RoundedError, make_infinity_error, make_rounded_error, name_columns
-from icscm.tables.on_card import is_on_card, open_on_card
 
 Rows = NDArray[np.intp] | None
 
@@ -198,9 +199,9 @@ def drop_suspicious(
 def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
     """Leave out what was found, with a warning, unless the user asked for it."""
     kept = _find_kept(table, keep)
-    for j in sorted(kept & {*table.left_out}):
+    for j in sorted(kept & {*table.dropped}):
         name = name_columns([j], table.names)
-        why = f" asks for {name}, which is {table.left_out[j]}"
+        why = f" asks for {name}, which is {table.dropped[j]}"
         raise IcscmError(Parameter("keep_columns"), why)
     found = {j: why for j, why in found.items() if j not in kept}
     if len(found) == table.n_columns:
@@ -221,7 +222,7 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
     if keep is None:
         return set()
     if isinstance(keep, str) and keep == "all":
-        return set(range(table.n_columns)) - {*table.left_out}
+        return set(range(table.n_columns)) - {*table.dropped}
     keep = [keep] if isinstance(keep, str) else list(keep)
     known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
     unknown = [repr(name) for name in keep if name not in known]

@@ -127,8 +127,8 @@ def sort_cells(labels, environments, n_environments, position, bounds):
 
 
 @compiled
-def split_rows(rows, bounds, settled, stay, left, left_bounds):
-    """List the rows that stay apart from those that are settled and leave.
+def split_rows(rows, bounds, covered, stay, left, left_bounds):
+    """List the rows that stay apart from those that are covered and leave.
 
     Segment s of the latter is left[left_bounds[s]:left_bounds[s + 1]]. Both lists have a place to
     spare, which is 0 in the end: each row is written to both, and only the list that it belongs to
@@ -139,8 +139,8 @@ def split_rows(rows, bounds, settled, stay, left, left_bounds):
         left_bounds[s] = n_left
         for i in range(bounds[s], bounds[s + 1]):
             stay[n_stay] = left[n_left] = _find_row(rows, i)
-            n_left += settled[i]
-            n_stay += not settled[i]
+            n_left += covered[i]
+            n_stay += not covered[i]
     left_bounds[-1] = n_left
     stay[n_stay] = left[n_left] = 0
 

@@ -21,12 +21,10 @@ from icscm._constants import (
 )
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
-from icscm.engine.bits import PresenceMap
-from icscm.engine.copies import CollapsedMap
+from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
-from icscm.engine.nodes import BinnedSplit, find_leaves
-from icscm.engine.patterns import count_patterns
-from icscm.engine.rows import Rows
+from icscm.engine.pieces import BinnedSplit, count_patterns, find_leaves
+from icscm.engine.stores import Rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.sources.bits.footer import BLOCK_PATTERNS
 from icscm.sources.bits.store import BitFile

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from icscm._constants import WORD_BITS, WORD_DTYPE
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
-from icscm.engine.copies import Copies, PatternNumbers, make_copies
+from icscm.engine.bits import Copies, PatternNumbers, make_copies
 from icscm.exceptions import IcscmError
 from icscm.sources.bits.footer import (
     ALIGNMENT,

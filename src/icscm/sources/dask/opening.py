@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from icscm._types import Array
-from icscm.engine.binning import Binning
+from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import plan_blocks
-from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, merge_sampled
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
@@ -114,7 +113,7 @@ def open_dask(
         places = encode_environments([*survey.environments], len(survey.environments))[1]
     table = describe_columns(survey, names, asked, has_types=has_types)
     binning = plan_thresholds(tasks, reader, parts[0], survey, sample, table)
-    features = np.array([j for j in range(table.n_columns) if j not in table.left_out])
+    features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
     info = SourceInfo(binning, classes.tolist(), places, _list_notes(binning, sample))
     pieces = tasks.map("bin", partial(reader.code, blocks, info), *parts)

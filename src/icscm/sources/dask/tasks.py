@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from icscm._types import Array, IntArray
-from icscm.engine.binning import Binning
+from icscm.engine.binning import Binning, plan_from_survey
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece
-from icscm.engine.planning import plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, take_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError

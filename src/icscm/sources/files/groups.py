@@ -11,7 +11,7 @@ import pyarrow.compute
 from pyarrow import types
 
 from icscm._types import Array, IntArray
-from icscm.engine.rows import Rows
+from icscm.engine.stores import Rows
 from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list

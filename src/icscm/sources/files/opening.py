@@ -25,10 +25,9 @@ import pyarrow.compute
 
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes
-from icscm.engine.binning import Binning
+from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
-from icscm.engine.planning import find_sampled, plan_from_survey
 from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
 from icscm.engine.survey import Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
@@ -295,7 +294,7 @@ def _read_sample(
 def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
     """The features that have anything to count, neighbours of one layout."""
     n_bins = binned.count_bins(np.arange(binned.n_features))
-    usable = [j for j in range(binned.n_features) if j not in table.left_out and n_bins[j] > 1]
+    usable = [j for j in range(binned.n_features) if j not in table.dropped and n_bins[j] > 1]
     wide = [j for j in usable if n_bins[j] > MAX_NARROW_BINS]
     if wide:
         raise IcscmError(

@@ -20,8 +20,7 @@ import numpy as np
 from icscm._constants import CODE_DTYPE
 from icscm._types import Array, CountArray
 from icscm.engine.counts import SourceInfo
-from icscm.engine.rows import Rows
-from icscm.engine.stores import CodeStore, Store
+from icscm.engine.stores import CodeStore, Rows, Store
 from icscm.engine.threads import run_ahead, split_evenly
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.stored import StoredSource, place

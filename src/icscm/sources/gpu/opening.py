@@ -10,8 +10,7 @@ import numpy as np
 
 from icscm._types import IntArray
 from icscm.engine.counts import ORDERED, Layout
-from icscm.engine.rows import Rows
-from icscm.engine.stores import BitStore, CodeStore, Store
+from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, told_plainly
 from icscm.sources.gpu.sending import Sender, Unsorted

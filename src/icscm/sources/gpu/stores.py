@@ -12,8 +12,7 @@ import numpy as np
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
 from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
-from icscm.engine.rows import Rows
-from icscm.engine.stores import Store
+from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, told_plainly
 from icscm.sources.gpu.judging import Columns, list_nearest, shorten

@@ -21,15 +21,14 @@ from icscm.engine.binning import (
     plan_columns,
     put_missing_first,
 )
-from icscm.engine.rows import Rows
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
-from icscm.engine.stores import Store
+from icscm.engine.stores import Rows, Store
 from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
 from icscm.sources.gpu.sending import send_plain
 from icscm.sources.gpu.stores import CardCodes
 from icscm.tables.coded import CodedTable
+from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
-from icscm.tables.on_card import is_on_card, open_on_card
 
 # What the card bins, by NumPy's names and torch's.
 _FLOATS = ("float32", "float64", "torch.float32", "torch.float64")
