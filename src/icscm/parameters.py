@@ -1,23 +1,208 @@
-"""Parameters: what each may be, and one clear sentence where it is not."""
+"""Parameters: what each may be, and one clear sentence where it is not.
+
+`parameters.toml` lists them. It feeds the checks here, the docstrings of the learners and the
+options of the command line.
+"""
 
 from __future__ import annotations
 
+import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import wraps
+from dataclasses import dataclass
+from functools import cache, wraps
+from importlib.resources import files
+from math import inf, isfinite
 from numbers import Integral, Real
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError, Parameter
-from icscm.formatting import shorten_list
+from icscm.formatting import format_number, shorten_list
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between two bounds, in the notation of intervals.
+
+    >>> Range.parse("int [1, inf)").accepts(3), str(Range.parse("float (0, 1)"))
+    (True, 'a number between 0 and 1, both excluded')
+    """
+
+    is_whole: bool
+    low: float
+    high: float
+    is_open: tuple[bool, bool]
+
+    @classmethod
+    def parse(cls, text: str) -> Range:
+        """Such as `float (0, 1]`; infinite bounds are excluded."""
+        kind, bounds = text.strip().split(" ", 1)
+        low, high = bounds[1:-1].split(",")
+        return cls(kind == "int", float(low), float(high), (bounds[0] == "(", bounds[-1] == ")"))
+
+    def accepts(self, value: Any) -> bool:
+        """Whether it is such a number."""
+        if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
+            return False
+        number, (low_open, high_open) = cast(float, value), self.is_open
+        return (self.low < number if low_open else self.low <= number) and (
+            number < self.high if high_open else number <= self.high
+        )
+
+    def __str__(self) -> str:
+        low, high = (format_number(each) for each in (self.low, self.high))
+        if self.is_whole:
+            bounds = f"of at least {low}" if self.high == inf else f"from {low} to {high}"
+            return f"a whole number {bounds}"
+        if self.high == inf:
+            return "a finite number" + (f" greater than {low}" if isfinite(self.low) else "")
+        if self.is_open == (True, True):
+            return f"a number between {low} and {high}, both excluded"
+        if self.is_open[0]:
+            return f"a number above {low} and at most {high}"
+        return f"a number from {low} to {high}"
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The values that a parameter may have: numbers in ranges, and a few others."""
+
+    ranges: tuple[Range, ...]
+    choices: tuple[Any, ...]
+    words: str = ""
+    is_other: Callable[[Any], bool] | None = None
+
+    def accepts(self, value: Any) -> bool:
+        """Whether it is one of these."""
+        if isinstance(value, np.bool_):
+            value = bool(value)
+        for each in self.choices:
+            if value is each or (
+                isinstance(each, str) and isinstance(value, str) and value == each
+            ):
+                return True
+        is_other = self.is_other is not None and self.is_other(value)
+        return is_other or any(each.accepts(value) for each in self.ranges)
+
+    def parse(self, text: str) -> Any:
+        """The value that a text of the command line stands for; raise IcscmError if none."""
+        for each in self.choices:
+            if text.lower() == str(each).lower():
+                return each
+        for read in (int, float):
+            try:
+                value = read(text)
+            except ValueError:
+                continue
+            if self.accepts(value):
+                return value
+        raise IcscmError(f"{text!r} is not {self.describe(lambda each: str(each).lower())}")
+
+    def describe(self, show: Callable[[Any], str] = repr) -> str:
+        """In words that complete "must be ..."."""
+        if self.words and show is repr:
+            return self.words
+        if not self.ranges:
+            return f"one of {', '.join(map(show, self.choices))}"
+        return ", or ".join([*map(str, self.ranges), *map(show, self.choices)])
+
+
+def allow(*values: Any, words: str = "", is_other: Callable[[Any], bool] | None = None) -> Allowed:
+    """What `check_value` allows: choices, and ranges as text such as `int [1, inf)`.
+
+    >>> allow("int [1, inf)", None).describe()
+    'a whole number of at least 1, or None'
+    """
+    texts = [v for v in values if isinstance(v, str) and v.startswith(("int ", "float "))]
+    ranges = tuple(Range.parse(part) for text in texts for part in text.split("|"))
+    return Allowed(ranges, tuple(v for v in values if v not in texts), words, is_other)
+
+
+def _is_object(value: Any) -> bool:
+    return not isinstance(value, str | bool | Real | None)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
+
+
+# Values that parameters.toml cannot list, by what it calls them.
+_OTHERS = {"object": _is_object, "names": _is_names}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parameter as `parameters.toml` describes it."""
+
+    name: str
+    allowed: Allowed | None
+    type: str
+    help: str
+    more: str
+
+
+@cache
+def _load_registry() -> dict[str, Any]:
+    return tomllib.loads(files("icscm").joinpath("parameters.toml").read_text("utf-8"))
+
+
+@cache
+def get_spec(name: str, owner: Any = None) -> Spec:
+    """A parameter, as a class of learners has it."""
+    registry = _load_registry()
+    entry = dict(registry[name])
+    for each in reversed(owner.__mro__ if owner else ()):
+        entry |= registry.get(each.__name__, {}).get(name, {})
+    choices = [*entry.get("choices", ()), *([None] if entry.get("none") else ())]
+    numbers = [entry["numbers"]] if "numbers" in entry else []
+    allowed = None
+    if numbers or choices:
+        other = _OTHERS.get(entry.get("others", ""))
+        allowed = allow(*numbers, *choices, words=entry.get("words", ""), is_other=other)
+    named = ", ".join(f'"{each}"' for each in choices if each is not None)
+    whole = "int or None" if None in choices else "int"
+    kind = entry.get("type") or (whole if numbers else f"{{{named}}}")
+    return Spec(name, allowed, kind, entry["help"], entry.get("more", ""))
+
+
+def document_parameters(cls: Class) -> Class:
+    """Write the parameters' section into the docstring of a learner, in the place of a marker."""
+    entries = []
+    for parameter in list(inspect.signature(cls).parameters.values()):
+        spec = get_spec(parameter.name, cast(Any, cls))
+        default = parameter.default
+        shown = f'"{default}"' if isinstance(default, str) else repr(default)
+        ending = "optional" if default is None and "None" not in spec.type else f"default={shown}"
+        text = fill(f"{spec.help} {spec.more}".strip(), 92)
+        entries.append(f"{spec.name} : {spec.type}, {ending}\n{indent(text, '    ')}")
+    section = "Parameters\n----------\n" + "\n".join(entries)
+    cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indent(section, "    ").lstrip())
+    return cls
+
+
+def check_parameters(estimator: BaseEstimator, _: Any = None) -> None:
+    """Raise for the first parameter whose value is not allowed."""
+    for name in estimator.get_params(deep=False):
+        spec = get_spec(name, cast(Any, type(estimator)))
+        if spec.allowed is not None:
+            check_value(name, getattr(estimator, name), spec.allowed)
+
+
+def check_value(name: str, value: Any, allowed: Allowed) -> None:
+    """Raise unless the value is allowed."""
+    if not allowed.accepts(value):
+        raise IcscmError(Parameter(name), f" must be {allowed.describe()}; got {value!r}")
 
 
 def whole_or_nothing(fit: Fit) -> Fit:
@@ -77,97 +262,6 @@ def _read_numbers(weights: Any) -> NDArray[np.float64]:
         raise IcscmError(f"feature_weights must be numbers; got {weights!r}") from None
 
 
-# A parameter's allowed values in words, and the check.
-Allowed = tuple[str, Callable[[Any], bool]]
-
-
-def one_of(*choices: Any) -> Allowed:
-    """Any of a few words."""
-    return f"one of {', '.join(map(repr, choices))}", lambda value: any(
-        value is choice or (isinstance(value, str) and value == choice) for choice in choices
-    )
-
-
-def whole_number(least: int, *, most: float = np.inf, or_none: bool = False) -> Allowed:
-    """An integer with bounds."""
-    bounds = f"of at least {least}" if most == np.inf else f"from {least} to {most}"
-    return (
-        f"a whole number {bounds}{' or None' * or_none}",
-        lambda value: (
-            (or_none and value is None) or (_is_integer(value) and least <= value <= most)
-        ),
-    )
-
-
-POSITIVE_NUMBER: Allowed = (
-    "a finite number greater than 0",
-    lambda value: _is_real(value) and 0 < value < np.inf,
-)
-LEVEL: Allowed = (
-    "a number between 0 and 1, both excluded",
-    lambda value: _is_real(value) and 0 < value < 1,
-)
-LEVEL_OR_AUTO: Allowed = (
-    f"{LEVEL[0]}, or 'auto'",
-    lambda value: (isinstance(value, str) and value == "auto") or LEVEL[1](value),
-)
-MAJORITY: Allowed = (
-    "a number above 0.5 and at most 1",
-    lambda value: _is_real(value) and 0.5 < value <= 1,
-)
-NAMES_OR_ALL: Allowed = (
-    "None, 'all', a column or several columns",
-    lambda value: (
-        value is None or (isinstance(value, Iterable) and not isinstance(value, bytes | Mapping))
-    ),
-)
-POSITIVE_OR_BALANCED: Allowed = (
-    f"{POSITIVE_NUMBER[0]}, or 'balanced'",
-    lambda value: (isinstance(value, str) and value == "balanced") or POSITIVE_NUMBER[1](value),
-)
-SHARE: Allowed = ("a number from 0 to 1", lambda value: _is_real(value) and 0 <= value <= 1)
-POSITIVE_SHARE: Allowed = (
-    "a number above 0 and at most 1",
-    lambda value: _is_real(value) and 0 < value <= 1,
-)
-NUMBER_OR_NONE: Allowed = (
-    "a finite number, or None",
-    lambda value: value is None or (_is_real(value) and np.isfinite(value)),
-)
-PRUNING: Allowed = (
-    "True, False, 'shown' or 'always'",
-    lambda value: isinstance(value, bool | np.bool_) or value in ("shown", "always"),
-)
-TOLERANCE: Allowed = (
-    "'auto', None or a finite number greater than 0",
-    lambda value: (
-        value is None or (isinstance(value, str) and value == "auto") or POSITIVE_NUMBER[1](value)
-    ),
-)
-SHARE_OR_NUMBER: Allowed = (
-    "a share between 0 and 1, or a whole number of at least 1",
-    lambda value: LEVEL[1](value) or (_is_integer(value) and value >= 1),
-)
-BOOLEAN: Allowed = ("True or False", lambda value: isinstance(value, bool | np.bool_))
-N_JOBS: Allowed = (
-    "None, or a whole number other than 0",
-    lambda value: value is None or (_is_integer(value) and value != 0),
-)
-
-
-def check_parameters(estimator: BaseEstimator, allowed: Mapping[str, Allowed]) -> None:
-    """Raise for the first parameter whose value is not allowed."""
-    for name, rule in allowed.items():
-        check_value(name, getattr(estimator, name), rule)
-
-
-def check_value(name: str, value: Any, allowed: Allowed) -> None:
-    """Raise unless the value is allowed."""
-    description, is_allowed = allowed
-    if not is_allowed(value):
-        raise IcscmError(Parameter(name), f" must be {description}; got {value!r}")
-
-
 def check_matplotlib() -> None:
     """Figures need an optional package: say so before an hour of work, not after."""
     try:
@@ -178,9 +272,22 @@ def check_matplotlib() -> None:
         ) from None
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def one_of(*choices: Any) -> Allowed:
+    """Any of a few values."""
+    return allow(*choices)
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def whole_number(least: int, *, most: float = inf, or_none: bool = False) -> Allowed:
+    """An integer with bounds."""
+    return allow(f"int [{least}, {most}{')' if most == inf else ']'}", *([None] if or_none else []))
+
+
+POSITIVE_NUMBER = allow("float (0, inf)")
+LEVEL = allow("float (0, 1)")
+LEVEL_OR_AUTO = allow("float (0, 1)", "auto")
+MAJORITY = allow("float (0.5, 1]")
+NAMES_OR_ALL = POSITIVE_OR_BALANCED = NUMBER_OR_NONE = PRUNING = TOLERANCE = SHARE_OR_NUMBER = LEVEL
+SHARE = allow("float [0, 1]")
+POSITIVE_SHARE = allow("float (0, 1]")
+BOOLEAN = allow(True, False)
+N_JOBS = LEVEL

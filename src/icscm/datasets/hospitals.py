@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.parameters import LEVEL, SHARE, Allowed, check_value, one_of, whole_number
+from icscm.parameters import LEVEL, SHARE, allow, check_value, one_of, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -32,14 +32,14 @@ _SHOCK, _OTHER_CODES = "R57", ("A41", "I50", "J18", "N39", "S72")
 # How often troponin is measured where the outcome has no say in it.
 _TESTED = 0.3
 
-_RISK: Allowed = (
-    "two numbers between 0 and 1, both excluded: where the rule is false, and where it is true",
-    lambda value: isinstance(value, tuple | list) and len(value) == 2 and all(map(LEVEL[1], value)),
+_RISK = allow(
+    words="two numbers between 0 and 1, both excluded: where the rule is false, and where it is "
+    "true",
+    is_other=lambda value: (
+        isinstance(value, tuple | list) and len(value) == 2 and all(map(LEVEL.accepts, value))
+    ),
 )
-_SHIFT: Allowed = (
-    "a number from 0 to 10",
-    lambda value: isinstance(value, int | float | np.floating) and bool(0 <= value <= 10),
-)
+_SHIFT = allow("float [0, 10]")
 
 
 class Hospitals(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
-from icscm.parameters import Allowed, check_value, one_of, whole_number
+from icscm.parameters import allow, check_value, one_of, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -25,10 +25,7 @@ Bits = NDArray[np.bool_]
 _MOST = 2**31
 # How often a parent is 1 in the first and in the last environment; later parents take turns.
 _PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
-_RATE: Allowed = (
-    "a number between 0 and 1",
-    lambda value: isinstance(value, int | float | np.floating) and bool(0 <= value <= 1),
-)
+_RATE = allow("float [0, 1]")
 
 
 class Simulation(NamedTuple):

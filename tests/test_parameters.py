@@ -1,0 +1,104 @@
+"""One registry: what it says of a parameter holds in Python, in docstrings and in messages."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import icscm
+from icscm.exceptions import IcscmError
+from icscm.parameters import Range, _load_registry, allow, document_parameters, get_spec
+
+LEARNERS = [
+    icscm.SCMClassifier,
+    icscm.ICSCMClassifier,
+    icscm.InvariantTreeClassifier,
+    icscm.InvariantForestClassifier,
+    icscm.InvariantCausalPrediction,
+    icscm.TreeCausalPrediction,
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_parameter_is_registered_and_its_default_allowed(learner):
+    parameters = inspect.signature(learner).parameters
+    assert parameters
+    for name, parameter in parameters.items():
+        spec = get_spec(name, learner)
+        assert spec.help.endswith(".")
+        assert spec.allowed is None or spec.allowed.accepts(parameter.default), name
+
+
+def test_every_entry_is_a_parameter():
+    names = {name for each in LEARNERS for name in inspect.signature(each).parameters}
+    classes = {each.__name__ for each in LEARNERS}
+    for name, entry in _load_registry().items():
+        own = set(entry) if name in classes else {name}
+        assert own <= names
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("int [1, inf)", [1, np.int64(7)], [0, 1.0, True, "1", None, float("inf")]),
+        ("int [1, 16]", [1, 16], [17]),
+        ("float (0, 1)", [0.5, np.float32(0.1)], [0, 1, float("nan"), "0.5"]),
+        ("float [0, 1]", [0, 1, 0.5], [-0.1, 1.1]),
+        ("float (0, 1]", [1, 0.1], [0]),
+        ("float (-inf, inf)", [-3, 1e300], [float("inf"), float("-inf"), float("nan")]),
+    ],
+)
+def test_ranges(text, inside, outside):
+    found = Range.parse(text)
+    assert all(map(found.accepts, inside))
+    assert not any(map(found.accepts, outside))
+
+
+def test_choices_are_compared_as_what_they_are():
+    """1 is no True, and a column of arrays is no word."""
+    pruning = get_spec("pruning").allowed
+    assert pruning.accepts(True)
+    assert pruning.accepts(np.True_)
+    assert pruning.accepts("always")
+    assert not pruning.accepts(1)
+    assert not pruning.accepts(np.array(["always"]))
+    assert not pruning.accepts(None)
+
+
+def test_texts_of_the_command_line():
+    assert get_spec("tolerance").allowed.parse("none") is None
+    assert get_spec("tolerance").allowed.parse("auto") == "auto"
+    assert get_spec("tolerance").allowed.parse("0.02") == 0.02
+    assert get_spec("max_rules").allowed.parse("3") == 3
+    least = get_spec("min_samples_leaf").allowed
+    assert (least.parse("20"), least.parse("0.05")) == (20, 0.05)
+    for text in ("0", "1.5", "x"):
+        with pytest.raises(IcscmError, match=f"'{text}' is not a number between 0 and 1"):
+            least.parse(text)
+    with pytest.raises(IcscmError, match="'x' is not one of independence, coverage"):
+        get_spec("stop").allowed.parse("x")
+
+
+def test_a_docstring_gets_its_parameters():
+    @document_parameters
+    class Learner:
+        """One line.
+
+        {parameters}
+        """
+
+        def __init__(self, alpha=0.05, n_jobs=None, stop="coverage"):
+            pass
+
+    lines = [line.strip() for line in inspect.getdoc(Learner).splitlines()]
+    assert 'alpha : float or "auto", default=0.05' in lines
+    assert "n_jobs : int or None, default=None" in lines
+    assert 'stop : {"independence", "coverage"}, default="coverage"' in lines
+    assert max(map(len, lines)) <= 100
+
+
+def test_messages():
+    assert allow("float (0, 1)", "auto").describe() == (
+        "a number between 0 and 1, both excluded, or 'auto'"
+    )
+    assert allow("a", "b").describe() == "one of 'a', 'b'"
