@@ -92,15 +92,15 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         IcscmError
             If the data or the parameters cannot be used; the message says what to do.
         """
-        preparation = self.prepare()
+        config = self.prepare()
         countable: Countable[Any]
         if is_dask(X):
             from icscm.sources.dask.opening import open_dask  # dask is an extra
 
-            countable = open_dask(X, y, environments, sample_weight, preparation=preparation)
+            countable = open_dask(X, y, environments, sample_weight, preparation=config)
         else:
-            countable = open_memory(X, y, environments, sample_weight, preparation=preparation)
-        return self.fit_counts(countable)._keep_series_names(y, environments)
+            countable = open_memory(X, y, environments, sample_weight, preparation=config)
+        return self._fit(countable, config)._keep_series_names(y, environments)
 
     def fit_dataset(
         self,
@@ -148,6 +148,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         """
         from icscm.sources.files.opening import open_files  # pyarrow is slow to import
 
+        config = self.prepare()
         countable = open_files(
             data,
             target,
@@ -157,11 +158,10 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
             max_memory=max_memory,
             temp_dir=temp_dir,
             text=text,
-            preparation=self.prepare(),
+            preparation=config,
         )
-        return self.fit_counts(countable)._keep_series_names(target, environments)
+        return self._fit(countable, config)._keep_series_names(target, environments)
 
-    @whole_or_nothing
     def fit_counts(self, countable: Countable[Any]) -> Self:
         """Learn from samples that were made countable, wherever they lie.
 
@@ -179,10 +179,15 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         IcscmError
-            If the parameters cannot be used, or another learner had the samples before.
+            If the parameters cannot be used, the samples were opened with other settings than
+            these parameters, or another learner had them before.
         """
+        return self._fit(countable, self.prepare())
+
+    @whole_or_nothing
+    def _fit(self, countable: Countable[Any], config: BinningConfig) -> Self:
+        countable.mark_used(type(self).__name__, config)
         with countable:
-            countable.mark_used(type(self).__name__)
             self._keep_table(countable)
             self._learn(countable)
         self._warn_of_findings()

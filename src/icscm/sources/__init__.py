@@ -25,8 +25,8 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "BinningConfig":
-        warn("icscm.sources.BinningConfig is now BinningConfig", FutureWarning, stacklevel=2)
+    if name == "Preparation":
+        warn("icscm.sources.Preparation is now BinningConfig", FutureWarning, stacklevel=2)
         name = "BinningConfig"
     if name not in _HOMES:
         raise AttributeError(f"module 'icscm.sources' has no attribute {name!r}")

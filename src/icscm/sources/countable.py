@@ -11,7 +11,7 @@ from icscm._types import Array
 from icscm.engine.binning import describe_survey, judge_survey
 from icscm.engine.counts import CountSource
 from icscm.engine.survey import Survey
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coded import CodedTable
 from icscm.tables.parsing import leave_out, reject_missing
 
@@ -74,6 +74,19 @@ def _nothing_to_close() -> None:
     """Nothing is held that would have to be given up."""
 
 
+# What a learner and the source that it learns from have to agree on.
+_BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
+
+
+def _are_same(name: str, opened: Any, asked: Any) -> bool:
+    if name == "device" and asked == "auto":
+        return True
+    if name != "keep_columns" or opened is None or asked is None:
+        return bool(opened == asked)
+    opened, asked = ({each} if isinstance(each, str) else {*each} for each in (opened, asked))
+    return bool(opened == asked)
+
+
 @dataclass(frozen=True)
 class Countable(Generic[Source]):
     """Samples made countable; an estimator's `fit_counts` turns it into fitted state.
@@ -96,6 +109,10 @@ class Countable(Generic[Source]):
         Whether environments were given.
     close : callable
         Gives up what the source holds.
+    config : BinningConfig
+        How the samples were opened; a learner has to ask for the same.
+    is_binned : bool
+        Whether `config` decided on the bins; False where they were fixed before.
 
     Examples
     --------
@@ -118,21 +135,35 @@ class Countable(Generic[Source]):
     n_features: int
     has_environments: bool = True
     close: Callable[[], None] = _nothing_to_close
+    config: BinningConfig = BinningConfig()
+    is_binned: bool = True
     _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def mark_used(self, learner: str) -> None:
-        """Take down who learns from it: rows leave while that happens, so that none can after it.
+    def mark_used(self, learner: str, config: BinningConfig) -> None:
+        """Record who learns from it: covered rows leave for good, so only one learner can.
 
         Parameters
         ----------
         learner : str
             Its name.
+        config : BinningConfig
+            What it asks for.
 
         Raises
         ------
         IcscmError
-            If another learner had it before.
+            If another learner had the samples before, or they were opened with other settings.
         """
+        for name in _BINNING_SETTINGS if self.is_binned else ("device",):
+            opened, asked = getattr(self.config, name), getattr(config, name)
+            if not _are_same(name, opened, asked):
+                raise IcscmError(
+                    f"{learner} asks for ",
+                    Parameter(name, asked),
+                    ", and these samples were opened with ",
+                    Parameter(name, opened),
+                    "; open them with preparation=learner.prepare(), or give the learner this value",
+                )
         if self._learners:
             raise IcscmError(
                 f"these samples were learned from before, by {self._learners[0]}, and rows have "

@@ -144,7 +144,9 @@ def open_memory(
             known = replace(known, has_missing=source.candidates.has_missing)
         if asked.missing == "error":
             reject_missing(known)
-        return Countable(source, known, table.names, classes, table.n_columns, has_environments)
+        return Countable(
+            source, known, table.names, classes, table.n_columns, has_environments, config=asked
+        )
 
     try:
         return count(intake)
@@ -181,7 +183,7 @@ def _count_on_card(
     info = SourceInfo(binning, classes.tolist(), environment_labels, notes)
     source = MemorySource(info, stores, rows, position)
     has_environments = environments is not None
-    return Countable(source, table, None, classes, table.n_columns, has_environments)
+    return Countable(source, table, None, classes, table.n_columns, has_environments, config=asked)
 
 
 def make_memory_source(

@@ -334,7 +334,7 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     source, binning = SitesSource(sites, agreement), agreement.binning
     names = binning.names or ()
     table = CodedTable(np.empty((0, len(names))), names, binning.levels, binning.has_missing)
-    return Countable(source, table, names, np.array(agreement.classes), len(names))
+    return Countable(source, table, names, np.array(agreement.classes), len(names), is_binned=False)
 
 
 def code_columns(X: Any, binning: Binning) -> Array:

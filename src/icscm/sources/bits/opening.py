@@ -109,6 +109,8 @@ def open_bits(
         classes,
         store.n_features,
         has_environments=environments is not None,
+        config=asked,
+        is_binned=False,
     )
 
 

@@ -118,7 +118,7 @@ def open_dask(
     info = SourceInfo(binning, classes.tolist(), places, _list_notes(binning, sample))
     pieces = tasks.map("bin", partial(reader.code, blocks, info), *parts)
     source = DaskSource(pieces, blocks, info, tasks)
-    return Countable(source, table, names, classes, table.n_columns, has_environments)
+    return Countable(source, table, names, classes, table.n_columns, has_environments, config=asked)
 
 
 def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey, Sample]:

@@ -140,7 +140,7 @@ def open_files(
         source = make_mapped_source(info, features, file, rows, **sizes, device=asked.device)
         stack.callback(source.close)
         close, has_environments = stack.pop_all().close, environments is not None
-        return Countable(source, table, names, classes, len(names), has_environments, close)
+        return Countable(source, table, names, classes, len(names), has_environments, close, asked)
 
 
 @contextmanager

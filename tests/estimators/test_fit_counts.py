@@ -1,0 +1,85 @@
+"""A learner and the source that it learns from agree on the binning, or the learner says so."""
+
+import numpy as np
+import pytest
+
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
+from icscm.sources import BinningConfig, open_files, open_memory
+from icscm.sources.bits.opening import open_bits
+from icscm.sources.bits.packing import pack_matrix
+from icscm.sources.sites import LocalSite, make_agreement, open_sites
+
+DATA = make_conjunction(2000, random_state=1)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"max_thresholds": 20}, {"missing": "error"}, {"keep_columns": ["A1"]}]
+)
+def test_other_settings_than_those_of_the_source(setting):
+    """`fit_counts` ignored these parameters of the learner without a word."""
+    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    [(name, value)] = setting.items()
+    expected = f"asks for {name}={value!r}, and these samples were opened with {name}=".replace(
+        "[", r"\["
+    )
+    with pytest.raises(IcscmError, match=expected):
+        ICSCMClassifier(**setting).fit_counts(countable)
+    config = ICSCMClassifier(**setting).prepare()
+    opened = open_memory(DATA.X, DATA.y, DATA.environments, preparation=config)
+    assert ICSCMClassifier(**setting).fit_counts(opened).rules_
+
+
+def test_device_other_than_that_of_the_source():
+    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    with pytest.raises(IcscmError, match="device='cuda', and these samples were opened with"):
+        ICSCMClassifier(device="cuda").fit_counts(countable)
+    assert ICSCMClassifier(device="auto").fit_counts(countable).rules_
+
+
+def test_columns_to_keep_are_compared_as_names():
+    config = BinningConfig(keep_columns=("A1", "A2"))
+    countable = open_memory(DATA.X, DATA.y, DATA.environments, preparation=config)
+    assert ICSCMClassifier(keep_columns=["A2", "A1"]).fit_counts(countable).rules_
+
+
+def test_files_know_their_settings(tmp_path):
+    path = tmp_path / "visits.parquet"
+    DATA.X.assign(y=DATA.y, site=DATA.environments).to_parquet(path)
+    with open_files(path, "y", "site") as countable:
+        with pytest.raises(IcscmError, match="max_thresholds=20, and these samples"):
+            ICSCMClassifier(max_thresholds=20).fit_counts(countable)
+        assert ICSCMClassifier().fit_counts(countable).rules_
+
+
+def test_settings_that_a_source_has_no_use_for(tmp_path):
+    """The bins of packed stores and of agreements are fixed; there is nothing to disagree on."""
+    path, labels = tmp_path / "genes.bits", DATA.X.assign(genome=range(len(DATA.y)), y=DATA.y)
+    pack_matrix(DATA.X, path, names=list(DATA.X))
+    countable = open_bits(path, labels, "y", sample_column="genome")
+    assert SCMClassifier(max_thresholds=20).fit_counts(countable).rules_
+    agreement = make_agreement({"A1": [0]}, classes=(0, 1), environments=(0, 1))
+    site = LocalSite(DATA.X, DATA.y, np.asarray(DATA.environments), agreement)
+    countable = open_sites([site], agreement)
+    assert SCMClassifier(max_thresholds=20).fit_counts(countable).rules_
+
+
+@pytest.mark.parametrize(
+    "learner", [ICSCMClassifier(alpha=7), InvariantTreeClassifier(tolerance=-1)]
+)
+def test_a_learner_that_failed_leaves_the_samples_usable(learner):
+    """The samples counted as used by a learner whose parameters were invalid."""
+    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    with pytest.raises(IcscmError):
+        learner.fit_counts(countable)
+    assert ICSCMClassifier().fit_counts(countable).rules_
+    with pytest.raises(IcscmError, match="learned from before, by ICSCMClassifier"):
+        ICSCMClassifier().fit_counts(countable)
+
+
+def test_the_old_name_of_the_settings():
+    import icscm.sources
+
+    with pytest.warns(FutureWarning, match="is now BinningConfig"):
+        assert icscm.sources.Preparation is BinningConfig
