@@ -162,7 +162,7 @@ class Countable(Generic[Source]):
                     Parameter(name, asked),
                     ", and these samples were opened with ",
                     Parameter(name, opened),
-                    "; open them with preparation=learner.prepare(), or give the learner this value",
+                    "; open them with preparation=learner.prepare(), or give the learner its value",
                 )
         if self._learners:
             raise IcscmError(
