@@ -29,6 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+
 from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
@@ -37,9 +38,9 @@ from icscm.engine.stores import BitStore, Rows
 from icscm.search.asking import make_question
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
-from icscm.sources.bits.footer import count_words
 from icscm.sources.bits.opening import open_bits
-from icscm.sources.bits.store import write_bits
+from icscm.sources.bits.packing import write_bits
+from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.judging import judge, make_query, shorten

@@ -184,8 +184,8 @@ def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
 
 def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
     """A store of random patterns; returns its first features."""
-    from icscm.sources.bits.footer import count_words
-    from icscm.sources.bits.store import write_bits
+    from icscm.sources.bits.packing import write_bits
+    from icscm.sources.bits.store import count_words
 
     n_words = count_words(n_rows)
     n_bytes = n_columns * n_words * 8

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from icscm.engine import _kernels
-from icscm.sources.bits.footer import ALIGNMENT, BLOCK_PATTERNS, MAGIC, TRAILER
+from icscm.sources.bits.store import ALIGNMENT, BLOCK_PATTERNS, MAGIC, TRAILER
 
 # What a number, a text or a list of a document may become.
 ODD_VALUES = (

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countables import check_any_nodes
-from icscm.engine import coding, copies, rows, stores
+from icscm.engine import bits as copies
+from icscm.engine import coding, stores
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.search.exhaustive import learn_exhaustively
@@ -15,13 +16,12 @@ from icscm.search.greedy import learn
 from icscm.search.settings import Settings
 from icscm.search.tree import TreeSettings
 from icscm.search.tree_finding import find_tree
-from icscm.sources.bits import footer, tiles
+from icscm.sources.bits import packing
 from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store
-from icscm.sources.bits.tiles import sort_samples
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable, code_array
@@ -71,7 +71,7 @@ def make_source(form, table, folder):
 def make_plain(table):
     """The source as it is without collapsing, by the ways of any other table."""
     X, labels, environments, environment_labels, _ = table
-    position, sorted_rows = rows.sort_rows(labels, environments, len(environment_labels))
+    position, sorted_rows = stores.sort_rows(labels, environments, len(environment_labels))
     _, made = coding.encode(
         code_array(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
     )
@@ -84,9 +84,9 @@ def block_cells(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed, "PACKED_BLOCK_CELLS", request.param * 16)
         patch.setattr(stores, "PACKED_BLOCK_CELLS", request.param * 16)
-        for module in (footer, bitfile, packed):
+        for module in (bitfile, packed, packing):
             patch.setattr(module, "BLOCK_PATTERNS", 2)
-        patch.setattr(tiles, "MAX_MAPPED_BYTES", request.param - 1)  # sorted at each look, or kept
+        patch.setattr(packed, "MAX_MAPPED_BYTES", request.param - 1)  # sorted at each look, or kept
         yield
 
 
@@ -194,7 +194,7 @@ def test_a_resample_of_bits_shares_them(folder):
 @pytest.mark.parametrize("n_kept", [0, 2**20])
 def test_many_patterns_in_blocks_of_tiles(n_environments, n_kept, folder, monkeypatch):
     """Blocks of the file end within tiles, and samples drawn use what was sorted for all."""
-    monkeypatch.setattr(tiles, "MAX_MAPPED_BYTES", n_kept)
+    monkeypatch.setattr(packed, "MAX_MAPPED_BYTES", n_kept)
     monkeypatch.setattr(packed, "PACKED_BLOCK_CELLS", 64 * 8 * n_environments)
     rng = np.random.default_rng(n_environments)
     X, labels = rng.random((700, 400)) < 0.3, rng.integers(0, 2, 700)
@@ -203,7 +203,7 @@ def test_many_patterns_in_blocks_of_tiles(n_environments, n_kept, folder, monkey
     table = X, labels, environments, tuple(range(n_environments)), []
     source = make_source("file", table, folder)
     drawn = rng.random(np.count_nonzero(labels >= 0)) < 0.5
-    order = sort_samples(source._segments)
+    order = source.piece.stores[0].order
     for some, of_some in ((order, source), (order[drawn], source.draw(drawn))):
         part = X[some], labels[some], environments[some], table[3], []
         assert learn(of_some, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])

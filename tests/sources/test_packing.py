@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 import damage
 from icscm.exceptions import IcscmError
-from icscm.sources.bits import footer, packing
+from icscm.sources.bits import packing
 from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.opening import read_genomes
-from icscm.sources.bits.packing import pack_matrix, pack_table
-from icscm.sources.bits.source import make_packed_source, unpack
-from icscm.sources.bits.store import BitWriter, open_store
+from icscm.sources.bits.packing import BitWriter, pack_matrix, pack_table
+from icscm.sources.bits.source import make_packed_source
+from icscm.sources.bits.store import open_store, unpack
 
 
 def write_table(path, X, *, end="\n", last_end=True, names=None):
@@ -87,7 +87,7 @@ def test_empty_lines_are_passed_over_however_they_end(tmp_path):
 
 def test_patterns_are_recognised_across_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(packing, "_BATCH", 7)
-    for module in (footer, bitfile):
+    for module in (bitfile, packing):
         monkeypatch.setattr(module, "BLOCK_PATTERNS", 4)
     X = np.random.default_rng(0).integers(0, 2, size=(4, 500))
     pack_matrix(X, tmp_path / "t.bits")
@@ -236,7 +236,7 @@ def find_padding(content):
     """Bytes between sections, which nobody reads."""
     sections = damage.read_footer(content)["sections"].values()
     used = {b for each in sections for b in range(each["offset"], each["offset"] + each["length"])}
-    return set(range(64, footer.TRAILER.unpack(content[-footer.TRAILER.size :])[0])) - used
+    return set(range(64, bitfile.TRAILER.unpack(content[-bitfile.TRAILER.size :])[0])) - used
 
 
 def test_a_later_schema_is_not_guessed_at(store):

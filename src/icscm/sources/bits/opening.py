@@ -14,8 +14,8 @@ from icscm._types import BoolArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
-from icscm.sources.bits.source import PackedSource, make_packed_source, unpack
-from icscm.sources.bits.store import BitFile, open_store
+from icscm.sources.bits.source import make_packed_source
+from icscm.sources.bits.store import BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
@@ -31,7 +31,7 @@ def open_bits(
     *,
     sample_column: str | None = None,
     preparation: BinningConfig | None = None,
-) -> Countable[PackedSource | StoredSource]:
+) -> Countable[StoredSource]:
     """A packed store, whose samples a table gives labels and environments, made countable.
 
     Rules read `gene present` and `gene absent`. Genomes of the store that the labels do not name
@@ -90,20 +90,22 @@ def open_bits(
     codes, classes = check_labels(frame[target].to_native(), len(rows))
     column = None if environments is None else frame[environments].to_native()
     numbers, environment_labels = number_environments(column, len(rows))
+    every = np.full((2, len(store.samples)), -1, dtype=np.int64)
+    every[:, rows] = codes, numbers
     n_silent = len(store.samples) - len(rows)
     silent = f"{n_silent:,} genomes of the store have no label and do not count."
     source = make_packed_source(
         store,
-        _place(codes, rows, len(store.samples)),
-        _place(numbers, rows, len(store.samples)),
+        *every,
         classes=classes.tolist(),
         environment_labels=environment_labels,
         n_jobs=asked.n_jobs,
         notes=[silent] if n_silent else [],
+        device=asked.device,
     )
-    # millions of names stay in the store
+    # no table: millions of names stay in the store
     return Countable(
-        source.move(asked.device),
+        source,
         None,
         None,
         classes,
@@ -127,13 +129,6 @@ def _find_samples(store: BitFile, names: list[str]) -> IntArray:
         if n_times > 1:
             raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
     return np.array([place[name] for name in names], dtype=np.int64)
-
-
-def _place(values: IntArray, rows: IntArray, n: int) -> IntArray:
-    """Values of some samples at their places, -1 elsewhere."""
-    placed = np.full(n, -1, dtype=np.int64)
-    placed[rows] = values
-    return placed
 
 
 def read_genomes(

@@ -10,31 +10,45 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._constants import ROW_DTYPE, WORD_DTYPE
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
-from icscm.engine.bits import set_bits
+from icscm.engine.bits import PatternNumbers, make_copies, set_bits
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.bits.footer import count_words
-from icscm.sources.bits.store import BitWriter, write_bits
-from icscm.writing import check_free
+from icscm.sources.bits.store import (
+    ALIGNMENT,
+    BLOCK_PATTERNS,
+    HEADER,
+    MAGIC,
+    TRAILER,
+    Footer,
+    add_to_sums,
+    check_samples,
+    count_words,
+)
+from icscm.writing import check_free, write_whole
 
-# Told of the bytes read so far and of all there are.
+# Called with the number of bytes read so far and the size of the file.
 Progress = Callable[[int, int], None]
 
 # Bytes of text parsed at a time.
 CHUNK_BYTES = 2**24
 # Names of features that are added at a time.
 _BATCH = 2**16
+# Bytes of names copied at a time.
+_COPIED = 2**24
+_NO_NAMES = np.empty(0, dtype=np.uint8)
 
 
 def pack_table(
@@ -89,12 +103,14 @@ def pack_table(
         size = path.stat().st_size
 
         def fill(writer: BitWriter) -> None:
-            reader = _Reader(path, samples)
+            n_read, any_lines = 1, False  # lines of the file so far: the header
             for chunk in _read_lines(file):
-                reader.add(cut(chunk), writer)
+                text = cut(chunk)
+                any_lines |= _add_lines(text, samples, writer, path, n_read)
+                n_read += text.count(b"\n")
                 if progress is not None:
                     progress(tell(), size)
-            if reader.n_lines == 0:
+            if not any_lines:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
         write_bits(out, samples, fill)
@@ -148,7 +164,11 @@ def pack_matrix(
     for what, named, n in (("names", names, n_features), ("samples", samples, n_samples)):
         if named is not None and len(named) != n:
             raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(named):,}")
-    matrix = (X if X.format in ("csr", "csc") else X.tocsr()) if issparse(X) else _as_bytes(X)
+    if issparse(X):
+        matrix = X if X.format in ("csr", "csc") else X.tocsr()
+    else:
+        matrix = np.asarray(X)
+        matrix = matrix.view(np.uint8) if matrix.dtype == np.bool_ else matrix
     words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
     if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
         raise IcscmError("the matrix holds other values than 0 and 1; packing keeps a bit of each")
@@ -156,21 +176,15 @@ def pack_matrix(
     def fill(writer: BitWriter) -> None:
         for start in range(0, n_features, _BATCH):
             part = slice(start, start + _BATCH)
-            writer.add(words[part], *(() if names is None else _join(names[part])))
+            if names is None:
+                writer.add(words[part])
+                continue
+            encoded = [name.encode() for name in names[part]]
+            ends = np.cumsum([len(name) for name in encoded])
+            writer.add(words[part], np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
 
     with _clear_errors(out):
         write_bits(out, list(map(str, samples)), fill)
-
-
-def _as_bytes(X: Any) -> Array:
-    array = np.asarray(X)
-    return array.view(np.uint8) if array.dtype == np.bool_ else array
-
-
-def _join(names: Sequence[str]) -> tuple[Array, Array]:
-    encoded = [name.encode() for name in names]
-    ends = np.cumsum([len(name) for name in encoded])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
 @contextmanager
@@ -204,7 +218,8 @@ def _read_header(
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise IcscmError(f"the delimiter must be one character of ASCII; got {delimiter!r}")
     line = file.readline()
-    cut = _choose_cut(delimiter.encode() if delimiter else _find_delimiter(line))
+    shown = next((each for each in (b"\t", b",", b";") if each in line), b" ")
+    cut = _choose_cut(delimiter.encode() if delimiter else shown)
     try:
         header = cut(line).decode("utf-8-sig").rstrip("\r\n").split("\t")
     except UnicodeDecodeError:
@@ -218,10 +233,6 @@ def _read_header(
     if "" in samples:
         raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
     return samples, cut
-
-
-def _find_delimiter(line: bytes) -> bytes:
-    return next((each for each in (b"\t", b",", b";") if each in line), b" ")
 
 
 def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
@@ -271,45 +282,149 @@ def read_lines(
     return samples, found
 
 
-class _Reader:
-    """Parses pieces of text and hands them to a writer; `n_lines` were not empty."""
-
-    def __init__(self, path: Path, samples: Sequence[str]) -> None:
-        self._path = path
-        self._samples = samples
-        self._n_words = count_words(len(samples))
-        self._n_read = 1  # lines of the file, the header included
-        self.n_lines = 0
-
-    def add(self, chunk: bytes, writer: BitWriter) -> None:
-        text = np.frombuffer(chunk, dtype=np.uint8)
-        most = len(text) // (2 * len(self._samples)) + 1
-        words = np.zeros((most, self._n_words), dtype=WORD_DTYPE)
-        names, ends = np.empty_like(text), np.empty(most, dtype=np.int64)
-        n_lines, stop = _kernels.parse_lines(text, len(self._samples), words, names, ends)
-        if stop < len(text):
-            self._explain(chunk, stop)
-        self.n_lines += n_lines
-        self._n_read += chunk.count(b"\n")
-        if n_lines:
-            names = names[: ends[n_lines - 1]]
-            try:
-                names.tobytes().decode()
-            except UnicodeDecodeError:
-                where = f"before line {self._n_read + 1}"
-                raise IcscmError(f"{self._path} holds names that are not UTF-8, {where}") from None
-            writer.add(words[:n_lines], names, ends[:n_lines])
-
-    def _explain(self, chunk: bytes, start: int) -> NoReturn:
-        """Say what is wrong with the line that begins there."""
-        number = self._n_read + chunk.count(b"\n", 0, start) + 1
-        line = chunk[start : chunk.index(b"\n", start)].rstrip(b"\r")
-        cells = [cell.decode(errors="replace") for cell in line.split(b"\t")][1:]
-        where, n = f"{self._path}, line {number}", len(self._samples)
+def _add_lines(
+    chunk: bytes, samples: Sequence[str], writer: BitWriter, path: Path, n_read: int
+) -> bool:
+    """Parse some lines and write their features; False if all lines are empty."""
+    text = np.frombuffer(chunk, dtype=np.uint8)
+    most = len(text) // (2 * len(samples)) + 1
+    words = np.zeros((most, count_words(len(samples))), dtype=WORD_DTYPE)
+    names, ends = np.empty_like(text), np.empty(most, dtype=np.int64)
+    n_lines, stop = _kernels.parse_lines(text, len(samples), words, names, ends)
+    if stop < len(text):
+        number = n_read + chunk.count(b"\n", 0, stop) + 1
+        where = f"{path}, line {number}"
+        line = chunk[stop : chunk.index(b"\n", stop)].rstrip(b"\r")
+        cells, n = [cell.decode(errors="replace") for cell in line.split(b"\t")][1:], len(samples)
         if len(cells) != n:
             raise IcscmError(f"{where} has {len(cells)} values, but the header names {n} genomes")
         column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
         raise IcscmError(
-            f"{where}, column {column + 2} ({self._samples[column]!r}) holds {cells[column]!r}; "
+            f"{where}, column {column + 2} ({samples[column]!r}) holds {cells[column]!r}; "
             "a table of presence and absence holds 0 and 1"
         )
+    if n_lines:
+        names = names[: ends[n_lines - 1]]
+        try:
+            names.tobytes().decode()
+        except UnicodeDecodeError:
+            number = n_read + chunk.count(b"\n") + 1
+            raise IcscmError(
+                f"{path} holds names that are not UTF-8, before line {number}"
+            ) from None
+        writer.add(words[:n_lines], names, ends[:n_lines])
+    return bool(n_lines)
+
+
+class BitWriter:
+    """Writes a store feature by feature; identical patterns are written once.
+
+    Keeps some 20 bytes of memory for each pattern and 16 for each feature. See `write_bits`.
+    """
+
+    def __init__(self, file: IO[bytes], samples: Sequence[str], folder: Path) -> None:
+        self._samples = samples
+        self._n_words = count_words(len(samples))
+        self._patterns = PatternNumbers()
+        self._numbers: list[NDArray[np.uint32]] = []
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._name_ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
+        self._block_sums: list[NDArray[np.uint64]] = []
+        self._sums: dict[str, list[int]] = {}
+        self._file = file
+        self._names: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `write_bits`)
+        self._file.write(HEADER)
+
+    def add(self, words: Array, names: Array = _NO_NAMES, ends: Array | None = None) -> None:
+        """Add features: their words, and their names as `parse_lines` returns them."""
+        first = start = self._patterns.n_patterns
+        stored = np.empty((0, self._n_words), dtype=WORD_DTYPE)
+        if first:  # the patterns written so far
+            shape = first, self._n_words
+            stored = np.memmap(self._file, "<u8", mode="r", offset=ALIGNMENT, shape=shape)
+        numbers, new = self._patterns.add(words, np.asarray(stored))
+        self._numbers.append(numbers)
+        fresh = words if len(new) == len(words) else words[new]
+        while start < self._patterns.n_patterns:
+            if start % BLOCK_PATTERNS == 0:
+                self._block_sums.append(np.zeros(2, dtype=np.uint64))
+            stop = start + BLOCK_PATTERNS - start % BLOCK_PATTERNS
+            _kernels.sum_words(fresh[start - first : stop - first].ravel(), self._block_sums[-1])
+            start = stop
+        self._file.write(np.ascontiguousarray(fresh, dtype="<u8").data)
+        self._file.flush()
+        if ends is not None:
+            hashes = np.empty(len(ends), dtype=np.uint64)
+            _kernels.hash_names(names, ends, hashes)
+            self._hashes.append(hashes)
+            self._names.write(names.data)
+            self._name_ends.append(ends + self._name_ends[-1][-1])
+
+    def finish(self) -> None:
+        """Write what follows the words."""
+        if not self._numbers:
+            raise IcscmError("there is no feature to pack")
+        numbers = np.concatenate(self._numbers)
+        copies = make_copies(numbers, self._patterns.n_patterns)
+        name_ends = np.concatenate(self._name_ends)[1:]
+        if len(name_ends):
+            self._check_distinct(name_ends)
+        self._file.seek(ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
+        sections: dict[str, Array] = {"sums": np.concatenate(self._block_sums), "numbers": numbers}
+        sections |= {"offsets": copies.offsets, "members": copies.members, "name_ends": name_ends}
+        for name, array in sections.items():
+            self._write(name, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data])
+        self._names.seek(0)
+        self._write("names", iter(lambda: self._names.read(_COPIED), b""))
+        n_name_bytes = int(name_ends[-1]) if len(name_ends) else None
+        sizes = len(numbers), self._patterns.n_patterns, n_name_bytes
+        self._write_footer(Footer(list(self._samples), *sizes, self._sums))
+        self._file.flush()
+
+    def _write(self, name: str, parts: Iterable[Any]) -> None:
+        sums, length = np.zeros(2, dtype=np.uint64), 0
+        for part in parts:
+            add_to_sums(part, sums)
+            self._file.write(part)
+            length += len(part)
+        self._file.write(bytes(-length % ALIGNMENT))
+        self._sums[name] = sums.tolist()
+
+    def _write_footer(self, footer: Footer) -> None:
+        text, offset = footer.format(), self._file.tell()
+        self._file.write(text + TRAILER.pack(offset, len(text), zlib.crc32(text), MAGIC))
+
+    def _check_distinct(self, ends: IntArray) -> None:
+        """Raise if two features share a name, by which rules refer to them."""
+        hashes = np.concatenate(self._hashes)
+        order = np.argsort(hashes, kind="stable")
+        again = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        for pair in zip(order[again].tolist(), order[again + 1].tolist(), strict=True):
+            names = []
+            for feature in pair:
+                start = int(ends[feature - 1]) if feature else 0
+                self._names.seek(start)
+                names.append(self._names.read(int(ends[feature]) - start))
+            if names[0] == names[1]:
+                raise IcscmError(
+                    f"{names[0].decode(errors='replace')!r} names more than one feature; names "
+                    "must differ, since rules go by them"
+                )
+
+    def close(self) -> None:
+        self._names.close()
+
+
+def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
+    """Let `fill` add features to a new store, which is written completely or not at all.
+
+    Each sample needs a name of its own.
+    """
+    check_samples(samples)
+
+    def write(file: IO[bytes]) -> None:
+        with closing(BitWriter(file, samples, out.parent)) as writer:
+            fill(writer)
+            writer.finish()
+
+    write_whole(out, write)

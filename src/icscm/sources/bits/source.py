@@ -1,159 +1,137 @@
-"""The count source over a packed store: its bits sorted by label and environment, then counted.
+"""Counting in a packed store: its bits sorted by label and environment, in tiles of 64 samples.
 
-Samples without a label are in no tile; those that leave are taken out of the masks. See `tiles`.
+samples, sorted     0 1 2 ... 63 | 64 65 ... 127 | 128 ...      tiles: a word of each pattern
+segments            a a a ...  a |  a  b ...   b |   b ...
+masks               a            |  a  b         |   b          words to count, by segment
+
+Samples without a label are in no tile; the masks hold the samples still in play.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
-from typing import Any
+from copy import copy
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     COUNT_DTYPE,
+    MAX_MAPPED_BYTES,
     MIN_THREADED_CELLS,
     PACKED_BLOCK_CELLS,
+    ROW_DTYPE,
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import CollapsedMap, PresenceMap
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
-from icscm.engine.pieces import BinnedSplit, count_patterns, find_leaves
-from icscm.engine.stores import Rows
+from icscm.engine.counts import CountCube, SourceInfo
+from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
-from icscm.sources.bits.footer import BLOCK_PATTERNS
-from icscm.sources.bits.store import BitFile
-from icscm.sources.bits.tiles import Pieces, Tiles, sort_samples
+from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, unpack
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.sending import Unsorted
 from icscm.sources.stored import StoredSource
 
-Words = NDArray[np.uint64]
+# Segments up to which counting unsorted words once for each costs less than sorting them.
+_MAX_UNSORTED = 8
 
 
-class PackedSource:
-    """Counts over a packed store; see `make_packed_source`."""
+class PackedStore(Store):
+    """The patterns of a packed store, of which `order` are the samples that count, sorted.
 
-    def __init__(
-        self,
-        bits: BitFile,
-        segments: IntArray,
-        info: SourceInfo,
-        n_threads: int,
-        tiles: Tiles | None = None,
-    ) -> None:
-        self._info = info
-        self.candidates, self.classes, self.environments, self.notes = info
-        self._bits = bits
-        self._segments = segments
-        self._n_segments = 2 * len(info.environments)
-        self._tiles = tiles or Tiles(bits, segments, self._n_segments)
-        self._n_threads = n_threads
-        is_member = np.zeros(bits.n_words * WORD_BITS, dtype=np.bool_)
-        is_member[: len(segments)] = segments >= 0
-        self._every: Words = np.packbits(is_member, bitorder="little").view(WORD_DTYPE)
-        self._in_play = self._every
+    A block of patterns is sorted when it is first read. Sorted blocks are kept unless they are too
+    large together; then they are made again for each scan, and left unsorted if segments are few.
+    No pages of the file stay in memory.
+    """
 
-    def draw(self, wanted: BoolArray) -> PackedSource:
-        """A source over some of the samples in the order of `list_cells`, for one thread."""
-        segments, drawn = np.full_like(self._segments, -1), sort_samples(self._segments)[wanted]
-        segments[drawn] = self._segments[drawn]
-        return PackedSource(self._bits, segments, self._info, 1, self._tiles)
+    def __init__(self, bits: BitFile, order: IntArray, rows: Rows, n_threads: int) -> None:
+        self._bits, self.order, self.n_threads = bits, order, n_threads
+        self.features = bits.copies.members[bits.copies.offsets[:-1]]
+        n_words, n_segments = -(-len(order) // WORD_BITS), len(rows.bounds) - 1
+        self._kept: dict[int, Array] | None = None
+        if 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES:
+            self._kept = {}
+        self._source: Array | None = None
+        at = order
+        if self._kept is not None or n_segments > _MAX_UNSORTED:
+            at = np.arange(len(order))
+            self._source = np.zeros(n_words * WORD_BITS, dtype=ROW_DTYPE)
+            self._source[: len(at)] = order
+        self._n_words = bits.n_words if self._source is None else n_words
+        #: position of each sample: a word, and a bit in it
+        self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
+        segments = np.repeat(np.arange(n_segments), np.diff(rows.bounds))
+        is_first = np.diff(self._word, prepend=-1) != 0
+        is_first |= np.diff(segments, prepend=-1) > 0
+        self._starts = np.flatnonzero(is_first)
+        self._segments = segments[self._starts]
+        self._set_in_play(rows)
 
-    def move(self, device: str) -> PackedSource | StoredSource:
-        """This source, or on the card one of the same samples in order."""
-        order, n_patterns = sort_samples(self._segments), self._bits.n_patterns
-        sizes = n_patterns, 2 * self._bits.n_words
-        unsorted = Unsorted(*sizes, self._read_halves, order, BLOCK_PATTERNS)
-        card = choose_card(device, unsorted.n_bytes)
-        if card is None:
-            return self
-        rows = Rows(None, np.concatenate(([0], np.cumsum(self.count_totals()))))
-        first, n_alike = self._bits.copies.describe(slice(0, n_patterns))
-        alike = None if (n_alike == 1).all() else n_alike
-        store = put_bits(card, first, unsorted, rows, n_alike=alike)
-        return StoredSource(self._info, [store], rows)
+    @property
+    def n_bytes(self) -> int:
+        return 8 * self._bits.n_patterns * self._bits.n_words
 
-    def _read_halves(self, patterns: slice) -> Array:
-        return self._bits.read_words(patterns).view(np.uint32)
+    def find_codes(self, feature: int) -> Array:
+        words = self._bits.read_feature(feature)
+        return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
 
-    def list_cells(self) -> tuple[IntArray, IntArray]:
-        """Number of the label and of the environment of each sample, sorted by the two."""
-        cells = self._segments[sort_samples(self._segments)]
-        return cells // len(self.environments), cells % len(self.environments)
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (`in_play` suffices)
+        self._set_in_play(in_play)
 
-    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
-        """The leaf of a tree that each sorted sample falls in, for those left out; else -1."""
-        leaves = np.full(len(left_out), -1, dtype=np.int64)
-        samples, n = sort_samples(self._segments)[left_out], len(self._segments)
-        leaves[left_out] = find_leaves(
-            splits, len(samples), lambda rule: unpack(self._find_satisfied(rule), n)[samples]
-        )
-        return leaves
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
 
-    def count_totals(self) -> CountArray:
-        labelled = self._segments[self._segments >= 0]
-        totals = np.bincount(labelled, minlength=self._n_segments).astype(COUNT_DTYPE)
-        return totals.reshape(2, len(self.environments))
+    def _set_in_play(self, rows: Rows) -> None:
+        is_in_play = np.zeros(len(self.order), dtype=np.bool_)
+        is_in_play[slice(None) if rows.index is None else rows.index] = True
+        masks = np.bitwise_or.reduceat(np.where(is_in_play, self._bit, 0), self._starts)
+        used, n_in_play = np.flatnonzero(masks), np.diff(rows.bounds).astype(COUNT_DTYPE)
+        bounds = np.searchsorted(self._segments[used], np.arange(len(rows.bounds)))
+        places = self._word[self._starts[used]].astype(np.uint32)
+        self._masked = places, masks[used], bounds, n_in_play
 
     def counts(self) -> Iterator[CountCube]:
-        return self._count(self._in_play)
+        n_patterns, n_segments = self._bits.n_patterns, len(self._masked[3])
+        n_threads = self.n_threads if self.n_bytes >= 8 * MIN_THREADED_CELLS else 1
+        # whole tiles; some blocks of the patterns that share a checksum, or a part of one
+        size = max(1, PACKED_BLOCK_CELLS // (2 * n_segments))
+        multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
+        blocks = split_evenly(n_patterns, -(-n_patterns // size), multiple)
+        return run_ahead(partial(self._count_block, self._masked), blocks, n_threads)
 
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return self._count(reduce(np.bitwise_and, map(self._find_satisfied, path), self._every))
-
-    def _count(self, in_play: Words) -> Iterator[CountCube]:
-        """The samples in play, a bit each."""
-        n_cells = self._bits.n_patterns * self._bits.n_words
-        n_threads = self._n_threads if n_cells >= MIN_THREADED_CELLS else 1
-        pieces = self._tiles.find_pieces(unpack(in_play, len(self._segments)))
-        return run_ahead(partial(self._count_block, pieces), self._list_blocks(), n_threads)
-
-    def _count_block(self, pieces: Pieces, block: slice) -> CountCube:
-        cube = np.empty((block.stop - block.start, 2, self._n_segments), dtype=COUNT_DTYPE)
-        _kernels.count_tiles(self._tiles.read(block), *pieces, cube)
+    def _count_block(self, masked: tuple[Array, ...], block: slice) -> CountCube:
+        cube = np.empty((block.stop - block.start, 2, len(masked[3])), dtype=COUNT_DTYPE)
+        _kernels.count_tiles(self._read_tiles(block), *masked, cube)
         first, n_alike = self._bits.copies.describe(block)
         counts = cube.reshape(len(cube), 2, 2, -1)
         return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
 
-    def _list_blocks(self) -> list[slice]:
-        """Whole tiles; checksums are of `BLOCK_PATTERNS` patterns: some of these, or a part."""
-        n_patterns = self._bits.n_patterns
-        size = max(1, PACKED_BLOCK_CELLS // (2 * self._n_segments))
-        multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
-        return split_evenly(n_patterns, -(-n_patterns // size), multiple)
+    def _read_tiles(self, block: slice) -> Array:
+        """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
 
-    def keep(self, rule: BinnedRule) -> None:
-        self._in_play = self._in_play & self._find_satisfied(rule)
-
-    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        satisfied, in_play = self._find_satisfied(rule), self._in_play
-        same = [not ((satisfied ^ self._find_satisfied(other)) & in_play).any() for other in others]
-        return np.array(same, dtype=np.bool_)
-
-    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        labelled = self._segments >= 0
-        n = len(self._segments)
-        truths = [unpack(self._find_satisfied(rule), n)[labelled] for rule in rules]
-        return count_patterns(truths, self._segments[labelled], len(self.environments))
-
-    def _find_satisfied(self, rule: BinnedRule) -> Words:
-        """A bit for each sample, set where the rule is true; beyond the samples anything."""
-        words = self._bits.read_feature(rule.feature)
-        absent, present = (np.uint64(2**64 - 1) * np.uint64(each) for each in rule.satisfied)
-        satisfied: Words = (~words & absent) | (words & present)
-        return satisfied
-
-
-def unpack(words: Words, n_samples: int) -> BoolArray:
-    """The bit of each sample."""
-    return np.unpackbits(words.view(np.uint8), bitorder="little")[:n_samples].astype(np.bool_)
+        Two threads may make the same one; they make it alike.
+        """
+        kept = None if self._kept is None else self._kept.get(block.start)
+        if kept is not None:
+            return kept
+        n_groups = -(-(block.stop - block.start) // WORD_BITS)
+        tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
+        words = self._bits.read_words(block)
+        if self._source is None:
+            _kernels.lay_bits(words, tiles)
+        else:
+            _kernels.sort_bits(words, self._source, tiles)
+        self._bits.release(block)
+        if self._kept is not None:
+            self._kept[block.start] = tiles
+        return tiles
 
 
 def make_packed_source(
@@ -165,13 +143,31 @@ def make_packed_source(
     environment_labels: Sequence[Any],
     n_jobs: int | None = None,
     notes: Sequence[str] = (),
-) -> PackedSource:
-    """Make a packed store countable.
+    device: str = "cpu",
+) -> StoredSource:
+    """Make a packed store countable, on the card where `device` says so.
 
     For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count, and
     `environments` a position in `environment_labels`.
     """
-    segments = np.where(labels < 0, -1, labels * len(environment_labels) + environments)
+    counted = np.flatnonzero(labels >= 0)
+    segments = labels[counted] * len(environment_labels) + environments[counted]
+    order = counted[np.argsort(segments, kind="stable")]
+    sizes = np.bincount(segments, minlength=2 * len(environment_labels))
+    rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
+    unsorted = Unsorted(
+        bits.n_patterns,
+        2 * bits.n_words,
+        lambda patterns: bits.read_words(patterns).view(np.uint32),
+        order,
+        BLOCK_PATTERNS,
+    )
+    card = choose_card(device, unsorted.n_bytes)
+    if card is None:
+        store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
+    else:
+        first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
+        alike = None if (n_alike == 1).all() else n_alike
+        store = put_bits(card, first, unsorted, rows, n_alike=alike)
     candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
-    info = SourceInfo(candidates, classes, environment_labels, notes)
-    return PackedSource(bits, segments, info, count_threads(n_jobs))
+    return StoredSource(SourceInfo(candidates, classes, environment_labels, notes), [store], rows)
