@@ -87,7 +87,7 @@ OPERATORS = {
 def run_json(text, columns):
     """All that it takes to run the JSON export in another language."""
     model = json.loads(text)
-    follow = {"list": follow_list, "tree": follow_tree, "forest": follow_forest}
+    follow = {"tree": follow_tree, "forest": follow_forest}
     each = follow[model["format"].removeprefix("icscm-decision-")]
     return [each(model, row) for row in list_rows(columns)]
 
@@ -97,12 +97,6 @@ def holds(condition, row):
     if x is None:
         return condition["if_missing"]
     return OPERATORS[condition["operator"]](x, condition["value"])
-
-
-def follow_list(model, row):
-    found = (each["then"] for each in model["conditions"] if holds(each, row))
-    leaf = next(found, model["otherwise"])
-    return leaf["prediction"], leaf["probability"], leaf["decided_by"]
 
 
 def find_leaf(tree, row):

@@ -2,9 +2,10 @@
 
 from hypothesis import strategies as st
 
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.trees import Split, Tree
+from icscm.model.splits import Split
+from icscm.model.tree import Tree
 
 
 def make_tree(rules, rng, *, leaves=None, n_environments=2, balanced=False):
@@ -18,8 +19,8 @@ def make_tree(rules, rng, *, leaves=None, n_environments=2, balanced=False):
         parent, side = free.pop(rng.randrange(len(free)))
         children[parent][side] = number
         free += [(number, 0), (number, 1)]
-    return Tree(number_leaves(rules, children), leaves or _make_counts(rules, rng, n_environments),
-                balanced)  # fmt: skip
+    counts = leaves or _make_counts(rules, rng, n_environments)
+    return Tree(number_leaves(rules, children), counts, balanced=balanced)
 
 
 def number_leaves(rules, children):

@@ -5,20 +5,20 @@ from random import Random
 import numpy as np
 import pandas as pd
 
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.model.parsing import Feature, compute_fingerprint
-from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import SavedModel
+from icscm.model.tree import make_chain
 from random_trees import make_tree
 
 
-def make_saved(rules=(), features=None, *, kind=Conjunction, leaves=None, **changes):
+def make_saved(rules=(), features=None, *, kind="conjunction", leaves=None, **changes):
     """A model of these rules, with something plausible for all that is not said."""
     features = features or (Feature("age", "number"), Feature("smoker", "category"))
     leaves = leaves or tuple(((3 + i, 1), (i, 2)) for i in range(len(rules) + 1))
     fields = {
-        "model": kind(tuple(rules), leaves),
+        "model": make_chain(kind, tuple(rules), leaves),
         "classes": ("no", "yes"),
         "features": tuple(features),
         "environments": ("north", "south"),

@@ -10,8 +10,8 @@ import pytest
 from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out, stability_selection
 from icscm._repr import Display, DisplayMixin
 from icscm.datasets import make_conjunction
-from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import CategoryRule
+from icscm.model.tree import make_chain
 from icscm.studies.checkup import check_environments
 
 
@@ -80,7 +80,7 @@ def test_verdicts_are_still_a_tuple(learner):
 
 def test_hostile_names_are_text():
     rule = CategoryRule(0, "<script>\x1b[2J", ("<b>",), equal=True)
-    model = Conjunction((rule,), (((1, 1), (0, 0)), ((0, 0), (1, 1))))
+    model = make_chain("conjunction", (rule,), (((1, 1), (0, 0)), ((0, 0), (1, 1))))
     assert "<script>" not in model._repr_html_()
     assert "\x1b" not in repr(model) + model._repr_html_()
 

@@ -14,10 +14,10 @@ _HOMES = {
     "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
-    "Conjunction": "icscm.model.rule_sets",
-    "Disjunction": "icscm.model.rule_sets",
-    "Tree": "icscm.model.trees",
-    "Forest": "icscm.model.forests",
+    "Conjunction": "icscm.model.tree",
+    "Disjunction": "icscm.model.tree",
+    "Tree": "icscm.model.tree",
+    "Forest": "icscm.model.forest",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
     "evaluate": "icscm.studies.evaluation",
@@ -56,10 +56,9 @@ if TYPE_CHECKING:
     from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
     from icscm.estimators.tree import InvariantTreeClassifier
-    from icscm.model.forests import Forest
-    from icscm.model.rule_sets import Conjunction, Disjunction
+    from icscm.model.forest import Forest
     from icscm.model.saved import SavedModel, load
-    from icscm.model.trees import Tree
+    from icscm.model.tree import Conjunction, Disjunction, Tree
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection

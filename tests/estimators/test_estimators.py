@@ -13,10 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from icscm import Conjunction, Disjunction, ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NoEnvironmentsWarning, NothingFoundWarning
-from icscm.model.kinds import make_model
+from icscm.model.forest import make_model
+from icscm.model.tree import make_chain
 from icscm.stats.independence import ChiSquaredTest
 
 ESTIMATORS = [SCMClassifier(), ICSCMClassifier()]
@@ -96,7 +97,7 @@ def test_a_disjunction_is_the_mirror_image():
     learner = ICSCMClassifier(model_type="disjunction")
     fitted = learner.fit(data.X, data.y, environments=data.environments)
     assert str(fitted.model_) == "A1 > 0 or A2 > 0"
-    assert isinstance(fitted.model_, Disjunction)
+    assert fitted.model_.kind == "disjunction"
     mirrored = ICSCMClassifier().fit(1 - data.X, 1 - data.y, environments=data.environments)
     assert str(mirrored.model_) == "A1 > 0 and A2 > 0"
     np.testing.assert_array_equal(mirrored.predict(1 - data.X), 1 - fitted.predict(data.X))
@@ -235,7 +236,7 @@ def test_nothing_found():
     X = data.X[["C1"]]
     with pytest.warns(NothingFoundWarning, match="no candidate rule was left"):
         fitted = ICSCMClassifier(alpha=0.5).fit(X, data.y, environments=data.environments)
-    assert fitted.model_ == Conjunction((), fitted.model_.leaves)
+    assert fitted.model_ == make_chain("conjunction", (), fitted.model_.leaves)
     assert (
         str(fitted.model_)
         == "no rule holds in every environment and does better than always negative"

@@ -22,10 +22,10 @@ from hostile import SQL_NAMES
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.fasta import export_fasta
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from random_trees import forests, make_chain, make_tree, number_leaves, trees
 from saved_samples import make_saved, make_saved_tree
 

@@ -42,8 +42,8 @@ def drop(*path):
 
 
 NOT_MARKED = 'it is not marked as one with "format": "icscm-model"'
-RULE = ("model", "rules", 0)
-LEVELS = ("model", "rules", 1, "levels")
+RULE = ("model", "splits", 0, "rule")
+LEVELS = ("model", "splits", 1, "rule", "levels")
 BAD_DOCUMENTS = {
     "other_format": (
         change("format", to="x"),
@@ -68,97 +68,99 @@ BAD_DOCUMENTS = {
         "model.kind must be one of 'conjunction', 'disjunction', 'tree', 'forest', got \"list\"",
     ),
     "rules_object": (
-        change("model", "rules", to={}),
-        "model.rules must be a list, got an object of 0",
+        change("model", "splits", to={}),
+        "model.splits must be a list, got an object of 0",
     ),
-    "rule_number": (change(*RULE, to=3), "model.rules[0] must be an object, got 3"),
+    "rule_number": (change(*RULE, to=3), "model.splits[0].rule must be an object, got 3"),
     "rule_kind": (
         change(*RULE, "kind", to="eval"),
-        "model.rules[0].kind must be one of 'threshold', 'presence', 'category', 'missing', "
+        "model.splits[0].rule.kind must be one of 'threshold', 'presence', 'category', 'missing', "
         'got "eval"',
     ),
-    "rule_no_kind": (drop(*RULE, "kind"), "model.rules[0] lacks the key 'kind'"),
+    "rule_no_kind": (drop(*RULE, "kind"), "model.splits[0].rule lacks the key 'kind'"),
     "rule_extra": (
         change(*RULE, "x", to=1),
-        'model.rules[0] has a key that this version does not know, "x"',
+        'model.splits[0].rule has a key that this version does not know, "x"',
     ),
-    "rule_lacks": (drop(*RULE, "above"), "model.rules[0] lacks the key 'above'"),
+    "rule_lacks": (drop(*RULE, "above"), "model.splits[0].rule lacks the key 'above'"),
     "nan": (
         change(*RULE, "threshold", to=math.nan),
-        "model.rules[0].threshold must be a finite number, got NaN",
+        "model.splits[0].rule.threshold must be a finite number, got NaN",
     ),
     "infinity": (
         change(*RULE, "threshold", to=math.inf),
-        "model.rules[0].threshold must be a finite number, got a number that is not finite",
+        "model.splits[0].rule.threshold must be a finite number, got a number that is not finite",
     ),
     "threshold_whole": (
         change(*RULE, "threshold", to=2**65),
-        "model.rules[0].threshold must be a finite number of 64 bits, got 36893488147419103232",
+        "model.splits[0].rule.threshold must be a finite number of 64 bits, "
+        "got 36893488147419103232",
     ),
     "threshold_text": (
         change(*RULE, "threshold", to="1"),
-        'model.rules[0].threshold must be a finite number, got "1"',
+        'model.splits[0].rule.threshold must be a finite number, got "1"',
     ),
     "threshold_bool": (
         change(*RULE, "threshold", to=True),
-        "model.rules[0].threshold must be a finite number, got true",
+        "model.splits[0].rule.threshold must be a finite number, got true",
     ),
     "above_whole": (
         change(*RULE, "above", to=1),
-        "model.rules[0].above must be true or false, got 1",
+        "model.splits[0].rule.above must be true or false, got 1",
     ),
     "missing_text": (
         change(*RULE, "missing", to="no"),
-        'model.rules[0].missing must be true, false or null, got "no"',
+        'model.splits[0].rule.missing must be true, false or null, got "no"',
     ),
     "column_range": (
         change(*RULE, "column", to=2),
-        "model.rules[0].column must be a whole number from 0 to 1, got 2",
+        "model.splits[0].rule.column must be a whole number from 0 to 1, got 2",
     ),
     "column_negative": (
         change(*RULE, "column", to=-1),
-        "model.rules[0].column must be a whole number from 0 to 1, got -1",
+        "model.splits[0].rule.column must be a whole number from 0 to 1, got -1",
     ),
     "column_bool": (
         change(*RULE, "column", to=False),
-        "model.rules[0].column must be a whole number from 0 to 1, got false",
+        "model.splits[0].rule.column must be a whole number from 0 to 1, got false",
     ),
     "column_float": (
         change(*RULE, "column", to=0.0),
-        "model.rules[0].column must be a whole number from 0 to 1, got 0.0",
+        "model.splits[0].rule.column must be a whole number from 0 to 1, got 0.0",
     ),
     "name": (
         change(*RULE, "name", to="a\x1b\nge"),
-        'model.rules[0].name is "a\\u001b\\nge", but column 0 is "age" in features',
+        'model.splits[0].rule.name is "a\\u001b\\nge", but column 0 is "age" in features',
     ),
     "other_type": (
         change(*RULE, "column", to=1),
-        'model.rules[0].name is "age", but column 1 is "smoker" in features',
+        'model.splits[0].rule.name is "age", but column 1 is "smoker" in features',
     ),
     "level_list": (
         change(*LEVELS, to=[["yes"]]),
-        "model.rules[1].levels[0] must be text, a finite number, true or false, got a list of 1",
+        "model.splits[1].rule.levels[0] must be text, a finite number, true or false, "
+        "got a list of 1",
     ),
-    "no_level": (change(*LEVELS, to=[]), "model.rules[1].levels is empty"),
+    "no_level": (change(*LEVELS, to=[]), "model.splits[1].rule.levels is empty"),
     "levels_mixed": (
         change(*LEVELS, to=["yes", 1]),
-        "model.rules[1].levels mixes text, numbers and booleans",
+        "model.splits[1].rule.levels mixes text, numbers and booleans",
     ),
     "levels_twice": (
         change(*LEVELS, to=["yes", "yes"]),
-        "model.rules[1].levels names a level twice",
+        "model.splits[1].rule.levels names a level twice",
     ),
     "levels_two": (
         change(*LEVELS, to=["yes", "no"]),
-        "model.rules[1].levels must hold one level where pooled is false",
+        "model.splits[1].rule.levels must hold one level where pooled is false",
     ),
     "level_nan": (
         change(*LEVELS, to=[math.nan]),
-        "model.rules[1].levels[0] must be text, a finite number, true or false, got NaN",
+        "model.splits[1].rule.levels[0] must be text, a finite number, true or false, got NaN",
     ),
     "levels_disagree": (
-        change("model", "rules", 2, to={**SMOKER.to_dict(), "levels": [1]}),
-        "model.rules[2].levels are of another kind than an earlier rule's",
+        change("model", "splits", 2, "rule", to={**SMOKER.to_dict(), "levels": [1]}),
+        "model.splits[2].rule.levels are of another kind than an earlier rule's",
     ),
     "leaf_lost": (drop("model", "leaves", 0), "model.leaves has 3 entries instead of 4"),
     "leaf_labels": (
@@ -205,7 +207,7 @@ BAD_DOCUMENTS = {
     ),
     "no_feature": (
         lambda document: document.update(features=[], fingerprint=compute_fingerprint([])),
-        "features is empty, but the model's rules ask for columns",
+        "features is empty, but the model's rules use columns",
     ),
     "feature_type": (
         change("features", 0, "type", to="date"),
@@ -259,7 +261,7 @@ BAD_DOCUMENTS = {
     ),
     "level_two_kinds": (
         change(*LEVELS, to=[True, 1]),
-        "model.rules[1].levels mixes text, numbers and booleans",
+        "model.splits[1].rule.levels mixes text, numbers and booleans",
     ),
     "name_long": (change("version", to=["x"] * 1234), "version must be text, got a list of 1,234"),
     "format_list": (change("format", to=["icscm-model"]), NOT_MARKED),
@@ -273,7 +275,8 @@ BAD_DOCUMENTS = {
     ),
     "whole_negative": (
         change(*RULE, "threshold", to=-(2**64)),
-        "model.rules[0].threshold must be a finite number of 64 bits, got -18446744073709551616",
+        "model.splits[0].rule.threshold must be a finite number of 64 bits, "
+        "got -18446744073709551616",
     ),
     "version": (change("version", to=1), "version must be text, got 1"),
 }
@@ -282,7 +285,7 @@ BAD_DOCUMENTS = {
 def assert_refused(path, message, remedy=REMEDY):
     with pytest.raises(IcscmError) as caught:
         load(path)
-    assert str(caught.value) == f"{path} is no model that can be used: {message}; {remedy}"
+    assert str(caught.value) == f"{path} is not an icscm model: {message}; {remedy}"
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
     assert caught.value.__cause__ is None
@@ -302,7 +305,9 @@ def test_rule_kind_must_suit_the_column(tmp_path):
     saved = make_saved([AGE], [Feature("age", "category")])
     path = tmp_path / "model.json"
     path.write_text(format_json(saved.to_dict()))
-    assert_refused(path, "model.rules[0] is a threshold rule about column 0, of type 'category'")
+    assert_refused(
+        path, "model.splits[0].rule is a threshold rule about column 0, of type 'category'"
+    )
 
 
 VALID = format_json(SAVED.to_dict())
@@ -322,20 +327,20 @@ BAD_TEXTS = {
     "nested_lists": (b"[" * 100_000, "lists or objects are nested too deeply"),
     "nested_objects": (b'{"a":' * 100_000, "lists or objects are nested too deeply"),
     "twice": (
-        VALID.replace('"schema": 1', '"schema": 1, "schema": 1').encode(),
+        VALID.replace('"schema": 3', '"schema": 3, "schema": 3').encode(),
         'the key "schema" occurs twice in one object',
     ),
     "overflow": (
         VALID.replace("63.5", "1e999").encode(),
-        "model.rules[0].threshold must be a finite number, got a number that is not finite",
+        "model.splits[0].rule.threshold must be a finite number, got a number that is not finite",
     ),
     "digits": (
         VALID.replace("63.5", "9" * 5000).encode(),
-        "model.rules[0].threshold must be a finite number, got a number of 5,000 digits",
+        "it holds a whole number of 5,000 digits",
     ),
     "constant": (
         VALID.replace("63.5", "-Infinity").encode(),
-        "model.rules[0].threshold must be a finite number, got a number that is not finite",
+        "model.splits[0].rule.threshold must be a finite number, got a number that is not finite",
     ),
 }
 
@@ -352,11 +357,11 @@ def make_edited(**changes):
     return json.dumps({**SAVED.to_dict(), **changes})
 
 
-@pytest.mark.parametrize("schema", [3, 10**9])
+@pytest.mark.parametrize("schema", [4, 10**9])
 def test_newer_files(schema, tmp_path):
     path = tmp_path / "model.json"
     path.write_text(make_edited(schema=schema))
-    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 2)"
+    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 3)"
     assert_refused(path, what, "upgrade icscm")
 
 
@@ -369,7 +374,11 @@ def test_newer_files(schema, tmp_path):
         {"classes": [0, 1]},
         {"classes": [False, 2.5]},
         {"environments": [1, "a"]},
-        {"model": {"kind": "disjunction", "rules": [], "leaves": [[[2**61 - 1, 2**61]] * 2]}},
+        {
+            "model": make_saved(
+                kind="disjunction", leaves=(((2**61 - 1, 2**61),) * 2,)
+            ).model.to_dict()
+        },
         {"model": make_saved([ThresholdRule(0, "age", 2**64 - 1, above=True)]).model.to_dict()},
         {"model": make_saved([ThresholdRule(0, "age", 1 - 2**64, above=True)]).model.to_dict()},
         {"model": make_saved([MissingRule(0, "age", is_missing=True)]).model.to_dict()},
@@ -383,7 +392,7 @@ def test_what_is_just_within_bounds(changes, tmp_path):
 
 def test_no_environments_make_one_column_of_counts(tmp_path):
     path = tmp_path / "model.json"
-    model = {"kind": "conjunction", "rules": [], "leaves": [[[3], [4]]]}
+    model = {"kind": "conjunction", "splits": [], "leaves": [[[3], [4]]], "balanced": False}
     path.write_text(make_edited(environments=None, model=model))
     assert load(path).environments is None
     path.write_text(make_edited(environments=None))
@@ -396,8 +405,8 @@ def test_files_that_cannot_be_read(tmp_path):
     assert_refused(missing, "it cannot be read (No such file or directory)", place)
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        assert_refused(path, "it is no file", "name a file that save() wrote")
-    what = r"a\\x00b is no model that can be used: it cannot be read \(.*null.*\)"
+        assert_refused(path, "it is not a file", "name a file that save() wrote")
+    what = r"a\\x00b is not an icscm model: it cannot be read \(.*null.*\)"
     with pytest.raises(IcscmError, match=f"^{what}; {place}$"):
         load("a\0b")
 
@@ -420,7 +429,7 @@ LIMITS = {
         VALID.count("[") + VALID.count("{"),
         "it holds more than {} lists and objects",
     ),
-    "MAX_RULES": (3, "model.rules has 3 entries, more than the {} allowed"),
+    "MAX_RULES": (3, "model.splits has 3 entries, more than the {} allowed"),
     "MAX_ENVIRONMENTS": (2, "environments has 2 entries, more than the {} allowed"),
 }
 
@@ -457,7 +466,7 @@ def test_too_many_levels(tmp_path, monkeypatch):
     path = tmp_path / "model.json"
     make_saved([rule]).save(path)
     monkeypatch.setattr(parsing, "MAX_LEVELS", 1)
-    assert_refused(path, "model.rules[0].levels has 2 entries, more than the 1 allowed")
+    assert_refused(path, "model.splits[0].rule.levels has 2 entries, more than the 1 allowed")
 
 
 def test_too_little_memory(tmp_path, monkeypatch):

@@ -10,12 +10,12 @@ from sklearn.exceptions import NotFittedError
 
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.model.kinds import make_model
+from icscm.model.forest import make_model
 from icscm.model.learner import check_fitted, check_learner
 from icscm.model.leaves import freeze_counts
 from icscm.model.plain import format_json, make_plain
-from icscm.model.rule_sets import Conjunction, Disjunction
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
+from icscm.model.tree import make_chain
 
 ABOVE = ThresholdRule(1, "age", 63.5, above=True)
 LEVEL = CategoryRule(0, "city", ("Bonn",), equal=True)
@@ -159,7 +159,7 @@ X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 
 
 def test_conjunctions():
-    model = Conjunction((FIRST, SECOND), LEAVES)
+    model = make_chain("conjunction", (FIRST, SECOND), LEAVES)
     assert model.find_leaves(X).tolist() == [0, 0, 1, 2]
     assert model.predict(X).tolist() == [False, False, False, True]
     assert model.leaf_probabilities() == pytest.approx([3 / 10, 2 / 6, 11 / 14])
@@ -171,7 +171,7 @@ def test_conjunctions():
 
 
 def test_disjunctions():
-    model = Disjunction((FIRST, SECOND), LEAVES)
+    model = make_chain("disjunction", (FIRST, SECOND), LEAVES)
     assert model.find_leaves(X).tolist() == [2, 1, 0, 0]
     assert model.predict(X).tolist() == [False, True, True, True]
     assert model.compute_importances() == pytest.approx([2 / 3, 1 / 3])
@@ -181,13 +181,15 @@ def test_disjunctions():
 
 
 def test_rules_that_settle_nothing_rightly_have_no_importance():
-    assert Conjunction((FIRST,), (((0,), (3,)), ((1,), (1,)))).compute_importances() == [0.0]
-    assert len(Conjunction((), LEAVES[:1]).compute_importances()) == 0
+    assert make_chain(
+        "conjunction", (FIRST,), (((0,), (3,)), ((1,), (1,)))
+    ).compute_importances() == [0.0]
+    assert len(make_chain("conjunction", (), LEAVES[:1]).compute_importances()) == 0
 
 
 def test_leaves_must_be_one_more_than_rules():
-    sentence = "a model of 2 rules has 3 leaves, got counts for 2"
-    assert_says(IcscmError, sentence, Conjunction, (FIRST, SECOND), LEAVES[:2])
+    sentence = "a conjunction of 2 rules has 3 leaves, got counts for 2"
+    assert_says(IcscmError, sentence, make_chain, "conjunction", (FIRST, SECOND), LEAVES[:2])
 
 
 def test_frozen_counts():

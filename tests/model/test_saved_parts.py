@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
 from icscm.model.parsing import Feature, compute_fingerprint
-from icscm.model.rule_sets import Disjunction
 from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
 from icscm.model.saved import get_table_settings, list_missing_texts, list_used, make_saved_model
+from icscm.model.tree import make_chain
 from saved_samples import make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
@@ -46,7 +46,7 @@ def test_a_packed_store_keeps_only_the_columns_of_its_rules():
     leaves = tuple(((4, 3), (2, i)) for i in range(4))
 
     class Packed(BaseEstimator):
-        model_ = Disjunction(tuple(rules), leaves)
+        model_ = make_chain("disjunction", tuple(rules), leaves)
         classes_ = np.array([0, 1])
         environments_ = (np.int64(3), np.datetime64("2020-01-01"))
         n_features_in_ = 10**6
@@ -66,7 +66,7 @@ def test_a_packed_store_keeps_only_the_columns_of_its_rules():
     ]
     assert [rule.present for rule in saved.model.rules] == [True, False, False]
     assert saved.model.leaves == leaves
-    assert type(saved.model) is Disjunction
+    assert saved.model.kind == "disjunction"
     assert saved.environments == (3, "2020-01-01")
     assert (saved.alpha, type(saved.alpha)) == (0.25, float)
     assert saved.settings == {"deep": False}

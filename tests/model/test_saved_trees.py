@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator
 
 from icscm.exceptions import IcscmError
 from icscm.model import parsing
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
 from icscm.model.saved import list_used, load, make_saved_model
-from icscm.model.trees import Split, Tree
+from icscm.model.splits import Split
+from icscm.model.tree import Tree
 from random_trees import forests, make_chain, trees
 from saved_samples import make_saved, make_saved_tree
 
@@ -33,7 +34,7 @@ def write(path, document):
 def assert_refused(path, message):
     with pytest.raises(IcscmError) as caught:
         load(path)
-    assert str(caught.value) == f"{path} is no model that can be used: {message}; {REMEDY}"
+    assert str(caught.value) == f"{path} is not an icscm model: {message}; {REMEDY}"
 
 
 # --- what comes back ------------------------------------------------------------------------------
@@ -61,9 +62,31 @@ def test_files_give_the_model_back(tmp_path_factory, model):
 
 
 def test_older_versions_are_told_to_be_upgraded():
-    """What they cannot read has another schema; what they can has not."""
-    assert TREE.to_dict()["schema"] == FOREST.to_dict()["schema"] == 2
-    assert make_saved().to_dict()["schema"] == 1
+    """They cannot read the splits of a conjunction, and all files have the newest schema."""
+    assert {each.to_dict()["schema"] for each in (TREE, FOREST, make_saved())} == {3}
+
+
+@pytest.mark.parametrize("kind", ["conjunction", "disjunction"])
+def test_files_of_older_schemas_are_read(kind, tmp_path):
+    """Up to schema 2 a conjunction or disjunction was a list of rules, trees were as they are."""
+    rules = [ThresholdRule(0, "age", 63.5, above=True), CategoryRule(1, "smoker", ("a",), True)]
+    chain = make_saved(rules, kind=kind)
+    leaves = [[list(row) for row in leaf] for leaf in chain.model.leaves]
+    old = {"kind": kind, "rules": [rule.to_dict() for rule in rules], "leaves": leaves}
+    path = write(tmp_path / "chain.json", chain.to_dict() | {"schema": 1, "model": old})
+    assert load(path) == chain
+    for saved in (TREE, FOREST):
+        assert load(write(tmp_path / "tree.json", saved.to_dict() | {"schema": 2})) == saved
+    old["rules"][1]["levels"] = []
+    path = write(tmp_path / "bad.json", chain.to_dict() | {"schema": 1, "model": old})
+    assert_refused(path, "model.rules[1].levels is empty")
+
+
+def test_a_chain_is_a_chain(tmp_path):
+    document = make_saved([ThresholdRule(0, "age", 63.5, above=True)]).to_dict()
+    document["model"]["splits"][0] |= {"if_true": -1, "if_false": -2}
+    message = "model is not a valid conjunction: the splits of a conjunction must form a chain"
+    assert_refused(write(tmp_path / "m.json", document), message)
 
 
 def test_explanations():
@@ -154,7 +177,7 @@ BAD_TREES = {
         change(*SPLIT, "if_true", to=1.0),
         "model.splits[0].if_true must be a whole number from -4 to 2, got 1.0",
     ),
-    "cycle": (change("model", "splits", 2, "if_true", to=0), f"model makes no tree: {ONCE}"),
+    "cycle": (change("model", "splits", 2, "if_true", to=0), f"model is not a valid tree: {ONCE}"),
     "balanced": (change("model", "balanced", to=1), "model.balanced must be true or false, got 1"),
     "counts": (
         change("model", "leaves", 1, 0, to=[1]),
@@ -170,7 +193,7 @@ BAD_FORESTS = {
     "trees": (change("model", "trees", to=1), "model.trees must be a list, got 1"),
     "none": (
         change("model", "trees", to=[]),
-        "model makes no forest: a forest has at least one tree",
+        "model is not a valid forest: a forest has at least one tree",
     ),
     "tree": (change("model", "trees", 1, to=None), "model.trees[1] must be an object, got null"),
     "nested": (
@@ -179,7 +202,7 @@ BAD_FORESTS = {
     ),
     "cycle": (
         change("model", "trees", 2, "splits", 2, "if_true", to=0),
-        f"model makes no forest: {ONCE}",
+        f"model.trees[2] is not a valid tree: {ONCE}",
     ),
     "counts": (
         change("model", "trees", 1, "leaves", 0, to=[[1, 2]]),

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hostile import HOSTILE_NAMES
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.model.forests import Forest
-from icscm.model.kinds import make_model
+from icscm.model.forest import Forest, make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
-from icscm.model.trees import Split, Tree
+from icscm.model.splits import Split
+from icscm.model.tree import Tree
 from random_trees import compute_chance, find_leaf, forests, make_chain, make_tree, trees
 
 AGE = ThresholdRule(0, "age", 63, above=True)
@@ -170,8 +170,8 @@ def test_wrong_samples_are_counted():
     assert TREE.leaf_verdicts.tolist() == [True, False, True]
     assert TREE.count_wrong() == (3, 1)
     assert TREE.count_contrary() == [0, 0, 0]
-    assert TREE.without_rules() == Tree((), (((6, 8), (3, 7)),))
-    assert Forest((TREE, TREE)).without_rules() == Tree((), (((12, 16), (6, 14)),))
+    assert TREE.make_baseline() == Tree((), (((6, 8), (3, 7)),))
+    assert Forest((TREE, TREE)).make_baseline() == Tree((), (((12, 16), (6, 14)),))
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -187,14 +187,14 @@ def test_wrong_samples_are_counted():
         (
             [(-1, 2), (1, -2), (-3, -4)],
             4,
-            "the number of a split must be greater than that of the one above it",
+            "the number of a split must be greater than that of its parent",
         ),
         (
             [(-1, 3), (-2, -3), (1, -4), (2, -5)],
             5,
-            "the number of a split must be greater than that of the one above it",
+            "the number of a split must be greater than that of its parent",
         ),
-        ([(-2, -1)], 2, "leaves must be numbered as a walk meets them, where rules hold first"),
+        ([(-2, -1)], 2, "leaves must be numbered by a walk that visits the true side first"),
     ],
 )
 def test_what_is_no_tree_is_refused(pairs, n_leaves, message):

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.exceptions import ContraryLeafWarning, IcscmError
-from icscm.model.rule_sets import Conjunction
 from icscm.model.rules import ThresholdRule
+from icscm.model.tree import make_chain
 from icscm.report.advice import explain_tests
 from icscm.report.errors import describe_errors, find_worst_and_best
 from icscm.report.leaves import describe_leaves, make_standard
@@ -273,8 +273,10 @@ def test_categories_and_missing_values_read_as_their_rules_do():
 
 def make_model(totals, wrong):
     """A model without rules: negatives are wrong, so many in each environment."""
-    return Conjunction(
-        (), ((tuple(wrong), tuple(t - w for t, w in zip(totals, wrong, strict=True))),)
+    return make_chain(
+        "conjunction",
+        (),
+        ((tuple(wrong), tuple(t - w for t, w in zip(totals, wrong, strict=True))),),
     )
 
 
@@ -318,7 +320,7 @@ def test_no_vacuous_bound():
     as if that much had been shown."""
 
     def describe(leaf):
-        model = Conjunction((), (leaf,))
+        model = make_chain("conjunction", (), (leaf,))
         names = make_names(model, ("a", "b"), (0, 1))
         verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
         leaves = describe_leaves(model, names, verdicts)
@@ -331,7 +333,7 @@ def test_no_vacuous_bound():
 def test_the_ends_of_a_leaf_cannot_be_mistaken():
     """ "0.0% of 8" above "5" read like a range; a single environment stood there twice."""
     leaves = (((8, 3, 9, 9), (0, 6, 1, 2)), ((7, 0, 0, 0), (3, 0, 0, 0)))
-    model = Conjunction((ThresholdRule(0, "a", 1, above=True),), leaves)
+    model = make_chain("conjunction", (ThresholdRule(0, "a", 1, above=True),), leaves)
     console = Console(width=80, record=True, file=io.StringIO())
     names = make_names(model, (5, 6, 7, 8), (0, 1))
     console.print(make_range_table(describe_leaves(model, names)))

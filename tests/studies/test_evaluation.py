@@ -269,7 +269,7 @@ def test_the_text_fits_80_columns_and_names_the_worst_and_the_best(learner, new)
 
 
 def test_a_model_without_rules_is_judged_too(new):
-    model = make_saved_model(SCMClassifier().fit([[0], [1]], [0, 1])).model.without_rules()
+    model = make_saved_model(SCMClassifier().fit([[0], [1]], [0, 1])).model.make_baseline()
     saved = make_saved_model(SCMClassifier().fit(new.X, new.y))
     empty = type(saved)(**{**vars(saved), "model": model})
     found = evaluate(empty, new.X, new.y, new.environments)

@@ -8,12 +8,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from icscm.formatting import as_text, format_name, shorten_list
-from icscm.model.forests import Forest
-from icscm.model.kinds import describe_size
-from icscm.model.leaves import count_labels, tell_counts
-from icscm.model.rule_sets import RuleSet
+from icscm.model.forest import Forest, describe_size
+from icscm.model.leaves import count_labels, format_counts
 from icscm.model.saved import SavedModel, get_table_settings, list_used
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.report.elsewhere import say_expected
 from icscm.report.errors import describe_errors
 from icscm.report.leaves import describe_leaves
@@ -130,7 +128,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     """What is in a model file, up to so many environments of each leaf."""
     yield make_fact_table((word, as_text(text)) for word, text in _list_facts(saved))
     yield ""
-    if isinstance(saved.model, RuleSet):
+    if isinstance(saved.model, Tree) and saved.model.is_chain:
         yield from _render_rules(saved, saved.model, most)
     else:
         yield from _render_trees(saved, saved.model, most)
@@ -161,11 +159,11 @@ def _render_trees(
     for number, (text, leaf) in enumerate(zip(model.leaf_texts, model.leaves, strict=True), 1):
         yield make_heading(f"Leaf {number:,}: {text}")
         pairs = zip(names, *leaf, strict=True)
-        rows = [(name, *tell_counts(negative, positive)) for name, negative, positive in pairs]
+        rows = [(name, *format_counts(negative, positive)) for name, negative, positive in pairs]
         yield make_table(("environment", ">samples", ">positive", ">rate"), rows)
 
 
-def _render_rules(saved: SavedModel, model: RuleSet, most: int | None) -> Iterator[RenderableType]:
+def _render_rules(saved: SavedModel, model: Tree, most: int | None) -> Iterator[RenderableType]:
     names = make_names(model, saved.environments or ("all",), saved.classes)
     leaves = describe_leaves(model, names)
     errors = describe_errors(model, names, saved.settings.get("p", 1.0))

@@ -10,8 +10,8 @@ from icscm._types import FloatArray
 from icscm.estimators.counted import CountedClassifier
 from icscm.estimators.findings import warn_of_findings
 from icscm.estimators.reporting import ReportedRulesMixin
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
+from icscm.model.tree import Tree
 from icscm.parameters import POSITIVE_OR_BALANCED, Allowed, check_weights, one_of, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
@@ -32,7 +32,7 @@ class CoverClassifier(ReportedRulesMixin, CountedClassifier):
         "max_rules": whole_number(1),
     }
 
-    model_: RuleSet
+    model_: Tree
     trace_: Trace
 
     def __init__(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from icscm.exceptions import ContraryLeafWarning, NothingFoundWarning, warn
 from icscm.formatting import count
-from icscm.model.rule_sets import RuleSet
+from icscm.model.tree import Tree
 from icscm.search.trace import STOP_REASONS, Trace
 
 
-def warn_of_findings(model: RuleSet, trace: Trace) -> None:
+def warn_of_findings(model: Tree, trace: Trace) -> None:
     """Warn of a model without rules, and of one whose predictions and probabilities disagree."""
     if not model.rules:
         told = f"No rule was found because {STOP_REASONS[trace.stop_reason]}"

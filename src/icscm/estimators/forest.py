@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import GrownClassifier
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.search.tree_trace import TreeTrace

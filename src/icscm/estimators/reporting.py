@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm.estimators.describing import DescribedMixin
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.model.rule_sets import RuleSet
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.report.path import DEFAULT_ALPHAS, AlphaPath, compute_alpha_path
 from icscm.sources.countable import Countable
 from icscm.sources.memory import open_memory
@@ -95,7 +94,7 @@ _OTHER_DATA = (
 class ReportedRulesMixin(ReportedMixin):
     """Report of a learner of rule sets, and how these depend on alpha."""
 
-    model_: RuleSet
+    model_: Tree
 
     def report(
         self,

@@ -16,7 +16,7 @@ from icscm.exceptions import (
     NotInvariantWarning,
     warn,
 )
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.parameters import SHARE_OR_NUMBER, TOLERANCE, Allowed, one_of, whole_number
 from icscm.search.tree import TOLERANCES, TreeSettings
 from icscm.search.tree_finding import find_tree

@@ -1,16 +1,8 @@
 """A saved model in other languages: SQL, Python, JSON for any other, and words.
 
-Rule sets are written from one list of branches. A sample goes through their conditions in order,
-and the first that is true decides:
-
-    condition 1 true?  -> leaf 0
-    condition 2 true?  -> leaf 1
-    ...
-    none               -> the last leaf
-
-In a disjunction the conditions are the rules. In a conjunction they are the rules' opposites. Trees
-are nested as little as can be in SQL, and tables of splits elsewhere. A forest adds up its trees in
-one order everywhere, so that its means are the same to the last bit. Names and levels come from
+All exports are written from the splits of trees, nested as little as can be in SQL and as tables
+elsewhere. A forest adds up its trees in one order everywhere, so that its means are the same to the
+last bit. Names and levels come from
 users: each language has one function here that quotes text, and nothing else lets text through.
 
 May import `search` and what is below; asks a saved model, never an estimator.
@@ -40,8 +32,8 @@ def export_model(
         What `icscm.load` or `make_saved_model` gave.
     to : {"sql", "python", "json", "text"}
         `"sql"`: one SELECT for SQLite and DuckDB. `"python"`: a module with `predict(row)` that
-        needs the standard library only. `"json"`: the conditions in order, or the splits of trees,
-        for a program in any language. `"text"`: the rule or the tree and a table of its leaves, for
+        needs the standard library only. `"json"`: the splits and leaves, for a program in any
+        language. `"text"`: the rule or the tree and a table of its leaves, for
         an e-mail or a paper; of a forest a summary.
     table : str, default="data"
         For SQL, the table to select from.

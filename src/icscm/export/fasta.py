@@ -1,4 +1,4 @@
-"""The sequences in a model's rules, and in rules that settle the same genomes, as FASTA."""
+"""The sequences in a model's rules, and in rules that cover the same genomes, as FASTA."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
-from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
+from icscm.model.splits import CHAINS
 
 _SEQUENCE = re.compile("[ACGTUNRYSWKMBDHV]+", re.IGNORECASE)
 
 
 def export_fasta(saved: SavedModel) -> str:
     """A record for each rule, `rule1`, and for each of its equivalents, `rule1.1`."""
-    if not isinstance(saved.model, RuleSet):
+    if saved.model.kind not in CHAINS:
         raise IcscmError(
             f"FASTA is for the rules of a conjunction or disjunction, and this model is a "
             f"{saved.model.kind}; see its rules with icscm show"
@@ -42,4 +42,4 @@ def _list_records(saved: SavedModel) -> Iterator[tuple[str, str]]:
         alike = told[i - 1] if i <= len(told) and isinstance(told[i - 1], list) else []
         for j, other in enumerate(alike, start=1):
             name, _, state = str(other).rpartition(" ")
-            yield f"rule{i}.{j} {state}, settles the same genomes as rule{i}", name
+            yield f"rule{i}.{j} {state}, covers the same genomes as rule{i}", name

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from icscm._repr import align
-from icscm.export.branches import make_leaves, say_origin, say_refused
+from icscm.export.conditions import describe_missing_error, describe_origin, make_leaves
 from icscm.formatting import as_text, format_level, format_name
-from icscm.model.forests import Forest
-from icscm.model.kinds import Model
-from icscm.model.rule_sets import RuleSet
+from icscm.model.forest import Forest, Model
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel
-from icscm.model.trees import Tree
+from icscm.model.splits import CHAINS
+from icscm.model.tree import Tree
 
 
 def make_text(saved: SavedModel) -> str:
@@ -22,13 +21,13 @@ def make_text(saved: SavedModel) -> str:
         table, places = make_leaf_table(saved, model), _make_environment_table(saved, model)
         parts = [_say_rule(saved, model), _list_pools(model), "\n".join(table)]
         parts += [_say_probability(saved, model), places]
-    parts += [*say_refused(saved), say_origin(saved)]
+    parts += [*describe_missing_error(saved), describe_origin(saved)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _say_probability(saved: SavedModel, model: RuleSet | Tree) -> str:
+def _say_probability(saved: SavedModel, model: Tree) -> str:
     first, mean = "The first line that is true of a sample decides.", ""
-    if isinstance(model, Tree):
+    if not model.is_chain:
         first = "Each sample is in one of these leaves."
         mean = " in the\nmean over the environments that have samples there" * model.balanced
     positive = format_level(saved.classes[1])
@@ -44,16 +43,16 @@ def _say_forest(saved: SavedModel, model: Forest) -> str:
     )
 
 
-def _say_rule(saved: SavedModel, model: RuleSet | Tree) -> str:
+def _say_rule(saved: SavedModel, model: Tree) -> str:
     negative, positive = map(format_level, saved.classes)
     if not model.rules:
         always = positive if model.leaf_verdicts[0] else negative
         return f"Predicts {always} for every sample: {model}."
-    if isinstance(model, Tree):
+    if not model.is_chain:
         lines = str(model).replace("\n", "\n    ")
         told = f"Predicts {positive} in leaves marked positive and {negative} in others"
         return f"{told} (shares are of {positive}):\n\n    {lines}"
-    rules = f"\n   {model.joiner}".join(map(str, model.simple_rules))
+    rules = f"\n   {CHAINS[model.kind].joiner}".join(map(str, model.simple_rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 
 
@@ -67,7 +66,7 @@ def _list_pools(model: Model) -> str:
     )
 
 
-def make_leaf_table(saved: SavedModel, model: RuleSet | Tree) -> list[str]:
+def make_leaf_table(saved: SavedModel, model: Tree) -> list[str]:
     """A line for each leaf."""
     negative, positive = map(format_level, saved.classes)
     header = ["decided by", "predicts", f"probability of {positive}", negative, positive]
@@ -79,7 +78,7 @@ def make_leaf_table(saved: SavedModel, model: RuleSet | Tree) -> list[str]:
     return align(rows, n_text=2)
 
 
-def _make_environment_table(saved: SavedModel, model: RuleSet | Tree) -> str:
+def _make_environment_table(saved: SavedModel, model: Tree) -> str:
     """Positive samples of all by leaf and environment; trees have leaves as lines, being many."""
     if saved.environments is None:
         return ""
@@ -89,5 +88,5 @@ def _make_environment_table(saved: SavedModel, model: RuleSet | Tree) -> str:
         pairs = zip(negatives, positives, strict=True)
         columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
     title = f"Samples of {positive} / all samples, by environment and line of the table above:"
-    rows = columns if isinstance(model, Tree) else list(zip(*columns, strict=True))
+    rows = list(zip(*columns, strict=True)) if model.is_chain else columns
     return "\n".join([title, "", *align(rows, n_text=1)])

@@ -10,22 +10,20 @@ from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export.branches import (
+from icscm.export.conditions import (
     Absent,
     Condition,
     Leaf,
     fill_template,
     find_absent,
-    make_branches,
     make_condition,
     make_leaves,
 )
 from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
-from icscm.model.rule_sets import RuleSet
 from icscm.model.saved import SavedModel, get_table_settings
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 
 # Significant digits that every SQLite reads exactly. Of a longer number, versions before 3.43 can
@@ -108,18 +106,7 @@ class _Case:
         return f"\n{indent}".join([*lines, f"  ELSE {self.otherwise[name]}", "END"])
 
 
-def _make_case(saved: SavedModel, model: RuleSet | Tree, absent: Absent | None) -> _Case:
-    if isinstance(model, Tree):
-        return _make_tree_case(saved, model, absent)
-    branches, last = make_branches(saved, model)
-    whens = [
-        (_write_condition(each.condition, absent), _Case((), _make_leaf(each.then, saved)))
-        for each in branches
-    ]
-    return _Case(whens, _make_leaf(last, saved))
-
-
-def _make_tree_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
+def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
     """Each split once: the side of fewer leaves is a CASE within, the other goes on in this one.
 
     So thousands of splits below each other nest no deeper than log2 of the number of leaves;
@@ -129,15 +116,16 @@ def _make_tree_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Ca
     cases, sizes = [leaves[0]] * len(tree.splits), [0] * len(tree.splits)
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
+        # each side with its number of leaves; of two leaves the first comes first
         one, other = (
-            (leaves[~child], 1) if child < 0 else (cases[child], sizes[child])
+            (1, ~child, leaves[~child]) if child < 0 else (sizes[child], 0, cases[child])
             for child in (split.if_true, split.if_false)
         )
-        is_true = one[1] <= other[1]
-        lesser, greater = (one, other) if is_true else (other, one)
+        is_true = one[:2] <= other[:2]
+        lesser, greater = (one[2], other[2]) if is_true else (other[2], one[2])
         condition = _write_condition(make_condition(split.rule, saved, is_true=is_true), absent)
-        cases[number] = _Case([(condition, lesser[0]), *greater[0].whens], greater[0].otherwise)
-        sizes[number] = one[1] + other[1]
+        cases[number] = _Case([(condition, lesser), *greater.whens], greater.otherwise)
+        sizes[number] = one[0] + other[0]
     return cases[0] if cases else leaves[0]
 
 

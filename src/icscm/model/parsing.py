@@ -1,4 +1,4 @@
-"""The text of a model file, read and checked; nothing in it is taken on trust.
+"""The text of a model file, read and checked; nothing in it is trusted.
 
 Reading runs no code of the file's choosing: whoever loads a model may have got it by e-mail.
 """
@@ -9,21 +9,25 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
-from icscm.model.forests import Forest
-from icscm.model.kinds import KINDS, Model, make_model
+from icscm.model.forest import KINDS, Forest, Model
+from icscm.model.leaves import LeafCounts
 from icscm.model.plain import MAX_WHOLE
-from icscm.model.trees import Tree
+from icscm.model.rules import RULE_KINDS, CategoryRule, Rule
+from icscm.model.splits import Split, make_chain_splits
+from icscm.model.tree import Tree
 from icscm.tables.columns import sort_key
 
 FORMAT: Final = "icscm-model"
-# The newest that this version reads; each kind of model says which it needs.
-SCHEMA: Final = 2
+# What this version writes, and the newest that it reads. Up to schema 2 a conjunction or
+# disjunction was a list of rules; now it has splits, as any tree.
+SCHEMA: Final = 3
 
 # --- limits: far above any model in use, and low enough that a hostile file does no harm --------
 
@@ -31,7 +35,7 @@ SCHEMA: Final = 2
 MAX_FILE_BYTES: Final = 2**28
 # Lists and objects in a file. Empty ones would take the most memory for their bytes.
 MAX_CONTAINERS: Final = 2**23
-# Of a rule set or a tree. Rules are meant to be read; ten is the learners' own default.
+# Of a tree. Rules are meant to be read; ten is the learners' own default.
 MAX_RULES: Final = 10_000
 MAX_TREES: Final = 10_000
 # Of one rule: those too rare for rules of their own, pooled.
@@ -51,13 +55,7 @@ CATEGORY: Final = "category"
 LEFT_OUT: Final = "left_out"
 FEATURE_TYPES: Final = (NUMBER, CATEGORY, LEFT_OUT)
 
-# Which types of features each kind of rule can be about.
-_RULE_FEATURES: Final = {
-    "threshold": (NUMBER,),
-    "presence": (NUMBER,),
-    "category": (CATEGORY,),
-    "missing": (NUMBER, CATEGORY),
-}
+_T = TypeVar("_T")
 
 Label = str | bool | int | float
 
@@ -88,7 +86,7 @@ def read_file(path: Path) -> str:
     """The text of a file; raise for one that cannot be a model."""
     try:
         if path.exists() and not path.is_file():
-            raise WrongFileError("it is no file", "name a file that save() wrote")
+            raise WrongFileError("it is not a file", "name a file that save() wrote")
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
@@ -98,7 +96,7 @@ def read_file(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        _refuse(f"byte {error.start:,} is not UTF-8 text")
+        _reject(f"byte {error.start:,} is not UTF-8 text")
 
 
 def check_size(n_bytes: int) -> None:
@@ -111,22 +109,22 @@ def check_size(n_bytes: int) -> None:
 
 
 def parse_document(text: str) -> dict[str, Any]:
-    """The fields of the model in a text; whoever asks turns what this raises into an error."""
+    """The fields of the model in a text; raises WrongFileError."""
     document = _Value(_parse_json(text), "the file")
-    _check_kind(document)
+    _check_format(document)
     fields = document.read_object(
         "format", "schema", "version", "model", "classes",
         "features", "environments", "settings", "alpha", "fingerprint",
     )  # fmt: skip
     features = _read_features(fields["features"])
     environments = _read_environments(fields["environments"])
-    n_environments = 1 if environments is None else len(environments)
     fingerprint = fields["fingerprint"].read(str, "text")
     if fingerprint != compute_fingerprint(features):
-        _refuse("fingerprint does not belong to these features: one of them was changed")
+        _reject("fingerprint does not belong to these features: one of them was changed")
     _check_plain(fields["settings"].read(dict, "an object"), "settings", MAX_SETTINGS_DEPTH)
+    reader = _ModelReader(features, 1 if environments is None else len(environments))
     return {
-        "model": _read_model(fields["model"], features, n_environments),
+        "model": reader.read_model(fields["model"]),
         "classes": _read_classes(fields["classes"]),
         "features": features,
         "environments": environments,
@@ -137,72 +135,74 @@ def parse_document(text: str) -> dict[str, Any]:
     }
 
 
-class _LongNumber(NamedTuple):
-    """Stands for a whole number with more digits than any field can take."""
-
-    n_digits: int
-
-
 def _parse_json(text: str) -> Any:
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
-        _refuse(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
+        _reject(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
     try:
         return json.loads(text, object_pairs_hook=_make_object, parse_int=_parse_whole)
     except json.JSONDecodeError as error:
-        _refuse(f"it is not JSON, or cut off ({error})")
+        _reject(f"it is not JSON, or cut off ({error})")
     except RecursionError:
-        _refuse("lists or objects are nested too deeply")
+        _reject("lists or objects are nested too deeply")
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = _find_repeated([key for key, _ in pairs])
-        _refuse(f"the key {_show(repeated)} occurs twice in one object")
+        _reject(f"the key {_show(repeated)} occurs twice in one object")
     return found
 
 
 def _find_repeated(texts: list[str]) -> str:
-    """The text that occurs most often: what to name in a complaint about repetition."""
+    """The most frequent text."""
     return Counter(texts).most_common(1)[0][0]
 
 
-def _parse_whole(digits: str) -> int | _LongNumber:
-    return int(digits) if len(digits) <= MAX_DIGITS else _LongNumber(len(digits))
+def _parse_whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        _reject(f"it holds a whole number of {len(digits):,} digits")
+    return int(digits)
 
 
 class _Value(NamedTuple):
-    """A value of the file, and where in it that stands."""
+    """A value of the file, and its place there."""
 
     value: Any
     where: str
 
-    def refuse(self, wanted: str) -> NoReturn:
-        _refuse(f"{self.where} must be {wanted}, got {_show(self.value)}")
+    def reject(self, wanted: str) -> NoReturn:
+        _reject(f"{self.where} must be {wanted}, got {_show(self.value)}")
 
     def read(self, kinds: Any, wanted: str) -> Any:
         """The value, if it is of these types."""
         if not isinstance(self.value, kinds):
-            self.refuse(wanted)
+            self.reject(wanted)
         return self.value
 
     def read_object(self, *keys: str) -> dict[str, _Value]:
         """The values of an object with exactly these keys."""
         fields: dict[str, Any] = self.read(dict, "an object")
         for key in sorted({*keys} - fields.keys()):
-            _refuse(f"{self.where} lacks the key {key!r}")
+            _reject(f"{self.where} lacks the key {key!r}")
         for key in sorted(fields.keys() - {*keys}):
-            _refuse(f"{self.where} has a key that this version does not know, {_show(key)}")
+            _reject(f"{self.where} has a key that this version does not know, {_show(key)}")
         place = "" if self.where == "the file" else f"{self.where}."
         return {key: _Value(value, f"{place}{key}") for key, value in fields.items()}
+
+    def read_kind(self, kinds: Sequence[str]) -> str:
+        """The kind of an object, which decides on its other keys."""
+        if "kind" not in self.read(dict, "an object"):
+            _reject(f"{self.where} lacks the key 'kind'")
+        return _Value(self.value["kind"], f"{self.where}.kind").read_choice(kinds)
 
     def read_list(self, *, most: int | None = None, exactly: int | None = None) -> list[_Value]:
         entries: list[Any] = self.read(list, "a list")
         n = len(entries)
         if most is not None and n > most:
-            _refuse(f"{self.where} has {n:,} entries, more than the {most:,} allowed")
+            _reject(f"{self.where} has {n:,} entries, more than the {most:,} allowed")
         if exactly is not None and n != exactly:
-            _refuse(f"{self.where} has {n:,} entries instead of {exactly:,}")
+            _reject(f"{self.where} has {n:,} entries instead of {exactly:,}")
         return [_Value(each, f"{self.where}[{number}]") for number, each in enumerate(entries)]
 
     def read_labels(self, **limits: int) -> list[Label]:
@@ -215,32 +215,179 @@ class _Value(NamedTuple):
 
     def read_choice(self, choices: Sequence[str]) -> str:
         if not isinstance(self.value, str) or self.value not in choices:
-            self.refuse(f"one of {', '.join(map(repr, choices))}")
+            self.reject(f"one of {', '.join(map(repr, choices))}")
         return self.value
 
     def read_whole(self, least: int, most: int) -> int:
         is_whole = isinstance(self.value, int) and not isinstance(self.value, bool)
         if not is_whole or not least <= self.value <= most:
-            self.refuse(f"a whole number from {least} to {most}")
+            self.reject(f"a whole number from {least} to {most}")
         return int(self.value)
 
     def read_number(self, wanted: str = "a finite number") -> float:
         is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
         if not is_number or not math.isfinite(self.value):
-            self.refuse(wanted)
+            self.reject(wanted)
         if isinstance(self.value, int) and abs(self.value) > MAX_WHOLE:
-            self.refuse(f"{wanted} of 64 bits")
+            self.reject(f"{wanted} of 64 bits")
         number: float = self.value
         return number
 
+    def read_boolean(self) -> bool:
+        return bool(self.read(bool, "true or false"))
 
-def _check_kind(document: _Value) -> None:
-    """Raise unless it is a model file of this version: before anything else is looked at."""
+    def read_missing(self) -> bool | None:
+        found: bool | None = self.read(bool | None, "true, false or null")
+        return found
+
+    def read_levels(self) -> tuple[Label, ...]:
+        """The levels of a category rule: of one kind, each once."""
+        levels = self.read_labels(most=MAX_LEVELS)
+        if not levels:
+            _reject(f"{self.where} is empty")
+        keys = {sort_key(level) for level in levels}
+        if len({kind for kind, _ in keys}) > 1:
+            _reject(f"{self.where} mixes text, numbers and booleans")
+        if len(keys) < len(levels):
+            _reject(f"{self.where} names a level twice")
+        return tuple(levels)
+
+
+class _RuleForm(NamedTuple):
+    """The types of features that a kind of rule can be about, and how its own fields are read."""
+
+    types: tuple[str, ...]
+    fields: dict[str, Callable[[_Value], Any]]
+
+
+_RULES: Final = {
+    "threshold": _RuleForm(
+        (NUMBER,),
+        {
+            "threshold": _Value.read_number,
+            "above": _Value.read_boolean,
+            "missing": _Value.read_missing,
+        },
+    ),
+    "presence": _RuleForm((NUMBER,), {"present": _Value.read_boolean}),
+    "category": _RuleForm(
+        (CATEGORY,),
+        {
+            "levels": _Value.read_levels,
+            "equal": _Value.read_boolean,
+            "pooled": _Value.read_boolean,
+            "missing": _Value.read_missing,
+        },
+    ),
+    "missing": _RuleForm((NUMBER, CATEGORY), {"is_missing": _Value.read_boolean}),
+}
+
+
+@dataclass
+class _ModelReader:
+    """Reads the model of a file with these features and this number of environments."""
+
+    features: Sequence[Feature]
+    n_environments: int
+    level_kinds: dict[int, str] = field(default_factory=dict)
+
+    def read_model(self, at: _Value) -> Model:
+        if at.read_kind(KINDS) != Forest.kind:
+            return self.read_tree(at)
+        trees = at.read_object("kind", "trees")["trees"].read_list(most=MAX_TREES)
+        for tree in trees:
+            tree.read_kind(("tree",))
+        return self._make(at, Forest, tuple(map(self.read_tree, trees)))
+
+    def read_tree(self, at: _Value) -> Tree:
+        kind, is_old = at.value["kind"], at.value["kind"] != "tree" and "rules" in at.value
+        if is_old:  # schema 1
+            fields = at.read_object("kind", "rules", "leaves")
+            rules, balanced = fields["rules"].read_list(most=MAX_RULES), False
+        else:
+            fields = at.read_object("kind", "splits", "leaves", "balanced")
+            balanced = fields["balanced"].read_boolean()
+            rules, children = self._read_splits(fields["splits"])
+        leaves = self._read_leaves(fields["leaves"], len(rules) + 1)
+        found = [self.read_rule(rule) for rule in rules]
+        splits = (
+            make_chain_splits(kind, found)
+            if is_old
+            else tuple(Split(rule, *pair) for rule, pair in zip(found, children, strict=True))
+        )
+        return self._make(at, Tree, splits, leaves, kind, balanced)
+
+    def _make(self, at: _Value, make: Callable[..., _T], *parts: Any) -> _T:
+        try:
+            return make(*parts)
+        except IcscmError as error:  # splits that form no tree
+            _reject(f"{at.where} is not a valid {at.value['kind']}: {error}")
+
+    def _read_splits(self, at: _Value) -> tuple[list[_Value], list[tuple[int, int]]]:
+        """The rules, not checked yet, and the numbers of the children."""
+        splits = [
+            each.read_object("rule", "if_true", "if_false") for each in at.read_list(most=MAX_RULES)
+        ]
+        bounds = -len(splits) - 1, len(splits) - 1
+        children = [
+            (each["if_true"].read_whole(*bounds), each["if_false"].read_whole(*bounds))
+            for each in splits
+        ]
+        return [each["rule"] for each in splits], children
+
+    def _read_leaves(self, at: _Value, n_leaves: int) -> tuple[LeafCounts, ...]:
+        leaves = tuple(
+            tuple(
+                tuple(
+                    count.read_whole(0, MAX_COUNT)
+                    for count in row.read_list(exactly=self.n_environments)
+                )
+                for row in leaf.read_list(exactly=2)
+            )
+            for leaf in at.read_list(exactly=n_leaves)
+        )
+        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
+        if n_samples > MAX_COUNT:
+            _reject(f"{at.where} count {n_samples:,} samples in all, more than 64 bits hold")
+        return leaves
+
+    def read_rule(self, at: _Value) -> Rule:
+        if not self.features:  # a model of a packed store names the columns of its rules only
+            _reject("features is empty, but the model's rules use columns")
+        kind = at.read_kind(tuple(_RULES))
+        form = _RULES[kind]
+        fields = at.read_object("kind", "column", "name", *form.fields)
+        column = fields["column"].read_whole(0, len(self.features) - 1)
+        name, feature = fields["name"].value, self.features[column]
+        if name != feature.name:
+            _reject(
+                f"{at.where}.name is {_show(name)}, but column {column} is "
+                f"{_show(feature.name)} in features"
+            )
+        if feature.type not in form.types:
+            _reject(f"{at.where} is a {kind} rule about column {column}, of type {feature.type!r}")
+        values = {key: read(fields[key]) for key, read in form.fields.items()}
+        rule = RULE_KINDS[kind](column, name, **values)
+        if isinstance(rule, CategoryRule):
+            self._check_levels(rule, at.where)
+        return rule
+
+    def _check_levels(self, rule: CategoryRule, where: str) -> None:
+        """Raise for levels that no column could have."""
+        if not rule.pooled and len(rule.levels) != 1:
+            _reject(f"{where}.levels must hold one level where pooled is false")
+        kind, _ = sort_key(rule.levels[0])
+        if self.level_kinds.setdefault(rule.column, kind) != kind:
+            _reject(f"{where}.levels are of another kind than an earlier rule's")
+
+
+def _check_format(document: _Value) -> None:
+    """Raise unless it is a model file that this version reads; checked first."""
     fields = document.value
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        _refuse(f'it is not marked as one with "format": "{FORMAT}"')
+        _reject(f'it is not marked as one with "format": "{FORMAT}"')
     if "schema" not in fields:
-        _refuse("the schema version is missing")
+        _reject("the schema version is missing")
     schema = _Value(fields["schema"], "schema").read_whole(1, MAX_WHOLE)
     if schema > SCHEMA:
         raise WrongFileError(
@@ -250,134 +397,13 @@ def _check_kind(document: _Value) -> None:
         )
 
 
-def _read_model(at: _Value, features: Sequence[Feature], n_environments: int) -> Model:
-    if "kind" not in at.read(dict, "an object"):
-        _refuse(f"{at.where} lacks the key 'kind'")
-    kind = _Value(at.value["kind"], f"{at.where}.kind").read_choice(KINDS)
-    parts = [at]
-    if kind == Forest.kind:
-        parts = at.read_object("kind", "trees")["trees"].read_list(most=MAX_TREES)
-    rules = []
-    for part in parts:
-        own = _read_splits(part) if kind in (Tree.kind, Forest.kind) else _read_rules(part)
-        _check_leaves(_Value(part.value["leaves"], f"{part.where}.leaves"), own, n_environments)
-        rules += own
-    if rules and not features:  # of a packed store, a model without rules names none
-        _refuse("features is empty, but the model's rules ask for columns")
-    for rule in rules:
-        _check_rule(rule, features)
-    _check_levels_agree(rules)
-    try:
-        return make_model(at.value)
-    except IcscmError as error:  # of splits that make no tree
-        _refuse(f"{at.where} makes no {kind}: {error}")
-
-
-def _read_rules(at: _Value) -> list[_Value]:
-    """The rules of a rule set, not checked yet."""
-    return at.read_object("kind", "rules", "leaves")["rules"].read_list(most=MAX_RULES)
-
-
-def _read_splits(at: _Value) -> list[_Value]:
-    """The rules of a tree, not checked yet; of its splits it is known that they lead somewhere."""
-    fields = at.read_object("kind", "splits", "leaves", "balanced")
-    fields["kind"].read_choice((Tree.kind,))
-    _check_boolean(fields["balanced"])
-    rules = []
-    splits = fields["splits"].read_list(most=MAX_RULES)
-    for split in splits:
-        parts = split.read_object("rule", "if_true", "if_false")
-        for side in ("if_true", "if_false"):
-            parts[side].read_whole(-len(splits) - 1, len(splits) - 1)
-        rules.append(parts["rule"])
-    return rules
-
-
-def _check_leaves(at: _Value, rules: Sequence[_Value], n_environments: int) -> None:
-    n_samples = sum(
-        count.read_whole(0, MAX_COUNT)
-        for leaf in at.read_list(exactly=len(rules) + 1)
-        for row in leaf.read_list(exactly=2)
-        for count in row.read_list(exactly=n_environments)
-    )
-    if n_samples > MAX_COUNT:
-        _refuse(f"{at.where} count {n_samples:,} samples in all, more than 64 bits hold")
-
-
-def _check_rule(at: _Value, features: Sequence[Feature]) -> None:
-    if "kind" not in at.read(dict, "an object"):
-        _refuse(f"{at.where} lacks the key 'kind'")
-    kind = _Value(at.value["kind"], f"{at.where}.kind").read_choice(tuple(_RULE_CHECKS))
-    checks = _RULE_CHECKS[kind]
-    fields = at.read_object("kind", "column", "name", *checks)
-    column = fields["column"].read_whole(0, len(features) - 1)
-    name, feature = fields["name"].value, features[column]
-    if name != feature.name:
-        _refuse(
-            f"{at.where}.name is {_show(name)}, but column {column} is "
-            f"{_show(feature.name)} in features"
-        )
-    if feature.type not in _RULE_FEATURES[kind]:
-        _refuse(f"{at.where} is a {kind} rule about column {column}, of type {feature.type!r}")
-    for key, check in checks.items():
-        check(fields[key])
-    if kind == "category" and not at.value["pooled"] and len(at.value["levels"]) != 1:
-        _refuse(f"{at.where}.levels must hold one level where pooled is false")
-
-
-def _check_levels_agree(rules: Sequence[_Value]) -> None:
-    """Raise where no column could suit all rules: one asks for text, another for numbers."""
-    kinds: dict[int, str] = {}
-    for rule, where in rules:
-        if rule["kind"] == "category":
-            kind, _ = sort_key(rule["levels"][0])
-            if kinds.setdefault(rule["column"], kind) != kind:
-                _refuse(f"{where}.levels are of another kind than an earlier rule's")
-
-
-def _check_levels(at: _Value) -> None:
-    levels = at.read_labels(most=MAX_LEVELS)
-    if not levels:
-        _refuse(f"{at.where} is empty")
-    keys = {sort_key(level) for level in levels}
-    if len({kind for kind, _ in keys}) > 1:
-        _refuse(f"{at.where} mixes text, numbers and booleans")
-    if len(keys) < len(levels):
-        _refuse(f"{at.where} names a level twice")
-
-
-def _check_boolean(at: _Value) -> None:
-    at.read(bool, "true or false")
-
-
-def _check_missing(at: _Value) -> None:
-    at.read(bool | None, "true, false or null")
-
-
-_RULE_CHECKS: Final[dict[str, dict[str, Callable[[_Value], Any]]]] = {
-    "threshold": {
-        "threshold": _Value.read_number,
-        "above": _check_boolean,
-        "missing": _check_missing,
-    },
-    "presence": {"present": _check_boolean},
-    "category": {
-        "levels": _check_levels,
-        "equal": _check_boolean,
-        "pooled": _check_boolean,
-        "missing": _check_missing,
-    },
-    "missing": {"is_missing": _check_boolean},
-}
-
-
 def _read_features(at: _Value) -> tuple[Feature, ...]:
     features = tuple(map(_read_feature, at.read_list()))
     names = [name for name, _ in features if name is not None]
     if names and len(names) < len(features):
-        _refuse("features has names for some columns only; all have one or none has")
+        _reject("features has names for some columns only; all have one or none has")
     if len(set(names)) < len(names):
-        _refuse(f"features names two columns {_show(_find_repeated(names))}")
+        _reject(f"features names two columns {_show(_find_repeated(names))}")
     return features
 
 
@@ -391,7 +417,7 @@ def _read_feature(at: _Value) -> Feature:
 def _read_classes(at: _Value) -> tuple[Label, Label]:
     negative, positive = at.read_labels(exactly=2)
     if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
-        _refuse(
+        _reject(
             f"classes must be two distinct labels of one kind, got {_show(negative)} and "
             f"{_show(positive)}"
         )
@@ -403,7 +429,7 @@ def _read_environments(at: _Value) -> tuple[Label, ...] | None:
         return None
     labels = at.read_labels(most=MAX_ENVIRONMENTS)
     if not labels:
-        _refuse("environments is empty; without environments it is null")
+        _reject("environments is empty; without environments it is null")
     return tuple(labels)
 
 
@@ -413,7 +439,7 @@ def _check_plain(value: Any, where: str, depth: int) -> None:
             _Value(value, where).read_label()
         return
     if depth == 0:
-        _refuse(f"{where} is nested too deeply")
+        _reject(f"{where} is nested too deeply")
     for key, each in value.items() if isinstance(value, dict) else enumerate(value):
         _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
 
@@ -423,21 +449,19 @@ def _read_alpha(at: _Value) -> float | None:
         return None
     wanted = "a number between 0 and 1"
     if not 0 < at.read_number(wanted) < 1:
-        at.refuse(wanted)
+        at.reject(wanted)
     return float(at.value)
 
 
-def _refuse(what: str) -> NoReturn:
+def _reject(what: str) -> NoReturn:
     raise WrongFileError(what)
 
 
 def _show(value: Any) -> str:
-    """A value of a file as a message quotes it: in JSON's words, on one line, never long."""
+    """A value of a file as a message quotes it: as JSON, on one line, never long."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value):,}"
-    if isinstance(value, _LongNumber):
-        return f"a number of {value.n_digits:,} digits"
     if isinstance(value, str):
         short = value if len(value) <= N_QUOTED else f"{value[:N_QUOTED]}..."
         return escape_controls(json.dumps(short, ensure_ascii=False))

@@ -16,12 +16,12 @@ from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
-from icscm.model.forests import Forest
-from icscm.model.kinds import Model, make_model
+from icscm.model.forest import Forest, Model, make_model
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.parsing import (
     FORMAT,
     NUMBER,
+    SCHEMA,
     Feature,
     Label,
     WrongFileError,
@@ -51,7 +51,7 @@ class SavedModel:
 
     Parameters
     ----------
-    model : Conjunction, Disjunction, Tree or Forest
+    model : Tree or Forest
         The rules, and the training counts of their leaves.
     classes : tuple of two labels
         The second is the positive one.
@@ -213,7 +213,7 @@ class SavedModel:
         """
         return {
             "format": FORMAT,
-            "schema": self.model.schema,
+            "schema": SCHEMA,
             "version": self.version,
             "model": self.model.to_dict(),
             "classes": list(self.classes),
@@ -293,7 +293,7 @@ def load(path: str | PathLike[str]) -> SavedModel:
     Raises
     ------
     IcscmError
-        And nothing else, if the file holds no model that can be used.
+        And nothing else, if the file is not an icscm model.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def load(path: str | PathLike[str]) -> SavedModel:
     try:
         return SavedModel(**parse_document(read_file(Path(path))))
     except WrongFileError as wrong:
-        raise IcscmError(f"{shown} is no model that can be used: {wrong}") from None
+        raise IcscmError(f"{shown} is not an icscm model: {wrong}") from None
     except MemoryError:
         raise IcscmError(
             f"{shown} takes more memory than there is; load it on a larger machine"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from icscm.formatting import count
 from icscm.model.learner import Learner
-from icscm.model.leaves import LeafModel
-from icscm.model.rule_sets import RuleSet
+from icscm.model.tree import Tree
 from icscm.report.errors import format_error, say_fault, say_measures
 from icscm.report.leaves import CONCLUSIONS, count_conclusions, say_conclusions
 from icscm.report.steps import list_looks
@@ -15,7 +14,7 @@ from icscm.report.words import Names, Plain, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 
-def make_sentence(model: RuleSet, names: Names, set_aside: RuleSet | None = None) -> str:
+def make_sentence(model: Tree, names: Names, set_aside: Tree | None = None) -> str:
     """The whole rule in words."""
     if not model.rules:
         always = names.predict(bool(model.leaf_verdicts[0]))
@@ -67,7 +66,7 @@ def _answer_rule(learner: Learner, names: Names, set_aside: Plain | None) -> tup
     return make_sentence(model, names, aside), (told, "A single rule.", many)[min(len(model), 2)]
 
 
-def answer_error(model: LeafModel, errors: Plain, names: Names) -> tuple[str, str]:
+def answer_error(model: Tree, errors: Plain, names: Names) -> tuple[str, str]:
     """How often it is wrong, beside always saying the same."""
     wrong, always = f"rong for {format_error(errors)}", f"always saying {errors['majority_class']}"
     at_worst = f" At worst, in {errors['worst']['text']}." if errors["worst"] else ""

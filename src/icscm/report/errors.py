@@ -10,14 +10,14 @@ import numpy as np
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm._types import CountArray, FloatArray
 from icscm.formatting import as_text, count
-from icscm.model.leaves import LeafModel
+from icscm.model.tree import Tree
 from icscm.report.words import Names, Plain, compute_intervals, format_share
 
 # Beside the error, as people call them.
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 
 
-def describe_errors(model: LeafModel, names: Names, p: Any = 1.0) -> Plain:
+def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
     """Errors from the leaves' counts: for the training data these are exact.
 
     `p` is the weight of errors that the model was learned with.

@@ -11,8 +11,8 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.formatting import count
 from icscm.model.learner import Learner
-from icscm.model.leaves import LeafCounts, LeafModel
-from icscm.model.trees import Tree
+from icscm.model.leaves import LeafCounts
+from icscm.model.tree import Tree
 from icscm.report.elsewhere import describe_expectation
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
@@ -73,7 +73,7 @@ def find_standard(learner: Learner, names: Names) -> Plain:
     return make_standard(names, alpha, settings["margin"], settings["margin_on"])
 
 
-def judge(model: LeafModel, trace: Trace, standard: Plain) -> Sequence[Verdict]:
+def judge(model: Tree, trace: Trace, standard: Plain) -> Sequence[Verdict]:
     """The search's own verdicts, or those of Pearson's test where it made none; [] without any."""
     level = standard["alpha"], standard["margin"]
     if standard["alpha"] is None:
@@ -98,7 +98,7 @@ def describe_breaking(
 
 
 def describe_leaves(
-    model: LeafModel,
+    model: Tree,
     names: Names,
     verdicts: Sequence[Verdict] = (),
     standard: Plain | None = None,
@@ -114,7 +114,7 @@ def describe_leaves(
         leaf = {
             "number": number + 1,
             "condition": conditions[number],
-            "is_rest": number == len(model.rules) and (number == 0 or not isinstance(model, Tree)),
+            "is_rest": number == len(model.rules) and (number == 0 or model.is_chain),
             "predicts": names.predict(is_positive[number]),
             "is_positive": is_positive[number],
             **overall,
@@ -134,10 +134,10 @@ def _list_conditions(model: Any) -> list[str]:
     """What brings a sample into each leaf: into one of rules, given that it came to its node."""
     if not model.rules:
         return ["every sample"]
-    if isinstance(model, Tree):
+    if not model.is_chain:
         return [*model.leaf_texts]
-    rest = "no rule is true" if model.settles_when else "every rule is true"
-    rules = (rule if model.settles_when else rule.negate() for rule in model.rules)
+    rest = "no rule is true" if model.covers_when else "every rule is true"
+    rules = (rule if model.covers_when else rule.negate() for rule in model.rules)
     return [*map(str, rules), rest]
 
 

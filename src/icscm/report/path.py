@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from icscm.exceptions import IcscmError
-from icscm.model.rule_sets import RuleSet
+from icscm.model.tree import Tree
 from icscm.parameters import LEVEL, check_value
 from icscm.search.finding import find_model
 from icscm.search.greedy import SharedLooks
@@ -31,7 +31,7 @@ class AlphaModel:
     `traces` has one entry for each level: the same model is judged differently at different ones.
     """
 
-    model: RuleSet
+    model: Tree
     alphas: tuple[float, ...]
     traces: tuple[Trace, ...]
 
@@ -58,7 +58,7 @@ class AlphaPath:
     own_alpha: float
     seconds: float
 
-    def find_own_model(self) -> RuleSet:
+    def find_own_model(self) -> Tree:
         """The model at the learner's own level."""
         return next(each.model for each in self.models if self.own_alpha in each.alphas)
 
@@ -107,7 +107,7 @@ def compute_alpha_path(
     return AlphaPath(_join_equal(learned), settings.alpha, time.perf_counter() - started)
 
 
-def _join_equal(learned: Sequence[tuple[float, RuleSet, Trace]]) -> tuple[AlphaModel, ...]:
+def _join_equal(learned: Sequence[tuple[float, Tree, Trace]]) -> tuple[AlphaModel, ...]:
     found = []
     for model, group in groupby(learned, key=itemgetter(1)):
         alphas, _, traces = zip(*group, strict=True)

@@ -49,8 +49,7 @@ from icscm.exceptions import IcscmError, Words
 from icscm.formatting import count, format_name
 from icscm.model.learner import Learner, check_fitted
 from icscm.model.plain import make_plain
-from icscm.model.rule_sets import RuleSet
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.report.advice import explain_alpha, explain_meaning, suggest
 from icscm.report.answers import make_answers, make_sentence, make_title
 from icscm.report.elsewhere import describe_elsewhere
@@ -93,7 +92,7 @@ def make_summary(
     `icscm.report.tree_summary`.
     """
     check_fitted(learner)
-    if isinstance(learner.model_, Tree):
+    if learner.model_.kind == "tree":
         return make_tree_summary(
             learner,
             data_name=data_name,
@@ -104,7 +103,7 @@ def make_summary(
             class_names=class_names,
             words=words,
         )
-    if not isinstance(learner.model_, RuleSet):
+    if not isinstance(learner.model_, Tree):
         raise IcscmError(
             f"there is no report on a {learner.model_.kind} yet, only on trees and on rules; print "
             "the model instead"
@@ -142,7 +141,7 @@ def make_summary(
     }
 
 
-def _describe_set_aside(model: RuleSet, errors: Plain, names: Names) -> Plain:
+def _describe_set_aside(model: Tree, errors: Plain, names: Names) -> Plain:
     """The rules that are worth no more than the model without any."""
     own = describe_errors(model, names)
     is_worse = own["n_errors"] >= errors["n_errors"]
@@ -159,7 +158,7 @@ class Resampled(Protocol):
     """What learning from random halves gave; `icscm.stability_selection` returns one."""
 
     @property
-    def model(self) -> RuleSet:
+    def model(self) -> Tree:
         """What all samples together give."""
         ...
 
@@ -211,9 +210,9 @@ def _describe_model(learner: Any, names: Names) -> Plain:
     }
 
 
-def _describe_tree(model: RuleSet, leaves: Sequence[Plain]) -> Plain:
+def _describe_tree(model: Tree, leaves: Sequence[Plain]) -> Plain:
     """Nodes and leaves of the single branch; `exit` is the answer that ends at the leaf."""
-    exit_answer, onward = ("yes", "no") if model.settles_when else ("no", "yes")
+    exit_answer, onward = ("yes", "no") if model.covers_when else ("no", "yes")
     kept = "number", "predicts", "is_positive", "n", "n_positive", "rate", "conclusion"
     return {
         "exit": exit_answer,

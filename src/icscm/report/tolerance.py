@@ -18,7 +18,7 @@ from icscm._repr import Display, DisplayMixin
 from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.parameters import POSITIVE_NUMBER, check_matplotlib, check_value
 from icscm.report.effects import measure_effect
 from icscm.search.tree import TreeSettings

@@ -26,7 +26,7 @@ from math import sqrt
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import count, format_name, format_number
 from icscm.model.learner import Learner
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.report.answers import answer_error
 from icscm.report.effects import (
     describe_importances,

@@ -11,7 +11,8 @@ from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import as_text
-from icscm.model.leaves import LeafCounts, LeafModel
+from icscm.model.leaves import LeafCounts
+from icscm.model.tree import Tree
 from icscm.stats.verdicts import compute_wilson
 
 Plain = dict[str, Any]
@@ -131,7 +132,7 @@ def format_p(p_value: float | None) -> str:
 
 
 def make_names(
-    model: LeafModel,
+    model: Tree,
     environments: Sequence[Any],
     classes: Sequence[Any],
     target: str | None = None,
@@ -144,7 +145,7 @@ def make_names(
     negative, positive = map(as_text, classes)
     label, place = as_text(target or "label"), None if not environment else as_text(environment)
     return Names(
-        label, place, (negative, positive), texts, int(getattr(model, "settles_when", True))
+        label, place, (negative, positive), texts, int(not model.is_chain or model.covers_when)
     )
 
 

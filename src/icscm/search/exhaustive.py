@@ -21,7 +21,7 @@ from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.model.leaves import freeze_counts
-from icscm.model.rule_sets import MODEL_KINDS, RuleSet
+from icscm.model.tree import Tree, make_chain
 from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace
@@ -56,7 +56,7 @@ def choose_alpha(n_samples: int) -> float:
     return min(0.05, 200.0 / n_samples)
 
 
-def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet, Trace]:
+def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted subsets of the screened rules share.
 
     Subsets of more than `max_rules` rules are not tried.
@@ -75,7 +75,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[RuleSet
     shared = find_shared(s for s, test in zip(subsets, sets, strict=True) if test.accepted)
     kept = sorted(shared or ())
     leaves = compute_leaves(table, kept)
-    model = MODEL_KINDS[settings.model_type](tuple(rules[i] for i in kept), freeze_counts(leaves))
+    model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were judged by
     verdicts = settings.judge_leaves(model.leaves, GTest())
     chosen = [screened[i] for i in kept]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from icscm.engine.counts import CountSource
-from icscm.model.rule_sets import RuleSet
+from icscm.model.tree import Tree
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import SharedLooks, learn
 from icscm.search.settings import Settings
@@ -14,7 +14,7 @@ from icscm.search.trace import Trace
 
 def find_model(
     source: CountSource, settings: Settings, shared: SharedLooks | None = None
-) -> tuple[RuleSet, Trace]:
+) -> tuple[Tree, Trace]:
     """Learn a model from counts with the search that the settings name.
 
     `shared` are looks at the same counts by searches at other levels. With a least utility, rules
@@ -30,18 +30,18 @@ def find_model(
     gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
     if gain >= Fraction(str(settings.min_utility)):
         return model, trace
-    nothing = model.without_rules()
+    nothing = model.make_baseline()
     verdicts = settings.judge_leaves(nothing.leaves, settings.test)
     return nothing, trace.change(verdicts=verdicts, set_aside=model)
 
 
-def _measure_gain(model: RuleSet, p: float) -> Fraction:
+def _measure_gain(model: Tree, p: float) -> Fraction:
     """What the rules save, next to the better of always saying one class and always the other.
 
     As in a rule's utility, a sample that a rule settles wrongly costs p, one that none settles and
     that should have been costs 1.
     """
-    settled = int(model.settles_when)
+    settled = int(model.covers_when)
     costs = [Fraction(str(p)), Fraction(str(p))]
     costs[settled] = Fraction(1)
     labels = [sum(sum(leaf[label]) for leaf in model.leaves) for label in (0, 1)]

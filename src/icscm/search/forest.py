@@ -22,8 +22,8 @@ from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
 from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
-from icscm.model.forests import Forest
-from icscm.model.trees import Tree
+from icscm.model.forest import Forest
+from icscm.model.tree import Tree
 from icscm.search.banning import RateLooker, find_rate_tree
 from icscm.search.nodes import make_root
 from icscm.search.tree import EffectLooker, Growing, Looker, Memory, TreeSettings, grow

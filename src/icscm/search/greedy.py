@@ -18,7 +18,7 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.leaves import freeze_counts
-from icscm.model.rule_sets import MODEL_KINDS, RuleSet
+from icscm.model.tree import Tree, make_chain
 from icscm.search.asking import make_question
 from icscm.search.judging import judge_later
 from icscm.search.pruning import prune_where_allowed
@@ -34,7 +34,7 @@ from icscm.stats.utility import Worth, make_utility
 
 def learn(
     source: CountSource, settings: Settings, shared: SharedLooks | None = None
-) -> tuple[RuleSet, Trace]:
+) -> tuple[Tree, Trace]:
     """Learn a model from counts; the trace tells how it came about."""
     view = make_view(source, settings)
     cuts, trace = Growth(view, settings, shared).run()
@@ -44,12 +44,12 @@ def learn(
     leaves.append(
         trace.steps[-1].remaining if trace.steps else freeze_counts(source.count_totals())
     )
-    model = MODEL_KINDS[settings.model_type](rules, tuple(leaves))
+    model = make_chain(settings.model_type, rules, tuple(leaves))
     if settings.pruning and settings.test is not None and rules:
         table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
         kept, tests, outcome = prune_where_allowed(table, trace, settings)
         leaves = freeze_counts(compute_leaves(table, kept))
-        pruned = replace(model, rules=tuple(rules[i] for i in kept), leaves=leaves)
+        pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
         n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
         model = pruned

@@ -16,8 +16,8 @@ import numpy as np
 from icscm._repr import Display, DisplayMixin
 from icscm.formatting import format_number
 from icscm.model.leaves import LeafCounts
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
+from icscm.model.tree import Tree
 from icscm.stats.breaking import find_breaking
 from icscm.stats.criteria import Criterion
 from icscm.stats.verdicts import Verdict
@@ -233,7 +233,7 @@ class Trace(DisplayMixin):
         The candidates of the exhaustive search and the sets tested.
     verdicts : tuple of Verdict
         Of the final model's leaves, the last for the samples that no rule settles.
-    set_aside : Conjunction or Disjunction, or None
+    set_aside : Tree or None
         What was found and does worse than always saying the same, so that the model has no rule.
     criterion : object or None
         What decided whether a leaf is invariant.
@@ -263,7 +263,7 @@ class Trace(DisplayMixin):
     sets: tuple[SetTest, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     pruned: PruningOutcome | None = None
-    set_aside: RuleSet | None = None
+    set_aside: Tree | None = None
     criterion: Criterion | None = field(default=None, compare=False, repr=False)
 
     def complete_later(self, make: Callable[[], dict[str, Any]]) -> Trace:

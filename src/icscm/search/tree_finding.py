@@ -12,7 +12,8 @@ from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
 from icscm.model.leaves import freeze_counts
 from icscm.model.rules import Rule
-from icscm.model.trees import Split, Tree
+from icscm.model.splits import Split
+from icscm.model.tree import Tree
 from icscm.search.banning import RateTree, find_rate_tree
 from icscm.search.nodes import make_root
 from icscm.search.tree import (
@@ -46,7 +47,7 @@ def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
     rules = map(source.candidates.make_rule, cuts)
     splits = (Split(rule, *each) for rule, each in zip(rules, children, strict=True))
     leaves = (freeze_counts(each.node.totals) for each, _, _ in walk(top) if not each.children)
-    return Tree(tuple(splits), tuple(leaves), balanced)
+    return Tree(tuple(splits), tuple(leaves), balanced=balanced)
 
 
 def list_splits(top: Growing) -> tuple[list[Cut], list[list[int]]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import BoolArray, FloatArray, IntArray
-from icscm.model.leaves import LeafModel
+from icscm.model.tree import Tree
 from icscm.report.words import compute_intervals
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
@@ -83,7 +83,7 @@ class LeafCalibration:
 
 
 def calibrate(
-    rules: LeafModel,
+    rules: Tree,
     leaves: NDArray[np.intp],
     is_positive: BoolArray,
     environments: IntArray | None = None,
@@ -132,7 +132,7 @@ def calibrate(
 
 
 def _keep_promises(
-    rules: LeafModel,
+    rules: Tree,
     leaves: NDArray[np.intp],
     is_positive: BoolArray,
     environments: IntArray | None,

@@ -17,8 +17,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
-from icscm.model.kinds import describe_size
-from icscm.model.rule_sets import RuleSet
+from icscm.model.forest import describe_size
+from icscm.model.splits import CHAINS
 from icscm.studies.scores import OF_PREDICTIONS, OF_PROBABILITIES, TITLES
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.environments import encode_environments, take_environments
@@ -125,7 +125,7 @@ def find_rules(fitted: Any) -> str | None:
     last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
     if not hasattr(last, "fit_counts"):
         return None
-    if isinstance(last.model_, RuleSet):
+    if last.model_.kind in CHAINS:
         return str(last.model_)
     used = shorten_list([format_name(each) for each in last.features_used_])
     return f"{describe_size(last.model_)}{f' on {used}' if used else ''}"

@@ -13,13 +13,12 @@ from scipy.stats import binomtest
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, count, format_level, shorten_list
-from icscm.model.forests import Forest
-from icscm.model.kinds import Model, describe_size
-from icscm.model.leaves import LeafModel
+from icscm.model.forest import Forest, Model, describe_size
 from icscm.model.plain import make_plain
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel, get_table_settings, make_saved_model
+from icscm.model.splits import CHAINS
+from icscm.model.tree import Tree
 from icscm.report.render import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.report.words import Plain, format_p, format_share
@@ -271,9 +270,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         overall=judge(None, slice(None)),
         environments=tuple(places),
         leaves=(
-            calibrate(rules, leaves, is_positive, numbers, new)
-            if isinstance(rules, LeafModel)
-            else ()
+            calibrate(rules, leaves, is_positive, numbers, new) if isinstance(rules, Tree) else ()
         ),
         notes=(*_note_rows(is_positive, classes, places), *notes),
         target=_get_name(y),
@@ -283,7 +280,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
 
 def _name_model(judged: SavedModel) -> str:
     """The rule; a tree would not fit a line."""
-    return as_text(judged) if isinstance(judged.model, RuleSet) else describe_size(judged.model)
+    return as_text(judged) if judged.model.kind in CHAINS else describe_size(judged.model)
 
 
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any]]:
@@ -409,7 +406,7 @@ def _list_levels(levels: Sequence[Any]) -> str:
 def _find_constant(rules: Model | None, is_positive: BoolArray) -> tuple[int, float]:
     """The class that was more frequent, and the chance of the positive one."""
     if rules is not None:
-        bare = rules.without_rules()
+        bare = rules.make_baseline()
         return int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
     rate = float(is_positive.mean())
     return int(rate > 0.5), rate

@@ -21,8 +21,8 @@ from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.learner import check_learner
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import Rule
+from icscm.model.tree import Tree
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.finding import find_model
 from icscm.search.settings import Settings
@@ -64,7 +64,7 @@ class StabilitySelection(DisplayMixin):
         rule that was chosen at all, the most frequent first.
     stable_features : list
         Features chosen in at least `threshold` of the resamples, the most frequent first.
-    model, models : Conjunction or Disjunction, tuple of ResampledModel
+    model, models : Tree, tuple of ResampledModel
         What all samples together give, and what the resamples gave, the most frequent first.
     n_resamples, threshold : int, float
         As asked for.
@@ -76,7 +76,7 @@ class StabilitySelection(DisplayMixin):
     feature_frequencies: dict[Feature, float]
     rule_frequencies: dict[str, float]
     stable_features: list[Feature]
-    model: RuleSet
+    model: Tree
     models: tuple[ResampledModel, ...]
     n_resamples: int
     threshold: float
@@ -245,15 +245,15 @@ def _draw_halves(
 
 def _learn_resamples(
     source: MemorySource, settings: Settings, halves: Iterator[NDArray[np.intp]], n_threads: int
-) -> list[RuleSet | None]:
+) -> list[Tree | None]:
     """The model of each resample, a thread each; None where a class is absent."""
 
-    def learn(rows: NDArray[np.intp]) -> RuleSet | None:
+    def learn(rows: NDArray[np.intp]) -> Tree | None:
         half = source.take(rows, n_threads=1)
         has_both = half.count_totals().any(axis=1).all()
         return find_model(half, settings)[0] if has_both else None
 
-    models: list[RuleSet | None] = []
+    models: list[Tree | None] = []
     while some := list(islice(halves, n_threads)):  # not all at once: each takes memory
         models += run_tasks(learn, some, n_threads)
     return models
@@ -266,11 +266,7 @@ def draw_half(members: list[NDArray[np.intp]], rng: np.random.Generator) -> NDAr
 
 
 def _summarize(
-    own: RuleSet,
-    models: list[RuleSet | None],
-    names: list[Feature],
-    threshold: float,
-    n_usable: int,
+    own: Tree, models: list[Tree | None], names: list[Feature], threshold: float, n_usable: int
 ) -> StabilitySelection:
     rules = [model.rules if model is not None else () for model in models]
     features = [{rule.feature for rule in chosen} for chosen in rules]
@@ -292,7 +288,7 @@ def _summarize(
 
 
 def _count_models(
-    own: RuleSet, rules: Sequence[tuple[Rule, ...]], models: Sequence[RuleSet | None]
+    own: Tree, rules: Sequence[tuple[Rule, ...]], models: Sequence[Tree | None]
 ) -> tuple[ResampledModel, ...]:
     """The distinct models, the most frequent first; the order of rules does not matter."""
     sets = [frozenset(each) for each in rules]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
-from icscm.model.leaves import Votes, add_up, read_columns
-from icscm.model.rules import Rule
-from icscm.model.trees import Tree
+from icscm.model.leaves import freeze_counts, read_columns, sum_leaves
+from icscm.model.rules import Rule, make_rule
+from icscm.model.splits import CHAINS, Split
+from icscm.model.tree import Tree, Votes
 from icscm.tables.columns import count_rows
 
 
@@ -30,9 +31,9 @@ class Forest(DisplayMixin):
 
     Examples
     --------
-    >>> from icscm.model.forests import Forest
+    >>> from icscm.model.forest import Forest
     >>> from icscm.model.rules import ThresholdRule
-    >>> from icscm.model.trees import Split, Tree
+    >>> from icscm.model.tree import Split, Tree
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
     >>> tree = Tree((Split(rule, -1, -2),), (((1, 2), (3, 4)), ((5, 6), (0, 1))))
     >>> print(Forest((tree, tree)))
@@ -43,7 +44,6 @@ class Forest(DisplayMixin):
     trees: tuple[Tree, ...]
 
     kind: ClassVar[str] = "forest"
-    schema: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -65,7 +65,7 @@ class Forest(DisplayMixin):
         return self.decide(X).is_positive
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Chance of the positive label for each row: the mean of what the trees say.
+        """Probability of the positive label for each row: the mean of the trees' probabilities.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Forest(DisplayMixin):
         return self.decide(X).probability
 
     def decide(self, X: Any) -> Votes:
-        """Verdict, chance and how many of the trees vote positive for each row, in one pass.
+        """Prediction, probability and number of positive votes for each row, in one pass.
 
         Parameters
         ----------
@@ -127,8 +127,8 @@ class Forest(DisplayMixin):
         """
         return replace(self, trees=tuple(tree.replace_rules(change) for tree in self.trees))
 
-    def without_rules(self) -> Tree:
-        """What saying nothing comes to, on the samples of all trees.
+    def make_baseline(self) -> Tree:
+        """The majority-class baseline, on the samples of all trees.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class Forest(DisplayMixin):
             One leaf, in which the more likely class is predicted.
         """
         leaves = tuple(leaf for tree in self.trees for leaf in tree.leaves)
-        return replace(self.trees[0], splits=(), leaves=(add_up(leaves),))
+        return replace(self.trees[0], splits=(), leaves=(sum_leaves(leaves),))
 
     def count_uses(self) -> dict[str | int, int]:
         """Number of trees that use each feature.
@@ -182,3 +182,37 @@ class Forest(DisplayMixin):
         ]
         line = str(self).partition("\n")[0]
         return Display(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)
+
+
+Model = Tree | Forest
+
+KINDS: Final = (*CHAINS, "tree", Forest.kind)
+
+
+def make_model(fields: dict[str, Any]) -> Model:
+    """The model that `to_dict` described.
+
+    >>> from icscm.model.tree import make_chain
+    >>> empty = make_chain("conjunction", (), (((3, 1), (2, 2)),))
+    >>> make_model(empty.to_dict()) == empty
+    True
+    """
+    kind = fields.get("kind")
+    if kind not in KINDS:
+        raise IcscmError(f"unknown kind of model {kind!r}; this version knows {sorted(KINDS)}")
+    if kind == Forest.kind:
+        trees = [make_model(tree) for tree in fields["trees"]]
+        return Forest(tuple(tree for tree in trees if isinstance(tree, Tree)))
+    splits = (Split(**each | {"rule": make_rule(each["rule"])}) for each in fields["splits"])
+    return Tree(tuple(splits), freeze_counts(fields["leaves"]), kind, fields["balanced"])
+
+
+def describe_size(model: Model) -> str:
+    """What it is, and how large: `tree of 15 splits`.
+
+    >>> from icscm.model.tree import make_chain
+    >>> describe_size(make_chain("conjunction", (), (((3, 1), (2, 2)),)))
+    'conjunction of 0 rules'
+    """
+    what = {"tree": "split", "forest": "tree"}.get(model.kind, "rule")
+    return f"{model.kind} of {count(len(model), what)}"

@@ -1,4 +1,4 @@
-"""A model as conditions and leaves, from which all exports are written."""
+"""A model as conditions and leaves, of which all exports are made."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, escape_controls, format_number
 from icscm.io.formats import TextFormat, find_numbers
-from icscm.model.forests import Forest
+from icscm.model.forest import Forest, Model
 from icscm.model.leaves import count_labels
 from icscm.model.parsing import NUMBER, Label
-from icscm.model.rule_sets import RuleSet
 from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
-from icscm.model.trees import Tree
+from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 
 _Operators = tuple[str, str]
@@ -25,7 +24,7 @@ _Operators = tuple[str, str]
 
 @dataclass(frozen=True)
 class Leaf:
-    """What becomes of the samples in a leaf; `training_samples` are those of each class."""
+    """The prediction for samples in a leaf; `training_samples` are counts of each class."""
 
     prediction: Label
     probability: float
@@ -53,7 +52,7 @@ class Condition:
 
     @property
     def compares(self) -> str:
-        """What it asks for: numbers (also as categories), booleans or text."""
+        """What it compares: numbers (also as categories), booleans or text."""
         first = self.value[0] if isinstance(self.value, tuple) else ""
         if self.type == NUMBER or not isinstance(first, str | bool):
             return "numbers"
@@ -61,19 +60,11 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A condition of a rule set, and the leaf of the samples for which it is true."""
-
-    condition: Condition
-    then: Leaf
-
-
-@dataclass(frozen=True)
 class Absent:
-    """What `icscm fit` took for missing in its file, and so stands for it in tables made of it.
+    """What stood for a missing value in the file that `icscm fit` read.
 
-    `numbers` are those of the texts that the user named and that are numbers. `is_trimmed` tells
-    whether spaces around a text are no part of it, as in text files.
+    `numbers` are those of the user's own texts that are numbers. `is_trimmed` is whether spaces
+    around a text are ignored, as in text files.
     """
 
     texts: tuple[str, ...]
@@ -82,7 +73,7 @@ class Absent:
 
 
 def find_absent(saved: SavedModel) -> Absent | None:
-    """What the file of the model tells; None where missing values are NULL, None or NaN alone."""
+    """From the settings of the model; None where missing values are NULL, None or NaN only."""
     told = get_table_settings(saved)
     if not told:
         return None
@@ -93,26 +84,16 @@ def find_absent(saved: SavedModel) -> Absent | None:
     return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
 
 
-def make_branches(saved: SavedModel, model: RuleSet) -> tuple[tuple[Branch, ...], Leaf]:
-    """Branches in order, of which the first that is true decides, and the leaf if none is."""
-    *leaves, last = make_leaves(saved, model)
-    is_true = model.settles_when
-    return tuple(
-        Branch(make_condition(rule, saved, is_true=is_true), leaf)
-        for rule, leaf in zip(model.rules, leaves, strict=True)
-    ), last
-
-
-def make_leaves(saved: SavedModel, model: RuleSet | Tree) -> list[Leaf]:
-    """What becomes of the samples in each leaf."""
+def make_leaves(saved: SavedModel, model: Tree) -> list[Leaf]:
+    """The leaves of a tree, in their order."""
     labels = [saved.classes[int(verdict)] for verdict in model.leaf_verdicts]
     counts = [count_labels(leaf) for leaf in model.leaves]
     parts = labels, model.leaf_probabilities().tolist(), model.leaf_texts, counts
     return [Leaf(*each) for each in zip(*parts, strict=True)]
 
 
-def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool) -> Condition:
-    """What holds where the rule is true, or where it is not."""
+def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
+    """The condition that is true where the rule is true, or where it is false."""
     if not isinstance(rule, AnyRule):
         raise IcscmError(f"a rule of type {type(rule).__name__} cannot be exported")
     operators, is_first, value, is_true_of_missing = _read_rule(rule)
@@ -121,7 +102,7 @@ def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool) -> Condition
     return Condition(rule.name, rule.column, kind, operator, value, if_missing)
 
 
-def list_trees(model: Tree | Forest) -> tuple[Tree, ...]:
+def list_trees(model: Model) -> tuple[Tree, ...]:
     """The trees of a forest, or the one that the model is."""
     return (model,) if isinstance(model, Tree) else model.trees
 
@@ -137,19 +118,17 @@ def _read_rule(rule: AnyRule) -> tuple[_Operators, bool, float | tuple[Level, ..
     return ("is missing", "is present"), rule.is_missing, None, rule.is_missing
 
 
-def say_refused(saved: SavedModel) -> list[str]:
-    """A line for models that predict complete samples only; code elsewhere cannot enforce that."""
-    line = "The model was fitted without missing values and refuses them: make sure there are none."
+def describe_missing_error(saved: SavedModel) -> list[str]:
+    """A line for models that reject missing values; exported code cannot enforce that."""
+    line = "The model was fitted without missing values and rejects them: make sure there are none."
     return [line] if saved.settings.get("missing") == "error" else []
 
 
-def say_origin(saved: SavedModel) -> str:
-    """What learned the model, from how much."""
-    model = saved.model
-    parts = model.trees if isinstance(model, Forest) else (model,)
-    sizes = [sum(sum(map(sum, leaf)) for leaf in part.leaves) for part in parts]
+def describe_origin(saved: SavedModel) -> str:
+    """The version that learned the model, and from how many samples."""
+    sizes = [sum(sum(map(sum, leaf)) for leaf in tree.leaves) for tree in list_trees(saved.model)]
     origin = f"Learned by icscm {escape_controls(saved.version)} from {max(sizes):,} samples"
-    if isinstance(model, Forest):
+    if isinstance(saved.model, Forest):
         origin += " for each tree" if len(set(sizes)) == 1 else " at most for each tree"
     if saved.environments is not None:
         origin += f" in {count(len(saved.environments), 'environment')}"
@@ -159,8 +138,8 @@ def say_origin(saved: SavedModel) -> str:
 
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
-    """An export in its frame; whoever fills it quotes all text that comes from users."""
-    told = {"origin": say_origin(saved), "refused": say_refused(saved)}
+    """An export made with a template; the caller quotes all text that comes from users."""
+    told = {"origin": describe_origin(saved), "rejected": describe_missing_error(saved)}
     return _TEMPLATES.get_template(name).render(told, **values)
 
 

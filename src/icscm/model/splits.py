@@ -1,0 +1,165 @@
+"""Splits of a tree: their shape, walks over them, and their text.
+
+A tree is flat, so that no depth is too deep. A child number below 0 is a leaf, `~number`:
+
+    split 0: age > 63 --true--> split 1: smoker == yes --true--> -1, leaf 0
+        |false                      |false
+      -3, leaf 2                  -2, leaf 1
+
+In a chain (Figure 2 of the paper) leaf i holds the samples that rule i covers, and the last leaf
+the uncovered samples. A conjunction covers a sample where a rule is false, a disjunction where a
+rule is true:
+
+    rule 0 --true--> rule 1 --true--> ... --true--> leaf d   (prediction: positive)
+      |false           |false
+    leaf 0           leaf 1                                  (prediction: negative)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeVar
+
+from icscm.exceptions import IcscmError
+from icscm.formatting import clip, count
+from icscm.model.leaves import LeafCounts, count_labels, format_counts
+from icscm.model.rules import Rule
+from icscm.model.simplifying import add_rule
+
+# Columns of a terminal, and the least of them that a rule gets.
+WIDTH: Final = 80
+_MIN_RULE: Final = 24
+# Indentation steps before the depth of a node is written as a number instead.
+_MAX_INDENT: Final = 16
+# Rules on the path to a leaf that are written out, and characters of each. A file may hold more.
+_MAX_RULES: Final = 32
+_MAX_RULE: Final = 255
+
+_T = TypeVar("_T")
+
+
+class Chain(NamedTuple):
+    """A kind of chain: which truth of a rule covers a sample, and the words for it."""
+
+    covers_when: bool
+    joiner: str
+    covered: str
+    uncovered: str
+
+
+CHAINS: Final = {
+    "conjunction": Chain(False, " and ", "not met", "all rules met"),
+    "disjunction": Chain(True, " or ", "met", "no rule met"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A rule, and where its samples go if it is true or false: a split, or below 0 a leaf."""
+
+    rule: Rule
+    if_true: int
+    if_false: int
+
+
+class Node(NamedTuple):
+    """A node of a walk over a tree; `leaf` is None where it is split further."""
+
+    depth: int
+    text: str
+    counts: tuple[int, int]
+    leaf: int | None
+
+    @property
+    def indent(self) -> str:
+        """Two spaces a level; a very deep node has its depth as a number."""
+        if self.depth <= _MAX_INDENT:
+            return "  " * self.depth
+        return f"{'  ' * _MAX_INDENT}[{self.depth:,}] "
+
+    def format(self, verdicts: Sequence[str]) -> str:
+        """A line that fits a terminal, whatever the names in it."""
+        samples, _, rate = format_counts(*self.counts)
+        verdict = "" if self.leaf is None else f" -> {verdicts[self.leaf]}"
+        tail = f": {rate} of {samples}{verdict}"
+        width = max(_MIN_RULE, WIDTH - len(self.indent) - len(tail))
+        return self.indent + clip(self.text, width) + tail
+
+
+def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
+    """The splits of a conjunction or disjunction."""
+    n, splits = len(rules), []
+    for i, rule in enumerate(rules):
+        covered, onward = ~i, i + 1 if i + 1 < n else ~n
+        sides = (covered, onward) if CHAINS[kind].covers_when else (onward, covered)
+        splits.append(Split(rule, *sides))
+    return tuple(splits)
+
+
+def check_splits(splits: Sequence[Split]) -> None:
+    """Raise unless the splits form a tree, numbered as trees are."""
+    n = len(splits)
+    children = [child for each in splits for child in (each.if_true, each.if_false)]
+    if sorted(children) != ([*range(-n - 1, 0), *range(1, n)] if n else []):
+        raise IcscmError("every split but the first, and every leaf, must be reached once")
+    if any(0 <= child <= place // 2 for place, child in enumerate(children)):
+        raise IcscmError("the number of a split must be greater than that of its parent")
+    if [~node for node, _ in walk(splits, 0, lambda _, __: 0) if node < 0] != [*range(n + 1)]:
+        raise IcscmError("leaves must be numbered by a walk that visits the true side first")
+
+
+def walk(
+    splits: Sequence[Split], start: _T, extend: Callable[[_T, Rule], _T]
+) -> Iterator[tuple[int, _T]]:
+    """Every node with what `extend` made of the rules on its path; depth first, true side first."""
+    stack = [(0 if splits else ~0, start)]
+    while stack:
+        node, path = stack.pop()
+        yield node, path
+        if node >= 0:
+            split = splits[node]
+            stack.append((split.if_false, extend(path, split.rule.negate())))
+            stack.append((split.if_true, extend(path, split.rule)))
+
+
+def list_nodes(splits: Sequence[Split], leaves: Sequence[LeafCounts]) -> Iterator[Node]:
+    """The nodes of a walk, with their counts."""
+    of_leaves = [count_labels(leaf) for leaf in leaves]
+    counts = [(0, 0)] * len(splits)
+    for i in reversed(range(len(splits))):
+        children = splits[i].if_true, splits[i].if_false
+        one, other = (of_leaves[~each] if each < 0 else counts[each] for each in children)
+        counts[i] = one[0] + other[0], one[1] + other[1]
+    nodes = walk(splits, (0, "all"), lambda path, rule: (path[0] + 1, str(rule)))
+    for node, (depth, text) in nodes:
+        if node < 0:
+            yield Node(depth, text, of_leaves[~node], ~node)
+        else:
+            yield Node(depth, text, counts[node], None)
+
+
+class _Path(NamedTuple):
+    """The path to a leaf: rules joined as far as they join, and how many more there are."""
+
+    rules: tuple[Rule, ...] = ()
+    n_more: int = 0
+
+    def add(self, rule: Rule) -> _Path:
+        rules = add_rule(self.rules, rule, all_hold=True)
+        if len(rules) > _MAX_RULES:
+            return _Path(self.rules, self.n_more + 1)
+        return _Path(rules, self.n_more)
+
+    def format(self, texts: dict[int, tuple[Rule, str]]) -> str:
+        for rule in self.rules:
+            if id(rule) not in texts:
+                texts[id(rule)] = rule, clip(str(rule), _MAX_RULE)
+        more = [count(self.n_more, "more rule")] if self.n_more else []
+        return " and ".join([*(texts[id(rule)][1] for rule in self.rules), *more])
+
+
+def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
+    """The path to each leaf of a tree in the fewest words, such as `age > 63 and smoker == yes`."""
+    texts: dict[int, tuple[Rule, str]] = {}  # each rule is formatted once
+    return tuple(path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if node < 0)

@@ -1,0 +1,450 @@
+"""The one predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm._repr import Display, DisplayMixin
+from icscm._types import Array, BoolArray, FloatArray
+from icscm.exceptions import IcscmError
+from icscm.formatting import clip, count
+from icscm.model.leaves import LeafCounts, count_labels, format_counts, read_columns, sum_leaves
+from icscm.model.rules import Rule
+from icscm.model.simplifying import simplify
+from icscm.model.splits import (
+    CHAINS,
+    WIDTH,
+    Node,
+    Split,
+    check_splits,
+    format_paths,
+    list_nodes,
+    make_chain_splits,
+    walk,
+)
+from icscm.tables.columns import Column, count_rows
+
+
+class Votes(NamedTuple):
+    """For each row whether it is predicted positive, with which probability, and what decided."""
+
+    is_positive: BoolArray
+    probability: FloatArray
+    decided_by: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Tree(DisplayMixin):
+    """Splits, and the training counts of the leaves that they lead to.
+
+    Parameters
+    ----------
+    splits : tuple of Split
+        The first is the root; the number of a split is greater than that of its parent.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each leaf, one more than there are splits. In a tree, leaves are
+        numbered by a depth-first walk that visits the true side first; in a chain, leaf i holds
+        the samples that rule i covers and the last leaf the uncovered samples.
+    kind : {"tree", "conjunction", "disjunction"}, default="tree"
+        A leaf of a tree predicts its more likely class. A conjunction predicts positive where all
+        rules are true, a disjunction where any is; both are chains.
+    balanced : bool, default=False
+        Whether a leaf's probability is the mean over its environments, each with equal weight,
+        instead of over its samples.
+
+    Examples
+    --------
+    >>> from icscm.model.rules import ThresholdRule
+    >>> from icscm.model.tree import Split, Tree
+    >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
+    >>> print(Tree((Split(rule, -1, -2),), (((1, 2), (3, 4)), ((5, 6), (0, 1)))))
+    all: 36.4% of 22
+      age > 63: 70.0% of 10 -> positive
+      age <= 63: 8.3% of 12 -> negative
+    """
+
+    splits: tuple[Split, ...]
+    leaves: tuple[LeafCounts, ...]
+    kind: str = "tree"
+    balanced: bool = False
+
+    def __post_init__(self) -> None:
+        n = len(self.splits)
+        if len(self.leaves) != n + 1:
+            what = "rule" if self.is_chain else "split"
+            raise IcscmError(
+                f"a {self.kind} of {count(n, what)} has {count(n + 1, 'leaf')}, got counts for "
+                f"{len(self.leaves):,}"
+            )
+        if self.is_chain:
+            if self.splits != make_chain_splits(self.kind, self.rules):
+                raise IcscmError(f"the splits of a {self.kind} must form a chain")
+            return
+        check_splits(self.splits)
+
+    # --- predicting -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> BoolArray:
+        """Whether each row is predicted positive.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples,)
+            The verdict of each row's leaf.
+        """
+        return self.leaf_verdicts[self.find_leaves(X)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of the positive label for each row, from its leaf's training samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of float, of shape (n_samples,)
+            Between 0 and 1, both excluded.
+        """
+        return self.leaf_probabilities()[self.find_leaves(X)]
+
+    def decide(self, X: Any) -> Votes:
+        """Prediction, probability and what decided for each row, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        Votes
+            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        """
+        leaves = self.find_leaves(X)
+        texts = np.array(self.leaf_texts, dtype=object)
+        return Votes(self.leaf_verdicts[leaves], self.leaf_probabilities()[leaves], texts[leaves])
+
+    def find_leaves(self, X: Any) -> NDArray[np.intp]:
+        """Number of the leaf that each row falls in.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of int, of shape (n_samples,)
+            From 0, as in `leaves`.
+        """
+        return self.follow(read_columns(X, self.rules), count_rows(X))
+
+    def follow(self, columns: dict[str | int, Column], n_rows: int) -> NDArray[np.intp]:
+        """Number of the leaf that each row falls in, for columns read before.
+
+        Parameters
+        ----------
+        columns : dict
+            From features to columns, as `read_columns` returns them.
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        array of int, of shape (n_rows,)
+            From 0, as in `leaves`.
+        """
+        leaves = np.zeros(n_rows, dtype=np.intp)
+        rows_at = {0: np.arange(n_rows)}
+        for number, split in enumerate(self.splits):
+            rows, column = rows_at.pop(number), columns[split.rule.feature]
+            truth = split.rule.judge(column if number == 0 else column.take(rows))
+            for child, part in ((split.if_true, rows[truth]), (split.if_false, rows[~truth])):
+                if child < 0:
+                    leaves[part] = ~child
+                else:
+                    rows_at[child] = part
+        return leaves
+
+    @property
+    def leaf_verdicts(self) -> BoolArray:
+        """Whether the samples of each leaf are predicted positive."""
+        if not self.is_chain or not self.splits:
+            verdicts: BoolArray = self.leaf_probabilities() > 0.5
+            return verdicts
+        return np.array([self.covers_when] * len(self.splits) + [not self.covers_when])
+
+    def leaf_probabilities(self) -> FloatArray:
+        """(positives + 1) / (samples + 2) of each leaf, or the mean of it over environments.
+
+        Returns
+        -------
+        array of float
+            One for each leaf; environments without a sample in a leaf do not count there.
+        """
+        if not self.balanced:
+            totals = np.array([count_labels(leaf) for leaf in self.leaves], dtype=np.float64)
+            probabilities: FloatArray = (totals[:, 1] + 1.0) / (totals.sum(axis=1) + 2.0)
+            return probabilities
+        counts = np.array(self.leaves, dtype=np.float64)
+        sizes = counts.sum(axis=1)
+        rates = np.where(sizes > 0, (counts[:, 1] + 1.0) / (sizes + 2.0), 0.0)
+        n_seen = (sizes > 0).sum(axis=1)
+        return np.where(n_seen > 0, rates.sum(axis=1) / np.maximum(n_seen, 1), 0.5)
+
+    # --- content --------------------------------------------------------------------------------
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether it is a conjunction or a disjunction."""
+        return self.kind in CHAINS
+
+    @property
+    def covers_when(self) -> bool:
+        """In a chain, whether a rule covers the samples for which it is true (or false)."""
+        return CHAINS[self.kind].covers_when
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of the splits, in their order."""
+        return tuple(split.rule for split in self.splits)
+
+    @property
+    def simple_rules(self) -> tuple[Rule, ...]:
+        """The rules of a chain in the fewest words: `age > 19 and age > 45` is `age > 45`.
+
+        They predict what all rules predict; leaves and probabilities are by all of them.
+        """
+        return simplify(self.rules, all_hold=not self.covers_when)
+
+    def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
+        """The same tree with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Tree
+            With the same splits and leaves.
+        """
+        return replace(self, splits=tuple(replace(s, rule=change(s.rule)) for s in self.splits))
+
+    def make_baseline(self) -> Self:
+        """The majority-class baseline: the same samples in one leaf.
+
+        Returns
+        -------
+        Tree
+            Without a split; predicts the more likely class.
+        """
+        return replace(self, splits=(), leaves=(sum_leaves(self.leaves),))
+
+    def count_wrong(self) -> tuple[int, int]:
+        """Training samples that are predicted wrongly, by label.
+
+        Returns
+        -------
+        tuple of two int
+            Negatives predicted positive, and positives predicted negative.
+        """
+        wrong = [0, 0]
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            wrong[1 - is_positive] += sum(leaf[1 - is_positive])
+        return wrong[0], wrong[1]
+
+    def count_contrary(self) -> list[int]:
+        """Training samples in leaves whose majority is of the class that they do not predict.
+
+        Returns
+        -------
+        list of int
+            One for each leaf: all its samples where `predict` and `predict_proba` disagree, else 0.
+        """
+        found = []
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
+            found.append(n_wrong + n_right if n_wrong > n_right else 0)
+        return found
+
+    def compute_importances(self) -> FloatArray:
+        """Of a chain, the share of each rule in the samples that rules cover correctly.
+
+        Returns
+        -------
+        array of float
+            One for each rule; they sum to 1.
+        """
+        correct = [sum(leaf[int(self.covers_when)]) for leaf in self.leaves[:-1]]
+        shares: FloatArray = np.array(correct, dtype=np.float64) / max(sum(correct), 1)
+        return shares
+
+    def list_paths(self) -> list[tuple[Rule, ...]]:
+        """The path to each leaf.
+
+        Returns
+        -------
+        list of tuples of Rule
+            For each leaf the rules that are true for its samples, from the root down; negated
+            where the path follows the false side.
+        """
+        start: tuple[Rule, ...] = ()
+        nodes = walk(self.splits, start, lambda path, rule: (*path, rule))
+        paths = {~node: path for node, path in nodes if node < 0}
+        return [paths[leaf] for leaf in range(len(self.leaves))]
+
+    @property
+    def leaf_texts(self) -> tuple[str, ...]:
+        """What decides in each leaf: `not met: age > 63`, or a path in the fewest words."""
+        if not self.splits:
+            return (str(self),)
+        if self.is_chain:
+            _, _, covered, uncovered = CHAINS[self.kind]
+            return (*(f"{covered}: {rule}" for rule in self.rules), uncovered)
+        return format_paths(self.splits)
+
+    def list_nodes(self) -> Iterator[Node]:
+        """The nodes of a depth-first walk that visits the true side first.
+
+        Yields
+        ------
+        Node
+            Its depth, its rule as text, its negative and positive samples, and its leaf's number
+            or None.
+        """
+        return list_nodes(self.splits, self.leaves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values.
+
+        Returns
+        -------
+        dict
+            What `make_model` turns back into this model.
+        """
+        splits = [
+            {"rule": each.rule.to_dict(), "if_true": each.if_true, "if_false": each.if_false}
+            for each in self.splits
+        ]
+        leaves = [[list(row) for row in leaf] for leaf in self.leaves]
+        return {"kind": self.kind, "splits": splits, "leaves": leaves, "balanced": self.balanced}
+
+    def __len__(self) -> int:
+        return len(self.splits)
+
+    # --- text -----------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        if not self.splits:
+            return self._describe_baseline()
+        if self.is_chain:
+            return CHAINS[self.kind].joiner.join(map(str, self.simple_rules))
+        words = self._name_verdicts()
+        lines = [node.format(words) for node in self.list_nodes()]
+        if self.balanced:
+            lines[0] += " (predicts by the mean of the environments' rates)"
+        return "\n".join(lines)
+
+    def _name_verdicts(self) -> list[str]:
+        return ["positive" if each else "negative" for each in self.leaf_verdicts.tolist()]
+
+    def _display(self) -> Display:
+        """A row for each leaf of a chain, or for each node of a tree."""
+        words, kind = self._name_verdicts(), self.kind.capitalize()
+        columns = ("predicts", ">samples", ">positive", ">rate")
+        if self.is_chain:
+            rows = [
+                (text, verdict, *format_counts(*count_labels(leaf)))
+                for text, verdict, leaf in zip(self.leaf_texts, words, self.leaves, strict=True)
+            ]
+            return Display(f"{kind}: {self}", ("leaf", *columns), rows)
+        if not self.splits:
+            return Display(f"{kind}: {self}")
+        rows = [
+            (
+                node.indent + clip(node.text, WIDTH),
+                "" if node.leaf is None else words[node.leaf],
+                *format_counts(*node.counts),
+            )
+            for node in self.list_nodes()
+        ]
+        return Display(f"{kind} of {count(len(self.leaves), 'leaf')}", ("node", *columns), rows)
+
+    def _describe_baseline(self) -> str:
+        """A model without a split."""
+        (verdict,) = self._name_verdicts()
+        if not self.is_chain:
+            n, _, rate = format_counts(*count_labels(self.leaves[0]))
+            share = "" if n == "0" else f": {rate} of {n} samples are positive"
+            return f"no split was found (always {verdict}{share})"
+        if len(self.leaves[0][0]) > 1:
+            return f"no rule holds in every environment and does better than always {verdict}"
+        return f"no rule was found (always {verdict})"
+
+
+def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
+    """A conjunction or disjunction of rules, with the counts of their leaves.
+
+    >>> from icscm.model.rules import ThresholdRule
+    >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
+    >>> print(make_chain("conjunction", [rule, rule], (((1,), (0,)), ((0,), (0,)), ((0,), (1,)))))
+    age > 63
+    """
+    return Tree(make_chain_splits(kind, rules), leaves, kind)
+
+
+def Conjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
+    """Deprecated: a conjunction is a `Tree`; use `icscm.model.tree.make_chain`.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        In the order in which they were chosen.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each leaf, one more than there are rules.
+
+    Returns
+    -------
+    Tree
+        Of kind "conjunction".
+    """
+    return _make_deprecated("conjunction", rules, leaves)
+
+
+def Disjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
+    """Deprecated: a disjunction is a `Tree`; use `icscm.model.tree.make_chain`.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        In the order in which they were chosen.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each leaf, one more than there are rules.
+
+    Returns
+    -------
+    Tree
+        Of kind "disjunction".
+    """
+    return _make_deprecated("disjunction", rules, leaves)
+
+
+def _make_deprecated(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
+    message = f"{kind.capitalize()} will be removed: use icscm.model.tree.make_chain('{kind}', ...)"
+    warnings.warn(message, FutureWarning, stacklevel=3)
+    return make_chain(kind, rules, leaves)
