@@ -1,4 +1,4 @@
-# make demo | test | docs | check | oldest | mutants | fuzz | bench: each sets up its own virtual environment first.
+# make demo | test | docs | check | oldest | mutants | fuzz | bench | paper | paper-quick: each sets up its own virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test docs browser check oldest mutants fuzz bench test-gpu clean
+.PHONY: demo test docs browser check oldest mutants fuzz bench paper paper-quick test-gpu clean
 
 demo: $(STAMP)
 	$(BIN)/icscm demo
@@ -72,6 +72,15 @@ fuzz: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 
+# All tables and figures of the paper, to paper/out/index.html: about 40 minutes on two cores. A run
+# that was stopped resumes. ICSCM_DATA names the folder of the real data; see paper/README.md.
+paper: $(STAMP)
+	$(BIN)/python -m paper all
+
+# The same with few repetitions of small samples, to paper/out/quick/index.html: two minutes.
+paper-quick: $(STAMP)
+	$(BIN)/python -m paper all --quick
+
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "icscm needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -87,5 +96,5 @@ $(OLDEST)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .fuzz mutants build dist \
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .fuzz mutants build dist paper/out \
 	  docs/_build docs/api/examples docs/api/generated docs/gallery docs/tutorials

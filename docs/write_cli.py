@@ -40,6 +40,8 @@ def make_page() -> str:
     context = click.Context(main, info_name="icscm")
     sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n"]
     for name in main.list_commands(context):
+        if main.commands[name].hidden:
+            continue
         text = make_help(main.commands[name], name, context)
         sections.append(f"## icscm {name}\n\n```text\n{text}\n```\n")
     return "\n".join(sections)

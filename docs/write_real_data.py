@@ -1,6 +1,6 @@
 """Put what candidates do on four real tables into docs/real-data.md.
 
-    python docs/write_real_data.py [FOLDER]
+    PYTHONPATH=. python docs/write_real_data.py [FOLDER]
 
 FOLDER holds the raw data files, by default that of ICSCM_DATA. Everything between the marks is
 replaced; no number there is typed by hand. On a busy machine OMP_NUM_THREADS=1 spares boosting
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from icscm import ICSCMClassifier, __version__, compare
-from icscm.datasets import several
 from icscm.studies.candidates import NAMES, make_candidates
 from icscm.studies.comparison import Comparison
+from paper.data import TABLES as STUDIED
 
 PAGE = Path(__file__).parent / "real-data.md"
 Table = tuple[Any, Any, Any]
@@ -56,7 +56,7 @@ def make_all() -> dict[str, Any]:
     return found
 
 
-TABLES: dict[str, Any] = {title: load for title, (_, load) in several.TABLES.items()}
+TABLES: dict[str, Any] = {title: load for title, (_, load) in STUDIED.items()}
 
 
 def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:

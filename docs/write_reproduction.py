@@ -1,10 +1,10 @@
-"""Put the tables and findings of a run of `icscm reproduce` into the pages of docs/.
+"""Put the tables and findings of a run of `make paper` into the pages of docs/.
 
-    python docs/write_reproduction.py FOLDER
+    PYTHONPATH=. python docs/write_reproduction.py paper/out
 
-FOLDER is what `--out` named. Everything between the marks of an experiment is replaced by what
-its CSV shows, be it whole or not; figures are copied beside the page. Experiments that FOLDER does
-not hold stay as they are. No number on the pages is typed by hand.
+Everything between the marks of an experiment is replaced by the contents of its CSV file, complete
+or not; figures are copied beside the page. Experiments that the folder does not hold stay as they
+are. No number on the pages is typed by hand.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from icscm.experiments import NAMES, find_experiment
-from icscm.experiments.output import to_markdown, write_summary
-from icscm.experiments.runner import read_rows
+from paper import NAMES, find_experiment
+from paper.output import to_markdown, write_summary
+from paper.runner import read_rows
 
 DOCS = Path(__file__).parent
 PAGES = {

@@ -1,6 +1,6 @@
 """Put what the criteria give on real data into docs/verdicts.md.
 
-    python docs/write_verdicts.py [FOLDER]
+    PYTHONPATH=. python docs/write_verdicts.py [FOLDER]
 
 FOLDER holds the raw data files, by default that of ICSCM_DATA. Everything between the marks is
 replaced; no number there is typed by hand.
@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 
 from icscm import ICSCMClassifier
-from icscm.datasets import RealData, load_acs_income, load_diabetes_readmission
+from icscm.datasets import RealData
 from icscm.exceptions import IcscmWarning
-from icscm.experiments.methods import PAPER
+from paper.data import LOADERS
+from paper.methods import PAPER
 
 PAGE = Path(__file__).parent / "verdicts.md"
-LOADERS = {"diabetes": load_diabetes_readmission, "ACS income": load_acs_income}
+NAMES = {"diabetes": "diabetes_readmission", "ACS income": "acs_income"}
 CRITERIA = {
     "pvalue": {},
     "equivalence, rate 0.05": {"criterion": "equivalence"},
@@ -57,7 +58,9 @@ def describe(name: str, data: RealData) -> list[str]:
 
 def main(folder: str | None = None) -> None:
     """Replace the table of the page."""
-    lines = [line for name, load in LOADERS.items() for line in describe(name, load(folder))]
+    lines = [
+        each for title, name in NAMES.items() for each in describe(title, LOADERS[name](folder))
+    ]
     table = "\n".join([HEADER, *lines])
     marks = r"(<!-- table -->\n).*(\n<!-- end -->)"
     page = re.sub(marks, lambda found: found[1] + table + found[2], PAGE.read_text(), flags=re.S)

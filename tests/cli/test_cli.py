@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from icscm import ICSCMClassifier
 from icscm.cli import main
-from icscm.datasets import load_heart_disease, make_conjunction, make_hospitals
+from icscm.datasets import load_heart_by_hospital, make_conjunction, make_hospitals
 from icscm.io.streams import read_file
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -455,8 +455,8 @@ def test_datasets():
     told = CliRunner().invoke(main, ["datasets", "--data", "raw"]).stdout
     wanted = "icscm.datasets.fetch('diabetes_readmission', 'FOLDER') saves it as FOLDER/diabetes/"
     assert wanted in told
-    page = "https://collegescorecard.ed.gov/data/"
-    assert f"download it from {page} and save it as FOLDER/college_scorecard/MERGED" in told
+    page = "https://doi.org/10.1126/science.1105809"
+    assert f"download it from {page} and save it as FOLDER/sachs/sachs_conditions.csv" in told
     assert "FOLDER holds the raw files; here raw." in told
 
 
@@ -516,8 +516,8 @@ def test_help_is_quick_to_load():
 )
 def test_heart_disease_in_four_hospitals(here):
     """A rule, or a clear statement that none is invariant and why."""
-    data = load_heart_disease(DATA, prepared=False)
-    data.X.assign(ill=data.y).to_csv("heart.csv", index=False)
+    data = load_heart_by_hospital(DATA)
+    data.X.assign(hospital=data.environments, ill=data.y).to_csv("heart.csv", index=False)
     columns = ("--target", "ill", "--environment", "hospital")
     assert "Whether ca, thal" in run("check", "heart.csv", *columns).stdout
     done = run("fit", "heart.csv", *columns, "--report", "r.html", "--out", "m.json")

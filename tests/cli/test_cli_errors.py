@@ -144,7 +144,7 @@ ERRORS = [
     (["simulate", "--out", "d.csv", "--type", "tree"], "a tree takes 1, 3, 7, 15, .. parents"),
     (["demo", "--report", "exists.html"], "exists.html exists"),
     (["demo", "--samples", "0"], "Invalid value for '--samples'"),
-    (["reproduce", "figure-9"], "there is no experiment called 'figure-9'"),
+    (["reproduce", "all", "--quick"], "run `make paper` in a checkout of the source repository"),
 ]
 
 

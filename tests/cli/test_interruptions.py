@@ -182,7 +182,6 @@ def test_a_dash_is_standard_output(data, command, begin):
     ("command", "message"),
     [
         (["pack", "t.tsv", "--out", "-"], "a store is no text for standard output; name a file"),
-        (["reproduce", "alpha", "--out", "-"], "name a folder"),
         (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number from 1"),
         (["fit", "t.csv", "--target", "y", "--jobs", "0"], "'0' is not a whole number from 1"),
         (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number between 0 and 1"),

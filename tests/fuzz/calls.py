@@ -17,7 +17,7 @@ from hostile import HOSTILE_NAMES
 # No call may need more memory than this; some options ask for as much as there is.
 _MEMORY = 12 * 2**30
 _COMMANDS = ("fit",) * 8 + ("check",) * 4 + ("predict",) * 2 + (
-    "show", "export", "pack", "pack", "simulate", "datasets", "demo", "reproduce", "evaluate",
+    "show", "export", "pack", "pack", "simulate", "datasets", "demo", "evaluate",
     "evaluate", "compare",
 )  # fmt: skip
 # They start clusters, take minutes, or ask for what other areas try.
@@ -74,8 +74,6 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
         found.append(["--candidates", rng.choice(("constant,scm", "icscm", "tree", "nonsense"))])
     if command == "demo":
         found.append(["--no-report"])
-    if command == "reproduce":
-        found += [["--quick"], ["--runs", "1"], ["--jobs", "1"]]
     known = [each for each in main.commands[command].params if isinstance(each, click.Option)]
     usable = [each for each in known if not _LEFT_OUT & set(each.opts)]
     for option in rng.sample(usable, min(len(usable), rng.choice((0, 0, 1, 2, 3)))):
@@ -115,8 +113,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
         if name in _FILES
     ]  # fmt: skip
     expected = outputs if outcome.status == DONE else []
-    if command != "reproduce":
-        faults += find_strays(folder, before, expected)
+    faults += find_strays(folder, before, expected)
     for name in expected:
         if command == "fit" and name.endswith(".json") and (work / name).is_file():
             faults += find_json_faults((work / name).read_text("utf-8"), name)
@@ -129,8 +126,6 @@ def _write_inputs(spec: Spec, work: Path) -> tuple[list[str], bytes]:
     command = spec["command"]
     if command in ("simulate", "demo", "datasets"):
         return [], b""
-    if command == "reproduce":
-        return ["nothing" if spec["table"]["seed"] % 2 else "runtime "], b""
     if command == "pack":
         content = make_genes(spec["genes"])
         if spec["ending"].endswith(".gz"):

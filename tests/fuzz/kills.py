@@ -17,7 +17,6 @@ from fuzz.tables import Spec, draw_genes, draw_table, encode, make_columns, make
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
 _ROLES = ("--target", "y", "--environment", "place", "--jobs", "1")
 _PREDICT = ("predict", "given.json", "data.csv", "--force", "--quiet", "--out")
-_REPRODUCE = ("reproduce", "sharper", "--quick", "--runs", "1", "--jobs")
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": (
         "fit",
@@ -33,12 +32,8 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "pack": ("pack", "genes.Rtab", "--out", "x.bits", "--quiet", "--force"),
     "predict": (*_PREDICT, "p.csv"),
     "predict parquet": (*_PREDICT, "p.parquet"),
-    "reproduce": (*_REPRODUCE, "1"),
-    "reproduce two": (*_REPRODUCE, "2"),
 }
-_SHARES = ("fit",) * 6 + ("pack",) * 6 + ("predict",) * 4 + ("predict parquet",) * 2 + (
-    "reproduce", "reproduce", "reproduce two",
-)  # fmt: skip
+_SHARES = ("fit",) * 6 + ("pack",) * 6 + ("predict",) * 4 + ("predict parquet",) * 2
 
 
 class Undisturbed(NamedTuple):
@@ -56,7 +51,7 @@ def make(rng: Random) -> Spec:
         "signal": rng.choice(list(SIGNALS)),
         "moment": rng.uniform(0.0, 1.05),
         # imports and compiled code are interrupted only in a process that does them
-        "real": command == "reproduce two" or rng.random() < 0.2,
+        "real": rng.random() < 0.2,
     }
 
 
@@ -117,7 +112,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
 
 
 def _judge_files(work: Path, undisturbed: Undisturbed, *, may_be_stale: bool) -> list[str]:
-    """Every file is whole; rows of an experiment are there from the first on."""
+    """Every file is whole."""
     faults = []
     for name, content in list_files(work).items():
         whole = undisturbed.files.get(name)
@@ -125,9 +120,7 @@ def _judge_files(work: Path, undisturbed: Undisturbed, *, may_be_stale: bool) ->
         if whole is None and not is_stale:
             faults.append(f"stray file {name}")
         elif whole is not None and content != whole:
-            is_growing = name.startswith("reproduction") and name.endswith(".csv")
-            if not (is_growing and whole.startswith(content)):
-                faults.append(f"half-written file {name}: {len(content)} of {len(whole)} bytes")
+            faults.append(f"half-written file {name}: {len(content)} of {len(whole)} bytes")
     return faults
 
 

@@ -63,7 +63,6 @@ def warm_up() -> None:
     import sklearn.model_selection  # noqa: F401
 
     import icscm.cli
-    import icscm.experiments.reproduction
     import icscm.export
     import icscm.report.render
     import icscm.report.terminal

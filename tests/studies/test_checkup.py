@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from icscm import ICSCMClassifier
-from icscm.datasets import load_heart_disease
+from icscm.datasets import load_heart_by_hospital
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.studies.checkup import check_environments, compute_cramers_v
 
@@ -197,10 +197,11 @@ def test_sparse_matrices_and_dates():
 )
 def test_heart_disease():
     """What hospitals did not measure gives them away, and the check-up says so."""
-    data = load_heart_disease(DATA, prepared=False)
-    found = check_environments(data.X.drop(columns="hospital"), data.y, data.environments)
+    data = load_heart_by_hospital(DATA)
+    found = check_environments(data.X, data.y, data.environments)
     assert [each.n_rows for each in found.environments] == [303, 294, 123, 200]
     assert {each.column for each in found.strong_giveaways} >= {"ca", "thal", "chol"}
     assert all(each.missingness > each.values for each in found.strong_giveaways)
-    whole = check_environments(data.X, data.y, data.environments)
+    with_hospital = data.X.assign(hospital=data.environments)
+    whole = check_environments(with_hospital, data.y, data.environments)
     assert whole.left_out == {"hospital": "an exact copy of the environment"}

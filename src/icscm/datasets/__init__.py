@@ -1,25 +1,18 @@
-"""Data to learn from: simulated with known parents, and real from their publishers' files.
+"""Data sets: simulated with known parents, and real from their publishers' files.
 
-May import only the ground: parameters, writing, text, exceptions, constants.
+May import only the lowest layers: parameters, writing, text, exceptions, constants.
 """
+
+from typing import Any
 
 from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
 from icscm.datasets.hospitals import Hospitals, make_hospitals
-from icscm.datasets.loaders import (
+from icscm.datasets.real import (
     RealData,
-    load_acs_foodstamps,
-    load_acs_income,
-    load_assistments,
-    load_college_scorecard,
-    load_diabetes_readmission,
-    load_heart_disease,
-    load_meps,
-    load_sachs,
-)
-from icscm.datasets.several import (
     load_diabetes_by_source,
     load_heart_by_hospital,
     load_income_by_state,
+    load_sachs,
 )
 from icscm.datasets.simulated import Simulation, make_conjunction
 
@@ -30,17 +23,19 @@ __all__ = [
     "Simulation",
     "fetch",
     "list_datasets",
-    "load_acs_foodstamps",
-    "load_acs_income",
-    "load_assistments",
-    "load_college_scorecard",
     "load_diabetes_by_source",
-    "load_diabetes_readmission",
     "load_heart_by_hospital",
-    "load_heart_disease",
     "load_income_by_state",
-    "load_meps",
     "load_sachs",
     "make_conjunction",
     "make_hospitals",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("load_"):
+        raise ImportError(
+            f"icscm.datasets has no {name}; the loaders of the paper's study are in the folder "
+            "paper/ of the source repository"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,14 +1,18 @@
-"""Where the raw files of each data set come from, as `sources.toml` beside this file says."""
+"""The published sources of the real data sets, as `sources.toml` beside this file lists them."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-# Two-letter codes of the states, the District of Columbia and Puerto Rico, with the numbers that
-# the Census Bureau gives them. The paper's data are without the District.
+from icscm.datasets._files import RawFile, Source
+from icscm.exceptions import IcscmError
+
+# Two-letter codes of the states, the District of Columbia and Puerto Rico, with their numbers in
+# the Census Bureau's files.
 STATES = {
     "AL": 1, "AK": 2, "AZ": 4, "AR": 5, "CA": 6, "CO": 8, "CT": 9, "DE": 10, "DC": 11, "FL": 12,
     "GA": 13, "HI": 15, "ID": 16, "IL": 17, "IN": 18, "IA": 19, "KS": 20, "KY": 21, "LA": 22,
@@ -17,39 +21,13 @@ STATES = {
     "OR": 41, "PA": 42, "RI": 44, "SC": 45, "SD": 46, "TN": 47, "TX": 48, "UT": 49, "VT": 50,
     "VA": 51, "WA": 53, "WV": 54, "WI": 55, "WY": 56, "PR": 72,
 }  # fmt: skip
-PAPER_STATES = tuple(state for state in STATES if state != "DC")
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """One file in the data folder, and where it can be had.
-
-    `others` are names under which it may also lie there, unpacked or packed differently. `state`
-    is that of a file of which each state has one.
-    """
-
-    path: str
-    url: str | None = None
-    sha256: str | None = None
-    others: tuple[str, ...] = ()
-    state: str | None = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """What is known of a data set without opening it."""
-
-    name: str
-    title: str
-    n_samples: int
-    citation: str
-    page: str
-    licence: str
-    files: tuple[RawFile, ...]
-
+# By default without the District, as in the paper.
+DEFAULT_STATES = tuple(state for state in STATES if state != "DC")
 
 _FACTS = tomllib.loads((files("icscm.datasets") / "sources.toml").read_text(encoding="utf-8"))
 _CENSUS = _FACTS.pop("census")
+# Protein -> its parents in the consensus network.
+SACHS_PARENTS = {name: parents.split() for name, parents in _FACTS.pop("sachs_parents").items()}
 
 
 def make_census_file(kind: str, state: str) -> RawFile:
@@ -59,17 +37,51 @@ def make_census_file(kind: str, state: str) -> RawFile:
     return RawFile(f"acs2018/{name}", f"{_CENSUS['url']}/{name}", checksum, state=state)
 
 
-def make_scorecard_file(year: str) -> RawFile:
-    """The College Scorecard's file of one academic year, such as 2018_19."""
-    path = f"college_scorecard/MERGED{year}_PP.csv"
-    return RawFile(path, others=(f"{path}.bz2", f"{path}.gz", f"{path}.zip"))
-
-
-def _read_source(name: str, facts: dict[str, Any]) -> Source:
+def make_source(name: str, facts: dict[str, Any]) -> Source:
+    """A source from its entry in `sources.toml`."""
     listed, kinds = facts.pop("files", ()), facts.pop("kinds", "")
+    columns = tuple(facts.pop("columns", "").split())
     found = [RawFile(**file | {"others": tuple(file.get("others", ()))}) for file in listed]
     found += [make_census_file(kind, state) for state in STATES for kind in kinds]
-    return Source(name, files=tuple(found), **facts)
+    return Source(name, files=tuple(found), columns=columns, **facts)
 
 
-SOURCES = {name: _read_source(name, facts) for name, facts in _FACTS.items()}
+SOURCES = {name: make_source(name, facts) for name, facts in _FACTS.items()}
+
+
+def fetch_files(source: Source, home: Path, states: Sequence[str] | None = None) -> list[Path]:
+    """Download the files of a source, of the given states where each has its own."""
+    wanted = {None, *(DEFAULT_STATES if states is None else check_states(states))}
+    return [source.download(file, home) for file in source.files if file.state in wanted]
+
+
+def check_states(states: Sequence[str]) -> list[str]:
+    """Two-letter codes of states, each once and in capitals."""
+    chosen = [str(state).upper() for state in ([states] if isinstance(states, str) else states)]
+    unknown = [state for state in chosen if state not in STATES]
+    if unknown or not chosen:
+        raise IcscmError(
+            "states must be two-letter codes of US states, such as ['ME', 'VT']; got "
+            + (", ".join(map(repr, unknown)) if unknown else "none")
+        )
+    return list(dict.fromkeys(chosen))
+
+
+def find_present_states(source: Source, home: Path) -> list[str]:
+    """The states of which the data folder holds all files."""
+    absent = {file.state for file in source.files if file.find(home) is None}
+    return [state for state in DEFAULT_STATES if state not in absent]
+
+
+def find_states(source: Source, home: Path, states: Sequence[str] | None = None) -> list[str]:
+    """The given states; by default those in the data folder, or all if there are none."""
+    if states is not None:
+        return check_states(states)
+    return find_present_states(source, home) or list(DEFAULT_STATES)
+
+
+def is_present(source: Source, home: Path) -> bool:
+    """Whether all files are in the data folder, or those of at least one state."""
+    if source.files[0].state:
+        return bool(find_present_states(source, home))
+    return all(file.find(home) is not None for file in source.files)

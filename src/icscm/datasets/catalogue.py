@@ -1,4 +1,4 @@
-"""Which real data sets there are, where they come from, and fetching them."""
+"""The catalogue of real data sets: which are present, and downloading them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from icscm.datasets import loaders
-from icscm.datasets._census import check_states, find_present_states
-from icscm.datasets._files import PathLike, fetch_raw_file, find_data_home, find_raw_file
-from icscm.datasets._sources import PAPER_STATES, SOURCES, RawFile, Source
+from icscm.datasets._files import PathLike, RawFile, Source, find_data_home
+from icscm.datasets._sources import SOURCES, fetch_files, is_present
+from icscm.datasets.real import LOADERS, RealData
 from icscm.exceptions import IcscmError
 from icscm.parameters import check_value, one_of
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a data set without loading it.
+    """A data set's description.
 
     Attributes
     ----------
     name, title, source, licence : str
-        What it is called, what it is about, who published it where, and on what terms.
+        Its name, its topic, its publisher with the address, and its licence.
     n_samples : int
         Rows of the complete data.
     files : tuple of str
-        What has to lie in the data folder (`??` is a state).
+        The files expected in the data folder (`??` is a state).
     present : bool
-        Whether `loader` finds there what it needs, be it for some states only.
+        Whether `loader` finds the files it needs, possibly for some states only.
     loader : callable
         The function that loads it.
     advice : str
-        How to get it, and under what name to save it.
+        How to get it, and the file name to save it under.
 
     Examples
     --------
@@ -48,7 +47,7 @@ class DatasetInfo:
     licence: str
     files: tuple[str, ...]
     present: bool
-    loader: Callable[..., loaders.RealData]
+    loader: Callable[..., RealData]
     advice: str
 
 
@@ -63,7 +62,7 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     Returns
     -------
     list of DatasetInfo
-        One for each data set, those of the paper first.
+        One for each data set.
 
     Examples
     --------
@@ -72,27 +71,44 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     """
     try:
         home = find_data_home(data_home)
-    except IcscmError:  # no folder is named: then nothing is present, but all can be listed
+    except IcscmError:  # without a folder nothing is present, but all can be listed
         home = None
-    return [_describe(source, home) for source in SOURCES.values()]
+    infos = []
+    for name, source in SOURCES.items():
+        shown = tuple(dict.fromkeys(_show(file) for file in source.files))
+        infos.append(
+            DatasetInfo(
+                name,
+                source.title,
+                source.n_samples,
+                f"{source.citation}, {source.page}",
+                source.licence,
+                shown,
+                home is not None and is_present(source, home),
+                LOADERS[name],
+                _advise(source, shown),
+            )
+        )
+    return infos
 
 
 def fetch(
     name: str, data_home: PathLike | None = None, *, states: Sequence[str] | None = None
 ) -> list[Path]:
-    """Download the raw files of a data set into the data folder, and say where they are.
+    """Download the raw files of a data set into the data folder.
 
-    Files that are there already are kept if their checksum is right or not known. Needs the
-    package pooch and a network.
+    Files that are already there are kept if their checksum is right or unknown. Needs the package
+    pooch and a network connection.
 
     Parameters
     ----------
     name : str
-        One of the names that `list_datasets` gives.
+        One of the names in `list_datasets`.
     data_home : path, optional
         The folder, by default that of the environment variable ICSCM_DATA.
     states : sequence of str, optional
-        Of the American Community Survey, only these states; by default all of the paper's.
+        Of the American Community Survey, only these states; by default the 50 states and Puerto
+        Rico.
 
     Returns
     -------
@@ -102,8 +118,8 @@ def fetch(
     Raises
     ------
     IcscmError
-        Where a download fails, or the publisher has no address for programs; the error then says
-        where to get the files.
+        If a download fails, or if the publisher offers no address for programs; the message then
+        names the page to get the files from.
 
     Examples
     --------
@@ -111,38 +127,16 @@ def fetch(
     >>> fetch("heart_disease", "data")  # doctest: +SKIP
     """
     check_value("name", name, one_of(*SOURCES))
-    home, source = find_data_home(data_home), SOURCES[name]
-    wanted = {None, *(PAPER_STATES if states is None else check_states(states))}
-    return [fetch_raw_file(file, source, home) for file in source.files if file.state in wanted]
-
-
-def _describe(source: Source, home: Path | None) -> DatasetInfo:
-    return DatasetInfo(
-        source.name,
-        source.title,
-        source.n_samples,
-        f"{source.citation}, {source.page}",
-        source.licence,
-        files=tuple(dict.fromkeys(_show(file) for file in source.files)),
-        present=home is not None and _is_present(source, home),
-        loader=getattr(loaders, f"load_{source.name}"),
-        advice=_advise(source),
-    )
-
-
-def _advise(source: Source) -> str:
-    shown = " and ".join(dict.fromkeys(f"FOLDER/{_show(file)}" for file in source.files))
-    if any(file.url is None for file in source.files):
-        return f"download it from {source.page} and save it as {shown}"
-    states = ", states=['AL', 'CA']" if source.files[0].state else ""
-    return f"icscm.datasets.fetch('{source.name}', 'FOLDER'{states}) saves it as {shown}"
+    return fetch_files(SOURCES[name], find_data_home(data_home), states)
 
 
 def _show(file: RawFile) -> str:
     return file.path.replace(f"{file.state.lower()}.zip", "??.zip") if file.state else file.path
 
 
-def _is_present(source: Source, home: Path) -> bool:
-    if source.files[0].state:
-        return bool(find_present_states(source, home))
-    return all(find_raw_file(file, home) is not None for file in source.files)
+def _advise(source: Source, shown: Sequence[str]) -> str:
+    targets = " and ".join(f"FOLDER/{name}" for name in shown)
+    if any(file.url is None for file in source.files):
+        return f"download it from {source.page} and save it as {targets}"
+    states = ", states=['AL', 'CA']" if source.files[0].state else ""
+    return f"icscm.datasets.fetch('{source.name}', 'FOLDER'{states}) saves it as {targets}"

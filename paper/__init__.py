@@ -1,0 +1,23 @@
+"""The paper's tables and figures, one module each; `python -m paper all` reproduces them.
+
+Not part of the package `icscm`: nothing there imports this.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from paper.base import Experiment
+
+# In the order in which they are shown.
+NAMES = (
+    *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
+    *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
+)
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of that name, from its module's own description, plan and summary."""
+    module = import_module(f"paper.{name.replace('-', '_')}")
+    parts = module.TITLE, module.DESCRIPTION, module.make_plan, module.summarise
+    return Experiment(name, *parts, is_serial=getattr(module, "IS_SERIAL", False))

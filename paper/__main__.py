@@ -1,0 +1,46 @@
+"""`python -m paper NAME...`: reproduce tables and figures of the paper; `make paper` runs all."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from icscm.exceptions import IcscmError
+from paper import NAMES
+from paper.output import QUICK
+from paper.reproduction import reproduce
+
+OUT = Path(__file__).parent / "out"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the named experiments, resuming a run that was stopped."""
+    parser = argparse.ArgumentParser("python -m paper", description=__doc__)
+    names = f"{', '.join(NAMES)}, or all"
+    parser.add_argument("names", nargs="+", metavar="NAME", help=names)
+    help_out = "folder of the results, by default paper/out, or paper/out/quick with --quick"
+    parser.add_argument("--out", type=Path, help=help_out)
+    parser.add_argument("--runs", type=int, help="repetitions per cell, by default the paper's")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    jobs = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=int, default=jobs, help="processes, by default all cores")
+    parser.add_argument("--quick", action="store_true", help="few repetitions of small samples")
+    help_data = "folder of the raw data files of `real` and `transfer` (default: $ICSCM_DATA)"
+    parser.add_argument("--data", type=Path, help=help_data)
+    options = vars(parser.parse_args(arguments))
+    out = options.pop("out") or (OUT / "quick" if options["quick"] else OUT)
+    try:
+        page = reproduce(options.pop("names"), out, data_home=options.pop("data"), **options)
+    except (IcscmError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    if options["quick"]:
+        print(QUICK)
+    print(f"Written: {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

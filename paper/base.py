@@ -1,0 +1,96 @@
+"""What an experiment is: a plan of tasks, and what its rows show beside the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paper.runner import Plan, Rows, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much to run. `runs` None means the experiment's own number."""
+
+    runs: int | None = None
+    seed: int = 0
+    quick: bool = False
+    data_home: Path | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Samples in each environment: the paper's, unless it has to be quick."""
+        return 1_000 if self.quick else 10_000
+
+    def choose_runs(self, full: int) -> int:
+        """Repetitions of each cell."""
+        if self.runs is not None:
+            return self.runs
+        return 2 if self.quick else full
+
+    def repeat(self, cells: Iterable[Task], full: int = 100, what: str = "run") -> list[Task]:
+        """A task for each cell and repetition; `what` a repetition is called in the rows."""
+        runs = range(self.choose_runs(full))
+        return [{"seed": self.seed, **cell, what: run} for cell in cells for run in runs]
+
+    def vary_distractors(self, sizes: Iterable[int], full: int = 100) -> list[Task]:
+        """Tasks on the paper's number of samples, with each of these numbers of distractors."""
+        return self.repeat(cross(n_samples=[self.n_samples], n_distractors=sizes), full)
+
+
+def cross(**values: Iterable[Any]) -> list[Task]:
+    """Cells for all combinations of the values.
+
+    >>> cross(n_samples=[300], alpha=[0.01, 0.05])
+    [{'n_samples': 300, 'alpha': 0.01}, {'n_samples': 300, 'alpha': 0.05}]
+    """
+    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, ready for Markdown, LaTeX and HTML."""
+
+    name: str
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure and how to draw it."""
+
+    name: str
+    caption: str
+    draw: Callable[[], MatplotlibFigure]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the rows show: tables, figures, and sentences on where we agree with the paper."""
+
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    findings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One name for `python -m paper`.
+
+    `is_serial` experiments measure time and must have the machine to themselves.
+    """
+
+    name: str
+    title: str
+    description: str
+    make_plan: Callable[[Options], Plan]
+    summarise: Callable[[Rows], Summary]
+    is_serial: bool = False

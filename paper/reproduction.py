@@ -1,0 +1,83 @@
+"""Run experiments one after the other and write what they show."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from icscm.exceptions import IcscmError, IcscmWarning
+from paper import NAMES, find_experiment
+from paper.base import Experiment, Options
+from paper.output import add_caveat, write_page, write_summary
+from paper.runner import Plan, Row, run_plan
+
+
+def reproduce(
+    names: Sequence[str],
+    out: Path,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    quick: bool = False,
+    data_home: Path | None = None,
+) -> Path:
+    """Run the named experiments (or all) into a folder; return the page that shows them."""
+    chosen = _choose(names)
+    options = Options(runs, seed, quick, data_home)
+    plans = _make_plans(chosen, options, may_skip="all" in names)
+    out.mkdir(parents=True, exist_ok=True)
+    sections = []
+    for experiment, plan in plans:
+        rows = _run_with_progress(experiment, plan, out, jobs)
+        summary = experiment.summarise(rows)
+        summary = add_caveat(summary) if quick else summary
+        write_summary(summary, out)
+        sections.append((experiment, summary, len(rows)))
+    command = " ".join(["python -m paper", *names, *_describe_options(options)])
+    return write_page(sections, out, command, is_quick=quick)
+
+
+def _choose(names: Sequence[str]) -> list[Experiment]:
+    unknown = [name for name in names if name not in (*NAMES, "all")]
+    if unknown:
+        raise IcscmError(
+            f"there is no experiment called {unknown[0]!r}; choose from {', '.join(NAMES)} or all"
+        )
+    wanted = NAMES if "all" in names else names
+    return [find_experiment(name) for name in dict.fromkeys(wanted)]
+
+
+def _make_plans(
+    chosen: Sequence[Experiment], options: Options, *, may_skip: bool
+) -> list[tuple[Experiment, Plan]]:
+    """Plan everything before anything runs; of all, skip with a warning what cannot run."""
+    plans = []
+    for experiment in chosen:
+        try:
+            plans.append((experiment, experiment.make_plan(options)))
+        except IcscmError as error:
+            if not may_skip:
+                raise
+            warnings.warn(f"{experiment.name} is skipped: {error}", IcscmWarning, stacklevel=3)
+    return plans
+
+
+def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> list[Row]:
+    remaining = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description:16}"), BarColumn(), MofNCompleteColumn(), remaining)
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(experiment.name, total=len(plan.tasks))
+        path, own_jobs = out / f"{experiment.name}.csv", 1 if experiment.is_serial else n_jobs
+        return run_plan(plan, path, n_jobs=own_jobs, on_done=lambda: progress.advance(task))
+
+
+def _describe_options(options: Options) -> list[str]:
+    described = [] if options.runs is None else [f"--runs {options.runs}"]
+    described += [f"--seed {options.seed}"] if options.seed else []
+    return described + (["--quick"] if options.quick else [])

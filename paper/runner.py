@@ -1,0 +1,155 @@
+"""Run an experiment task by task, row by row into a file, so that it can be killed and go on.
+
+A task is one cell of the experiment and one repetition; its seed follows from its own
+description, so that its result depends neither on the order of the tasks nor on the number of
+processes. Rows are written in the order of the tasks, whole lines at a time: a resumed run
+writes the same file as an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from icscm.exceptions import IcscmError, IcscmWarning
+
+Task = dict[str, Any]
+Row = dict[str, Any]
+Rows = Sequence[Row]
+# A task in, the columns of its row beside the task's own out.
+RunTask = Callable[[Task, int], Row]
+
+# Tasks handed out per process ahead of the one that is next in the file.
+_AHEAD = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run: tasks, the function that runs one, and the columns it returns."""
+
+    tasks: Sequence[Task]
+    run: RunTask
+    columns: Sequence[str]
+
+
+def make_seed(seed: int, *parts: Any) -> int:
+    """A seed that is the same for the same parts, and unrelated for others."""
+    text = json.dumps([seed, *parts], sort_keys=True, default=str)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def run_plan(
+    plan: Plan, path: Path, *, n_jobs: int, on_done: Callable[[], None] = lambda: None
+) -> list[Row]:
+    """Run what `path` does not hold yet; return all rows, as strings, in the order of the tasks."""
+    header = [*plan.tasks[0], *plan.columns]
+    n_done = _prepare_file(path, header, plan)
+    for _ in range(n_done):
+        on_done()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs):
+            file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
+            file.flush()
+            os.fsync(file.fileno())
+            on_done()
+    return read_rows(path)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All whole rows of a result file."""
+    return _parse(_read_whole_lines(path))
+
+
+def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
+    """Make or mend the file; return how many of the first tasks it holds."""
+    first_line = _format_line(header)
+    text = _read_whole_lines(path) if path.exists() else ""
+    if not text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(first_line, encoding="utf-8")
+        return 0
+    if not text.startswith(first_line):
+        raise IcscmError(
+            f"{path} holds the results of another experiment or version; "
+            "choose another --out or remove it"
+        )
+    rows = _parse(text)
+    for row, task in zip(rows, plan.tasks, strict=False):
+        if any(row[name] != str(value) for name, value in task.items()):
+            raise IcscmError(
+                f"{path} was made with other settings (--runs, --seed or --quick); "
+                "choose another --out or remove it"
+            )
+    if len(rows) > len(plan.tasks):
+        raise IcscmError(f"{path} holds more runs than asked for; choose another --out")
+    # half a row at the end is cut off, nothing else is touched
+    os.truncate(path, len(text.encode("utf-8")))
+    return len(rows)
+
+
+def _read_whole_lines(path: Path) -> str:
+    """A killed run may leave half a row, or half a letter, at the end; it does not count."""
+    whole = path.read_bytes()
+    return whole[: whole.rfind(b"\n") + 1].decode("utf-8")
+
+
+def _parse(text: str) -> list[Row]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def _format_line(values: Sequence[Any]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()
+
+
+def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tuple[Task, Row]]:
+    if n_jobs == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield task, run_task(plan.run, task)
+        return
+    # fresh processes: forking one that has threads is asking for trouble
+    with ProcessPoolExecutor(n_jobs, get_context("spawn"), _follow_parent) as pool:
+        submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
+        running = list(islice(submitted, _AHEAD * n_jobs))
+        try:
+            while running:
+                task, future = running.pop(0)
+                running += islice(submitted, 1)
+                yield task, future.result()
+        finally:
+            for _, future in running:
+                future.cancel()
+
+
+def _follow_parent() -> None:
+    """In a worker: end when the process that started it does, however that is; not before."""
+    parent = parent_process()
+    if parent is None:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that waits
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def run_task(run: RunTask, task: Task) -> Row:
+    """One task with its own seed, quietly: what fits warn of is counted, not shown."""
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        return run(task, make_seed(0, *sorted(task.items())) % (2**63))

@@ -1,0 +1,276 @@
+"""Leave-one-environment-out on real tables, clean and with planted shortcuts that reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
+from icscm.datasets import RealData
+from icscm.exceptions import IcscmError
+from paper.base import Figure, Options, Summary, Table
+from paper.data import TABLES, find_present
+from paper.data.preparation import Prepared, prepare_one_hot
+from paper.runner import Plan, Row, Rows, Task, make_seed
+from paper.shares import find_mean, group_rows, read_numbers
+from paper.shortcuts import COLUMNS, SHORTCUTS, plant
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+TITLE = "Leave-one-environment-out, clean and with planted shortcuts"
+DESCRIPTION = (
+    "Each environment of four real tables is left out in turn and used for testing; then with a "
+    "planted column that predicts the label in training and its opposite in testing."
+)
+
+N_RUNS = 3
+MEASURES = ("auc", "error", "log loss")
+COLUMNS_OUT = ("environments", *MEASURES, "used", "seconds", "aucs")
+# Goals: how far below a plain tree, or scikit-learn's forest, ours may be, and below clean.
+PAIRS = {"invariant tree": ("plain tree", 0.02), "invariant forest": ("sklearn forest", 0.03)}
+FROM_CLEAN = 0.01
+
+
+class Sample(NamedTuple):
+    """Training and test rows of a method; `hot` makes the same columns one-hot."""
+
+    X: pandas.DataFrame
+    y: NDArray[np.int64]
+    environments: NDArray[Any]
+    is_out: NDArray[np.bool_]
+    hot: Callable[[], Prepared]
+
+
+# Probabilities in the test rows, and whether a shortcut was used.
+Answer = tuple[NDArray[np.float64], bool]
+
+
+def _predict_rate(sample: Sample) -> Answer:
+    return np.full(sample.is_out.sum(), sample.y[~sample.is_out].mean()), False
+
+
+def _fit_ours(make: Callable[[], Any], sample: Sample) -> Answer:
+    out, known = sample.is_out, sample.environments[~sample.is_out]
+    learner = make().set_params(keep_columns="all", n_jobs=1)
+    learner.fit(sample.X[~out], sample.y[~out], environments=known)
+    used = bool(set(learner.features_used_) & set(COLUMNS))
+    return learner.predict_proba(sample.X[out])[:, 1], used
+
+
+def _fit_sklearn(make: Callable[[], Any], sample: Sample) -> Answer:
+    prepared, out = sample.hot(), sample.is_out
+    hot = prepared.to_frame().to_numpy(dtype=np.float32)
+    learner = make().fit(hot[~out], sample.y[~out])
+    weights = dict(zip(prepared.columns, learner.feature_importances_, strict=True))
+    used = any(weights[each] > 0 for each in prepared.find_columns_of(COLUMNS))
+    return learner.predict_proba(hot[out])[:, 1], used
+
+
+def _make_sklearn_tree() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
+
+
+def _make_sklearn_forest() -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=1)
+
+
+def _fit_time_robust(sample: Sample) -> Answer:
+    models: Any = import_module("time_robust_forest.models")
+    prepared, out = sample.hot(), sample.is_out
+    periods = np.unique(sample.environments, return_inverse=True)[1]
+    hot = prepared.to_frame().assign(period=periods)
+    learner = models.TimeForestClassifier(
+        n_estimators=10, max_depth=5, min_sample_periods=10, multi=False, random_state=0
+    )
+    learner.fit(hot[~out].reset_index(drop=True), sample.y[~out])
+    used = set(learner.feature_importance().index) & set(prepared.find_columns_of(COLUMNS))
+    chance: Any = learner.predict_proba(hot[out].reset_index(drop=True))
+    return np.asarray(chance)[:, 1], bool(used)
+
+
+METHODS: dict[str, Callable[[Sample], Answer]] = {
+    "baseline": _predict_rate,
+    "ICSCM": partial(_fit_ours, partial(ICSCMClassifier, p="balanced")),
+    "plain tree": partial(_fit_ours, partial(InvariantTreeClassifier, tolerance=None)),
+    "invariant tree": partial(_fit_ours, InvariantTreeClassifier),
+    "sklearn tree": partial(_fit_sklearn, _make_sklearn_tree),
+    "time-robust forest": _fit_time_robust,
+    "invariant forest": partial(_fit_ours, partial(InvariantForestClassifier, random_state=0)),
+    "sklearn forest": partial(_fit_sklearn, _make_sklearn_forest),
+}
+# These take minutes a table: shortcuts are planted once.
+FORESTS = ("time-robust forest", "invariant forest", "sklearn forest")
+# Run only if its package is installed, on tables for which it takes minutes.
+_PEER, _PEER_TABLES = FORESTS[0], ("Heart disease by hospital", "Sachs by experiment")
+_SMALL_FIRST = (*_PEER_TABLES, "ACS income by state", "Diabetes by source of admission")
+
+
+def make_plan(options: Options) -> Plan:
+    """A task for each table at hand, kind of shortcut, repetition and method; clean needs one."""
+    present = find_present(options.data_home)
+    tables = [title for title in _SMALL_FIRST if TABLES[title][0] in present]
+    if not tables:
+        needed = ", ".join(name for name, _ in TABLES.values())
+        raise IcscmError(
+            f"none of {needed} was found; name the folder of the raw files with --data or the "
+            "environment variable ICSCM_DATA (paper/README.md lists them)"
+        )
+    shortcuts = [*SHORTCUTS]
+    if options.quick:
+        tables, shortcuts = tables[:1], shortcuts[:2]
+    tasks = [
+        {"seed": options.seed, "method": method, "run": run, "table": title, "shortcut": shortcut}
+        for method in METHODS
+        for run in range(1 if method in FORESTS else options.choose_runs(N_RUNS))
+        for title in tables
+        for shortcut in shortcuts
+        if (run == 0 or shortcut != "clean") and (method != _PEER or _is_for_peer(title, shortcut))
+    ]
+    return Plan(tasks, partial(run_task, data_home=options.data_home), COLUMNS_OUT)
+
+
+def _is_for_peer(title: str, shortcut: str) -> bool:
+    is_here = find_spec("time_robust_forest") is not None
+    return is_here and title in _PEER_TABLES and shortcut in ("clean", "one")
+
+
+@lru_cache(maxsize=len(TABLES))
+def _load(title: str, data_home: Path | None) -> RealData:
+    return TABLES[title][1](data_home)
+
+
+def run_task(task: Task, _: int, data_home: Path | None = None) -> Row:
+    """One method, tested in each environment left out; all methods get the same shortcuts."""
+    data, scores, used, seconds = _load(task["table"], data_home), [], 0, 0.0
+    for out in np.unique(data.environments):
+        parts = task["table"], task["shortcut"], task["run"], out
+        X = plant(*data[:3], out, task["shortcut"], make_seed(task["seed"], *parts))
+        sample = Sample(X, data.y, data.environments, data.environments == out, partial(_encode, X))
+        start = perf_counter()
+        chance, uses_shortcut = METHODS[task["method"]](sample)
+        seconds += perf_counter() - start
+        scores.append(_score(data.y[sample.is_out], chance))
+        used += uses_shortcut
+    means = dict(zip(MEASURES, np.mean(scores, axis=0).tolist(), strict=True))
+    aucs = " ".join(f"{each[0]:.4f}" for each in scores)
+    return {"environments": len(scores), **means, "used": used, "seconds": seconds, "aucs": aucs}
+
+
+def _score(y: NDArray[np.int64], chance: NDArray[np.float64]) -> tuple[float, float, float]:
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    error = float(((chance > 0.5) != y).mean())
+    return float(roc_auc_score(y, chance)), error, float(log_loss(y, chance, labels=[0, 1]))
+
+
+def _encode(X: pandas.DataFrame) -> Prepared:
+    """A column for each level, those rarer than 1 % pooled; missing numbers below all others."""
+    numbers = X.select_dtypes("number")
+    return prepare_one_hot(X.assign(**numbers.fillna(numbers.min() - 1.0)), rare_below=0.01)
+
+
+def summarise(rows: Rows) -> Summary:
+    """AUC by method and kind of shortcut, use of shortcuts, errors; and which goals are missed."""
+    cells = group_rows(rows, "table")
+    captions = {
+        "auc": "AUC, mean over the environments left out and over plantings.",
+        "used": "Share of the fits that used a planted column.",
+        "error": "Share of wrong predictions, likewise.",
+        "log loss": "Log loss, likewise.",
+    }
+    tables = [_make_table(cells, what, caption) for what, caption in captions.items()]
+    shown = "AUC in environments left out: circles clean, dots the kinds of planted shortcuts."
+    findings = [text for title, cell in cells.items() for text in _find(title, cell)]
+    return Summary(tables, [Figure("transfer", shown, lambda: _draw(cells))], findings)
+
+
+def _make_table(cells: dict[str, list[Row]], what: str, caption: str) -> Table:
+    shortcuts = list(dict.fromkeys(row["shortcut"] for cell in cells.values() for row in cell))
+    columns = [each for each in shortcuts if what != "used" or each != "clean"]
+    lines = []
+    for title, cell in cells.items():
+        for method, own in group_rows(cell, "method").items():
+            by_shortcut = group_rows(own, "shortcut")
+            shown = [_show(by_shortcut.get(shortcut, []), what) for shortcut in columns]
+            lines.append([title, method, *shown])
+    name = f"transfer-{what.replace(' ', '-')}"
+    return Table(name, caption, ["table", "method", *columns], lines)
+
+
+def _show(rows: Rows, what: str) -> str:
+    if not rows:
+        return "-"
+    if what != "used":
+        return f"{find_mean(rows, what):.3f}"
+    return f"{read_numbers(rows, 'used').sum() / read_numbers(rows, 'environments').sum():.2f}"
+
+
+def _find(title: str, cell: Rows) -> Iterator[str]:
+    """Each of ours against its goals, by the numbers."""
+    found = {
+        key: find_mean(own, "auc") for key, own in group_rows(cell, "method", "shortcut").items()
+    }
+    for ours, (theirs, within) in PAIRS.items():
+        if not {(ours, "clean"), (theirs, "clean")} <= found.keys():
+            continue
+        clean, other = found[ours, "clean"], found[theirs, "clean"]
+        text = f"{title}, {ours}: clean {clean:.3f}, {theirs} {other:.3f}, "
+        text += _judge(other - clean, within)
+        planted = {h: auc for (method, h), auc in found.items() if method == ours and h != "clean"}
+        if planted:
+            worst = min(planted, key=lambda shortcut: planted[shortcut])
+            text += f"; planted {planted[worst]:.3f} at worst ({worst}), "
+            text += _judge(clean - planted[worst], FROM_CLEAN)
+            broken = min(found.get((theirs, shortcut), 1.0) for shortcut in planted)
+            text += f"; {theirs} then falls to {broken:.3f}"
+        yield f"{text}."
+
+
+def _judge(loss: float, within: float) -> str:
+    """Whether a goal is reached, to three decimals as they are shown."""
+    is_reached = round(loss, 3) <= within
+    return f"within {within:g}" if is_reached else f"NOT within {within:g} ({loss:.3f} less)"
+
+
+def _draw(cells: dict[str, list[Row]]) -> MatplotlibFigure:
+    from matplotlib.figure import Figure as NewFigure
+
+    figure = NewFigure(figsize=(9.5, 6.4), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True).ravel()
+    kinds = [shortcut for shortcut in SHORTCUTS if shortcut != "clean"]
+    for axes, (title, cell) in zip(panels, cells.items(), strict=False):
+        methods = group_rows(cell, "method")
+        for place, own in enumerate(methods.values()):
+            by_shortcut = group_rows(own, "shortcut")
+            for i, shortcut in enumerate(kind for kind in kinds if kind in by_shortcut):
+                aucs = read_numbers(by_shortcut[shortcut], "auc")
+                # a little apart, or equal ones would hide each other
+                heights = np.full(len(aucs), place + 0.12 * (i - 2))
+                axes.plot(aucs, heights, ".", color=f"C{i}", label=shortcut)
+            if "clean" in by_shortcut:
+                auc = find_mean(by_shortcut["clean"], "auc")
+                axes.plot(auc, place, "o", color="black", fillstyle="none", label="clean")
+        axes.set_yticks(range(len(methods)), labels=list(methods))
+        axes.set(title=title, xlim=(-0.02, 1.0))
+        axes.axvline(0.5, color="#d9d5cc", linewidth=1, zorder=0)
+        axes.invert_yaxis()
+    for axes in panels[len(cells) :]:
+        axes.set_axis_off()
+    named = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
+    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=6, frameon=False)
+    figure.supxlabel("AUC in the environment left out")
+    return figure

@@ -1,0 +1,247 @@
+"""Real tables with several environments each, from their publishers' own files.
+
+The files lie in a folder that the caller names; `list_datasets` says which and where to get them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from icscm.datasets._files import PathLike, Source, find_data_home
+from icscm.datasets._sources import SACHS_PARENTS, SOURCES, STATES, find_states, make_census_file
+from icscm.exceptions import IcscmError
+from icscm.parameters import check_value, one_of
+
+# Smaller environments, by rows or by positive rows, are dropped.
+MIN_ROWS, MIN_POSITIVES = 200, 20
+
+
+class RealData(NamedTuple):
+    """A real data set.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame of shape (n_samples, n_features)
+        The features.
+    y : ndarray of shape (n_samples,)
+        The label, 0 or 1.
+    environments : ndarray of shape (n_samples,)
+        The environment of each row.
+    causal : list of str
+        The columns of X that are known causes of the label; empty where none is known.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_sachs
+    >>> X, y, environments, causal = load_sachs("data")  # doctest: +SKIP
+    >>> X.shape, causal  # doctest: +SKIP
+    ((6564, 10), ['Mek', 'PKA'])
+    """
+
+    X: pd.DataFrame
+    y: NDArray[np.int64]
+    environments: NDArray[Any]
+    causal: list[str]
+
+
+def load_income_by_state(data_home: PathLike | None = None) -> RealData:
+    """Income above 56,000 dollars of working adults, by US state (census survey of 2018).
+
+    Persons over 16 with an income over 100 dollars and working hours. Age, hours and schooling
+    are numbers. 15 codes are categories (of occupations the first two digits), with a level for
+    missing values. Environments: the states whose files are in the folder.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder that holds the raw files, by default that of the environment variable
+        ICSCM_DATA. `icscm.datasets.list_datasets` names the files, and `icscm.datasets.fetch`
+        downloads them where the publisher allows it.
+
+    Returns
+    -------
+    RealData
+        Features, labels and environments.
+
+    Raises
+    ------
+    IcscmError
+        If a file is absent, damaged or of another edition. This holds for all loaders.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_income_by_state
+    >>> X, y, states, _ = load_income_by_state("data")  # doctest: +SKIP
+    """
+    source, home = SOURCES["acs_income"], find_data_home(data_home)
+    numbers, codes = source.columns[:3], source.columns[3:]
+    columns = ["ST", "PINCP", *source.columns]
+    states = find_states(source, home)
+    table = pd.concat([read_state(source, home, "p", each, columns) for each in states])
+    kept = (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)
+    table = table[kept].reset_index(drop=True)
+    table["OCCP"] //= 100  # the first two digits of four
+    y = (table["PINCP"] > 56_000).to_numpy(dtype=np.int64)
+    names = table["ST"].map({code: name for name, code in STATES.items()}).to_numpy()
+    labels = {name: _label(table[name], "{:02.0f}", "missing") for name in codes}
+    return RealData(table.assign(**labels)[[*numbers, *codes]], y, names, [])
+
+
+def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
+    """Readmission of diabetes patients, by source of admission (UCI 296, 130 US hospitals).
+
+    Rows whose race is unknown are dropped, as are sources with fewer than 200 rows or 20
+    readmitted patients. The types of admission and discharge are categories.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        As in `load_income_by_state`.
+
+    Returns
+    -------
+    RealData
+        Features, labels and environments.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_diabetes_by_source
+    >>> load_diabetes_by_source("data").X.shape  # doctest: +SKIP
+    (99050, 46)
+    """
+    table = read_diabetes(data_home)
+    y = (table["readmitted"] != "NO").to_numpy(dtype=np.int64)
+    sources = table["admission_source_id"].to_numpy()
+    X = table.drop(columns=["admission_source_id", "readmitted"])
+    X = X.astype(dict.fromkeys(["admission_type_id", "discharge_disposition_id"], "category"))
+    names, numbers = np.unique(sources, return_inverse=True)
+    n, n_positive = np.bincount(numbers), np.bincount(numbers, weights=y)
+    kept = np.isin(sources, names[(n >= MIN_ROWS) & (n_positive >= MIN_POSITIVES)])
+    return RealData(X[kept].reset_index(drop=True), y[kept], sources[kept], [])
+
+
+def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
+    """Narrowed coronary arteries, by hospital (UCI 45, four hospitals).
+
+    A blood pressure or cholesterol of 0 is missing. Many values are missing at some hospitals
+    (mostly `ca`, `thal` and `slope` outside Cleveland), which identifies them.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        As in `load_income_by_state`.
+
+    Returns
+    -------
+    RealData
+        Features, labels and environments.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_heart_by_hospital
+    >>> load_heart_by_hospital("data").X.shape  # doctest: +SKIP
+    (920, 13)
+    """
+    source, home = SOURCES["heart_disease"], find_data_home(data_home)
+    columns = [*source.columns, "num"]
+    tables = {}
+    for file in source.files:
+        path = source.locate(file, home)
+        with source.open(path) as stream:
+            table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True)
+            if table.shape[1] != len(columns):
+                raise IcscmError(
+                    f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of "
+                    f"UCI's processed heart disease data: {', '.join(columns)}"
+                )
+            if table[0].iloc[0] == "age":  # copies may have a header, UCI's files have none
+                table = table.iloc[1:]
+            hospital = path.name.split(".")[1]
+            tables[hospital] = table.set_axis(columns, axis=1).astype(np.float64)
+    table = pd.concat(tables.values(), ignore_index=True)
+    labels = {name: _label(table[name], "{:.0f}") for name in ("cp", "restecg", "slope", "thal")}
+    measured = table[["trestbps", "chol"]]
+    X = table[[*source.columns]].assign(**labels, **measured.mask(measured == 0))
+    hospitals = np.repeat([*tables], [len(each) for each in tables.values()])
+    return RealData(X, (table["num"] > 0).to_numpy(dtype=np.int64), hospitals, [])
+
+
+def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> RealData:
+    """A signalling protein above its median, by experiment (Sachs et al. 2005, T cells).
+
+    Environments: the experiments 1 and 3 to 9 (stimulated cells; Akt inhibitor, G0076,
+    psitectorigenin, U0126, LY294002; PMA, beta2cAMP). Causal: the parents in the consensus
+    network. Experiments on the target itself need not leave it invariant; on Erk there are none.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        As in `load_income_by_state`.
+    target : str, default="Erk"
+        The protein whose level is the label.
+
+    Returns
+    -------
+    RealData
+        The other ten proteins, labels, environments and the known causes.
+
+    Examples
+    --------
+    >>> from icscm.datasets import load_sachs
+    >>> load_sachs("data").X.shape  # doctest: +SKIP
+    (6564, 10)
+    """
+    check_value("target", target, one_of(*SACHS_PARENTS))
+    source, home = SOURCES["sachs"], find_data_home(data_home)
+    path = source.locate(source.files[0], home)
+    table = source.read(path, [*SACHS_PARENTS, "experiment"])
+    X = table.drop(columns=[target, "experiment"])
+    y = (table[target] > table[target].median()).to_numpy(dtype=np.int64)
+    causal = [name for name in X if name in SACHS_PARENTS[target]]
+    return RealData(X, y, table["experiment"].to_numpy(dtype=np.int64), causal)
+
+
+LOADERS: dict[str, Callable[..., RealData]] = {
+    "diabetes_readmission": load_diabetes_by_source,
+    "acs_income": load_income_by_state,
+    "heart_disease": load_heart_by_hospital,
+    "sachs": load_sachs,
+}
+
+
+def read_diabetes(data_home: PathLike | None) -> pd.DataFrame:
+    """The diabetes table of patients whose race is known; text columns are categories."""
+    source, home = SOURCES["diabetes_readmission"], find_data_home(data_home)
+    path, columns = source.locate(source.files[0], home), [*source.columns, "readmitted"]
+    suffix = "diabetic_data.csv"
+    # "None" is a value: no test was made
+    table = source.read(path, columns, suffix, keep_default_na=False, na_values="?")
+    table = table.astype(dict.fromkeys(table.select_dtypes(exclude="number"), "category"))
+    return table[table["race"].notna()].reset_index(drop=True)
+
+
+def read_state(
+    source: Source, home: Path, kind: str, state: str, columns: Sequence[str]
+) -> pd.DataFrame:
+    """Columns of a state's census file of 2018; household numbers begin with the year."""
+    path = source.locate(make_census_file(kind, state), home)
+    first = source.read(path, ["SERIALNO"], dtype={"SERIALNO": str}, nrows=1)
+    number = first["SERIALNO"].iloc[0] if len(first) else "none"
+    if not str(number).startswith("2018"):
+        raise IcscmError(
+            f"{str(path)!r} is not of 2018: its first household number is {number}; expected the "
+            "American Community Survey's 1-Year file of 2018"
+        )
+    return source.read(path, columns, dtype={"SERIALNO": str} if "SERIALNO" in columns else {})
+
+
+def _label(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Series:
+    """A category from a column of numeric codes."""
+    labels = codes.map({code: pattern.format(code) for code in codes.dropna().unique()})
+    return (labels if missing is None else labels.fillna(missing)).astype("category")
