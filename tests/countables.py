@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from icscm import testing
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut
-from icscm.tables.coded import LevelBins, code_array
+from icscm.tables.coded import CodedTable, LevelBins
 from icscm.testing import LiteralSource
 
 
@@ -49,7 +49,7 @@ def countable(draw):
     labels = rng.integers(0, 2, n_rows)
     environments = rng.integers(0, n_environments, n_rows)
     known = np.isnan(X).any(axis=0) & [j in levels for j in range(X.shape[1])]  # others are found
-    table = replace(code_array(X), levels=levels, has_missing=known if known.any() else None)
+    table = replace(CodedTable(X), levels=levels, has_missing=known if known.any() else None)
     return table, labels, environments, tuple(range(n_environments)), rng
 
 

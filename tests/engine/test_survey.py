@@ -18,7 +18,7 @@ from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coded import code_array, code_mixed
+from icscm.tables.coded import CodedTable, code_mixed
 from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
 
@@ -109,7 +109,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     assert as_plain(survey) == as_plain(whole_survey)
 
     if survey.is_exact:
-        in_memory = code_array(np.column_stack([each.values for each in columns]))
+        in_memory = CodedTable(np.column_stack([each.values for each in columns]))
     else:
         in_memory = code_mixed(columns, n_rows, None, max_thresholds, None)
     whole = np.array([pa.types.is_integer(each.type) for each in arrays])
@@ -119,10 +119,10 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
         return
     described = describe_survey(survey)
     large = {j: why for j, why in described.dropped.items() if isinstance(columns[j], Numbers)}
-    in_memory = in_memory.leave_out(large)
+    in_memory = in_memory.drop(large)
     left_out = judge_survey(survey, described)
     assert left_out == find_suspicious(in_memory, labels, environments, whole)
-    described, in_memory = described.leave_out(left_out), in_memory.leave_out(left_out)
+    described, in_memory = described.drop(left_out), in_memory.drop(left_out)
     assert described.levels == in_memory.levels
     assert described.list_types() == in_memory.list_types()
 

@@ -192,7 +192,7 @@ def test_missing_values_can_be_refused(X, message):
 
 def test_constant_columns_are_fine_and_never_chosen():
     X, y, environments = make_table()
-    with pytest.warns(LeftOutWarning, match=r"Left out: column 'site' \(the same in every row\)"):
+    with pytest.warns(LeftOutWarning, match=r"Dropped: column 'site' \(the same in every row\)"):
         fitted = SCMClassifier().fit(X.assign(site=3.0), y, environments=environments)
     assert "site" not in fitted.features_used_
     with pytest.warns(UserWarning, match="No rule was found because no candidate rule was left"):

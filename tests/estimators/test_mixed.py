@@ -152,7 +152,7 @@ def test_suspicious_columns_are_left_out_with_a_warning(name):
     make, reason = SUSPICIOUS[name]
     frame, ill, hospital = make_patients()
     frame[name] = make(N)
-    with pytest.warns(LeftOutWarning, match=f"Left out: column '{name}' \\({reason}"):
+    with pytest.warns(LeftOutWarning, match=f"Dropped: column '{name}' \\({reason}"):
         fitted = ICSCMClassifier().fit(frame, ill, environments=hospital)
     assert list(fitted.left_out_) == [name]
     assert fitted.feature_types_ == ("category", "number", "number", "left_out")

@@ -219,7 +219,7 @@ def test_missing_sparse_values_can_be_refused(genomes):
 
 def test_a_sparse_matrix_too_large_to_be_dense_is_one_clear_error(genomes, monkeypatch):
     X, y, _ = genomes
-    monkeypatch.setattr("icscm.tables.arrays._count_free_bytes", lambda: 1000.0)
+    monkeypatch.setattr("icscm.tables.parsing._count_free_bytes", lambda: 1000.0)
     SCMClassifier().fit(sp.csr_array(X), y)
     with pytest.raises(IcscmError, match=r"sparse and holds other values .* 0\.0 GB .* free"):
         SCMClassifier().fit(2.0 * sp.csr_array(X), y)

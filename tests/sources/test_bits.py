@@ -24,7 +24,7 @@ from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.tables.coded import CodedTable, code_array
+from icscm.tables.coded import CodedTable
 from icscm.testing import LiteralSource, check_count_source
 
 
@@ -73,7 +73,7 @@ def make_plain(table):
     X, labels, environments, environment_labels, _ = table
     position, sorted_rows = stores.sort_rows(labels, environments, len(environment_labels))
     _, made = coding.encode(
-        code_array(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
+        CodedTable(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
     )
     info = SourceInfo(PresenceMap(), (0, 1), environment_labels)
     return MemorySource(info, made, sorted_rows, position)

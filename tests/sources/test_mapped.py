@@ -14,7 +14,7 @@ from icscm.engine.stores import sort_rows
 from icscm.sources.files.scratch import ScratchFile
 from icscm.sources.files.source import CodeFile, make_mapped_source
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coded import LevelBins, code_array
+from icscm.tables.coded import CodedTable, LevelBins
 from icscm.testing import check_count_source
 
 
@@ -38,7 +38,7 @@ def tables(draw):
             _, X[:, j] = np.unique(X[:, j], return_inverse=True)
             levels[j] = LevelBins(tuple(f"v{k}" for k in range(int(X[:, j].max()) + 1)))
         X[rng.random(n_rows) < rng.choice([0, 0.3]), j] = np.nan
-    table = code_array(X)
+    table = CodedTable(X)
     table = type(table)(X, None, levels, table.has_missing)
     labels, environments = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
     return table, labels, environments, tuple(range(n_environments)), rng

@@ -8,7 +8,7 @@ import pytest
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning
 from icscm.tables import column_checks
-from icscm.tables.coded import CONSTANT, IDENTIFIER, code_array
+from icscm.tables.coded import CONSTANT, IDENTIFIER, CodedTable
 from icscm.tables.environments import check_several, encode_environments, warn_of_sparse
 
 
@@ -55,7 +55,7 @@ def test_only_doubtful_columns_are_looked_at_one_by_one(monkeypatch):
     """200,000 columns took a minute to be cleared: each was sorted by itself, thrice."""
     rng = np.random.default_rng(0)
     X = np.hstack((rng.integers(0, 2, (100, 3000)), np.arange(100)[:, None], np.ones((100, 1))))
-    table, looked_at, gather = code_array(X), [], column_checks._gather_facts
+    table, looked_at, gather = CodedTable(X), [], column_checks._gather_facts
     monkeypatch.setattr(
         column_checks,
         "_gather_facts",

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.tables import arrays
+from icscm.tables import parsing
 from icscm.tables.coded import (
     CONSTANT,
     ENVIRONMENT_COPY,
@@ -16,12 +16,18 @@ from icscm.tables.coded import (
     CodedTable,
     LevelBins,
 )
-from icscm.tables.column_checks import ColumnFacts, find_suspicious, judge_columns, look_at_numbers
+from icscm.tables.column_checks import (
+    ColumnFacts,
+    drop_columns,
+    find_suspicious,
+    judge_columns,
+    look_at_numbers,
+)
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_column, read_numbers
 from icscm.tables.environments import encode_environments
 from icscm.tables.errors import name_columns
 from icscm.tables.labels import check_labels, find_counted_rows
-from icscm.tables.parsing import find_names, leave_out, read_table
+from icscm.tables.parsing import find_names, read_table
 
 N = 400
 
@@ -105,11 +111,11 @@ def test_a_table_in_memory_is_judged():
 def test_what_is_left_out_cannot_be_kept():
     table = CodedTable(np.zeros((3, 2)), ("a", "b"), dropped={1: "a date"})
     with pytest.raises(IcscmError, match="keep_columns asks for column 'b', which is a date"):
-        leave_out(table, {}, ["b"])
+        drop_columns(table, {}, ["b"])
     with pytest.raises(IcscmError, match="X has no column to make rules of: columns 'a', 'b'"):
-        leave_out(table, {0: "odd", 1: "odd"}, None)
+        drop_columns(table, {0: "odd", 1: "odd"}, None)
     with pytest.warns(LeftOutWarning, match="column 'b'"):
-        assert leave_out(table, {0: "odd", 1: "a date"}, "all").dropped == {1: "a date"}
+        assert drop_columns(table, {0: "odd", 1: "a date"}, "all").dropped == {1: "a date"}
 
 
 def test_columns_of_frames_go_by_position_without_names():
@@ -165,13 +171,13 @@ def test_weights_that_are_no_numbers():
 
 
 def test_free_memory_is_asked_for(monkeypatch):
-    assert 0 < arrays._count_free_bytes() < np.inf
+    assert 0 < parsing._count_free_bytes() < np.inf
 
     def fail(*_, **__):
         raise OSError
 
-    monkeypatch.setattr(arrays.Path, "read_text", fail)
-    assert arrays._count_free_bytes() == np.inf
+    monkeypatch.setattr(parsing.Path, "read_text", fail)
+    assert parsing._count_free_bytes() == np.inf
 
 
 def test_names_are_listed():

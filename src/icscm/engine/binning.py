@@ -25,7 +25,6 @@ from icscm.engine.survey import DATE, Survey
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError, Parameter
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-from icscm.tables.arrays import reject_infinity
 from icscm.tables.coded import (
     DATES,
     ENVIRONMENT_COPY,
@@ -37,7 +36,7 @@ from icscm.tables.coded import (
 )
 from icscm.tables.column_checks import judge_columns
 from icscm.tables.columns import sort_key
-from icscm.tables.errors import make_rounded_error, name_columns
+from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
 # Values sorted at a time when looking for thresholds: a few megabytes.
 _GROUP_VALUES = 2**18

@@ -34,9 +34,9 @@ from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
-from icscm.tables.arrays import reject_infinity
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
+from icscm.tables.errors import reject_infinity
 
 if TYPE_CHECKING:
     from icscm.engine._kernels.coding import SearchTable
@@ -51,7 +51,6 @@ def encode(
     table: CodedTable,
     position: NDArray[np.uint32],
     rows: Rows,
-    *,
     max_thresholds: int | None,
     n_threads: int,
 ) -> tuple[Binning, list[Store]]:

@@ -364,7 +364,7 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
         return b.kind if a.kind == NO_LEVELS else a.kind
     raise IcscmError(
         f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
-        "one type in all of them, or leave it out"
+        "one type in all of them, or drop it"
     )
 
 

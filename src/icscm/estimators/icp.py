@@ -26,9 +26,9 @@ from icscm.parameters import (
 from icscm.search.sets import SET_TESTS, InvariantSets, check_affordable, find_invariant_sets
 from icscm.search.tree_sets import SetSettings, find_tree_sets
 from icscm.sources.memory import make_memory_source
-from icscm.tables.arrays import check_table
 from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.labels import check_labels
+from icscm.tables.parsing import check_table
 
 
 class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from icscm.engine.counts import CountSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coded import CodedTable
-from icscm.tables.parsing import leave_out, reject_missing
+from icscm.tables.column_checks import drop_columns
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
@@ -58,16 +58,16 @@ class BinningConfig:
 def describe_columns(
     survey: Survey, names: tuple[str, ...] | None, asked: BinningConfig, *, has_types: bool = True
 ) -> CodedTable:
-    """The columns of a table that was surveyed, those that no rule should be made of left out.
+    """The columns of a table that was surveyed, those that no rule should be made of dropped.
 
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
     if asked.missing == "error":
-        reject_missing(table)
+        table.reject_missing()
     if not has_types:
         return table
-    return leave_out(table, judge_survey(survey, table), asked.keep_columns)
+    return drop_columns(table, judge_survey(survey, table), asked.keep_columns)
 
 
 def _nothing_to_close() -> None:

@@ -14,18 +14,18 @@ from icscm._types import Array
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.coding import encode
-from icscm.engine.counts import SourceInfo
+from icscm.engine.counts import CandidateMap, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
-from icscm.tables.arrays import make_dense
-from icscm.tables.coded import CodedTable, code_array, look_for_missing
+from icscm.tables.coded import CodedTable
+from icscm.tables.column_checks import drop_suspicious
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import number_environments, take_environments
 from icscm.tables.labels import check_labels, find_counted_rows
-from icscm.tables.parsing import ParsedTable, drop_suspicious, read_table, reject_missing
+from icscm.tables.parsing import ParsedTable, make_dense, read_table
 
 if TYPE_CHECKING:
     from icscm.sources.gpu.values import CardValues
@@ -115,22 +115,28 @@ def open_memory(
         )
     X, environments = take_environments(X, environments)
     y, environments, sample_weight = map(bring, (y, environments, sample_weight))
-    values = _put_on_card(X, asked)
-    if values is not None:
-        return _count_on_card(values, y, environments, sample_weight, asked)
-    intake = read_table(bring(X))
-    rows = find_counted_rows(sample_weight, intake.n_rows)
-    labels, classes = check_labels(y, intake.n_rows, rows)
-    numbers, environment_labels = number_environments(environments, intake.n_rows, rows)
+    given: ParsedTable | CardValues | None = None
+    if asked.device != "cpu":
+        from icscm.sources.gpu.values import put_values  # most never ask for it
 
-    def count(intake: ParsedTable) -> Countable[MemorySource]:
-        table = intake.code(asked.max_thresholds, rows)
-        if asked.missing == "error":
-            # of an array, binning finds out; of a frame, columns are judged before that
-            reject_missing(table if intake.whole is None else look_for_missing(table))
-        table = drop_suspicious(intake, table, labels, numbers, rows, asked.keep_columns)
+        given = put_values(X, asked.device, asked.max_thresholds)
+    if given is None:
+        given = read_table(bring(X))
+    rows = find_counted_rows(sample_weight, given.n_rows)
+    labels, classes = check_labels(y, given.n_rows, rows)
+    numbers, environment_labels = number_environments(environments, given.n_rows, rows)
+
+    def count(given: ParsedTable | CardValues) -> Countable[MemorySource]:
+        binned: CodedTable | CardValues
+        if isinstance(given, ParsedTable):
+            table = given.code(asked.max_thresholds, rows)
+            table = drop_suspicious(given, table, labels, numbers, rows, asked.keep_columns)
+            binned = table
+        else:
+            binned = given if rows is None else given.take(rows)
+            table = CodedTable(np.empty((0, given.n_columns), dtype=given.values.dtype))
         source = make_memory_source(
-            table,
+            binned,
             labels,
             numbers,
             classes=classes.tolist(),
@@ -139,55 +145,25 @@ def open_memory(
             n_jobs=asked.n_jobs,
             device=asked.device,
         )
-        known, has_environments = table.drop_rows(), environments is not None
+        has_missing = table.has_missing
         if isinstance(source.candidates, Binning):  # else all are 0 or 1
-            known = replace(known, has_missing=source.candidates.has_missing)
+            has_missing = source.candidates.has_missing
+        values = np.empty((0, table.n_columns), dtype=table.values.dtype)
+        known = replace(table, values=values, has_missing=has_missing)
         if asked.missing == "error":
-            reject_missing(known)
-        return Countable(
-            source, known, table.names, classes, table.n_columns, has_environments, config=asked
-        )
+            known.reject_missing()
+        sizes = table.n_columns, environments is not None
+        return Countable(source, known, table.names, classes, *sizes, config=asked)
 
     try:
-        return count(intake)
+        return count(given)
     except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
-        return count(read_table(make_dense(intake.content, rows)))
-
-
-def _put_on_card(X: Any, asked: BinningConfig) -> CardValues | None:
-    if asked.device == "cpu":
-        return None
-    from icscm.sources.gpu.values import put_values  # most never ask for it
-
-    return put_values(X, asked.device, asked.max_thresholds)
-
-
-def _count_on_card(
-    values: CardValues, y: Any, environments: Any, sample_weight: Any, asked: BinningConfig
-) -> Countable[MemorySource]:
-    """The same of a plain table of floats, which is binned where it will be counted."""
-    counted = find_counted_rows(sample_weight, values.n_rows)
-    labels, classes = check_labels(y, values.n_rows, counted)
-    numbers, environment_labels = number_environments(environments, values.n_rows, counted)
-    if counted is not None:
-        values = values.take(counted)
-    known = np.empty((0, values.n_columns), dtype=values.values.dtype)
-    table = CodedTable(known, has_missing=values.has_missing if values.has_missing.any() else None)
-    if asked.missing == "error":
-        reject_missing(table)
-    position, rows = sort_rows(labels, numbers, len(environment_labels))
-    assert asked.max_thresholds is not None
-    sizes = asked.max_thresholds, count_threads(asked.n_jobs)
-    binning, stores = values.encode(position, rows, *sizes)
-    notes = [SAMPLED] if binning.sampled else []
-    info = SourceInfo(binning, classes.tolist(), environment_labels, notes)
-    source = MemorySource(info, stores, rows, position)
-    has_environments = environments is not None
-    return Countable(source, table, None, classes, table.n_columns, has_environments, config=asked)
+        assert isinstance(given, ParsedTable)
+        return count(read_table(make_dense(given.content, rows)))
 
 
 def make_memory_source(
-    X: Array | CodedTable,
+    X: Any,
     labels: Array,
     environments: Array,
     *,
@@ -199,20 +175,29 @@ def make_memory_source(
 ) -> MemorySource:
     """Bin a table and make it countable.
 
-    An array holds numbers, and NaN where one is missing; infinities are refused. Zeros and ones
-    only go straight to bits, and so do sparse matrices, which hold nothing else. For each row of
-    X, `labels` holds 0 or 1 and `environments` a position in `environment_labels`.
+    An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
+    only go straight to bits, and so do sparse matrices, which hold nothing else. Values on a card
+    are binned there. For each row of X, `labels` holds 0 or 1 and `environments` a position in
+    `environment_labels`.
     """
-    table = X if isinstance(X, CodedTable) else code_array(X)
     position, rows = sort_rows(labels, environments, len(environment_labels))
-    own = table, position, rows
     n_threads = count_threads(n_jobs)
-    packed = pack_binary(*own, n_threads)
-    if packed is not None:
-        info = SourceInfo(packed[0], classes, environment_labels)
-        return MemorySource(info, place([packed[1]], rows, device), rows, position)
-    if issparse(table.values):
-        raise NotBinaryError("X is sparse and holds other values than 0 and 1; give a dense array")
-    binning, stores = encode(*own, max_thresholds=max_thresholds, n_threads=n_threads)
-    info = SourceInfo(binning, classes, environment_labels, [SAMPLED] if binning.sampled else [])
-    return MemorySource(info, place(stores, rows, device), rows, position)
+    candidates: CandidateMap
+    stores: Sequence[Store]
+    if not (isinstance(X, CodedTable | np.ndarray) or issparse(X)):
+        assert max_thresholds is not None
+        candidates, stores = X.encode(position, rows, max_thresholds, n_threads)
+    else:
+        table = X if isinstance(X, CodedTable) else CodedTable(X)
+        packed = pack_binary(table, position, rows, n_threads)
+        if packed is not None:
+            candidates, stores = packed[0], [packed[1]]
+        elif issparse(table.values):
+            told = "X is sparse and holds other values than 0 and 1; give a dense array"
+            raise NotBinaryError(told)
+        else:
+            candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
+        stores = place(stores, rows, device)
+    notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
+    info = SourceInfo(candidates, classes, environment_labels, notes)
+    return MemorySource(info, stores, rows, position)

@@ -6,7 +6,7 @@
     41    "f"   95                41    0     95
 
 A category becomes the number of its level, a missing value NaN. Levels too rare for a rule of
-their own share one number. Columns that no rule should be made of are left out.
+their own share one number. Columns that no rule should be made of are dropped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import Column, Dates, Level, Levels, are_finite, read_numbers
+from icscm.tables.errors import name_columns
 
-# Why a column is left out. The words complete "column 'x' is ...".
+# Why a column is dropped. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
 CONSTANT = "the same in every row"
 LABEL_COPY = "an exact copy of the label"
@@ -70,7 +72,7 @@ class CodedTable:
         return none if self.has_missing is None else self.has_missing
 
     def find_numbers(self) -> IntArray:
-        """The columns of numbers, those left out included."""
+        """The columns of numbers, those dropped included."""
         return np.setdiff1d(np.arange(self.n_columns), np.array([*self.levels], dtype=np.int64))
 
     def list_types(self) -> tuple[str, ...]:
@@ -82,33 +84,20 @@ class CodedTable:
             for j in range(self.n_columns)
         )
 
-    def drop_rows(self) -> CodedTable:
-        """What is known of the columns, without any row."""
-        return replace(self, values=np.empty((0, self.n_columns), dtype=self.values.dtype))
-
-    def leave_out(self, reasons: Mapping[int, str]) -> CodedTable:
+    def drop(self, reasons: Mapping[int, str]) -> CodedTable:
         """This table without rules on some more columns."""
         return replace(self, dropped={**self.dropped, **reasons})
 
-
-def code_array(values: Array, names: tuple[str, ...] | None = None) -> CodedTable:
-    """An array of numbers, NaN where missing: where, is found when it is binned."""
-    return CodedTable(values, names)
-
-
-def look_for_missing(table: CodedTable) -> CodedTable:
-    """The table, with all known of missing values that there is to know."""
-    return replace(table, has_missing=_find_missing(table.values))
-
-
-def _find_missing(values: Array) -> BoolArray | None:
-    if are_finite(values):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        found: BoolArray = np.isnan(values.sum(axis=0))
-    for j in np.flatnonzero(found):  # or infinities that cancelled out
-        found[j] = np.isnan(values[:, j]).any()
-    return found if found.any() else None
+    def reject_missing(self) -> None:
+        """Raise if anything is missing (`missing="error"`)."""
+        columns = np.flatnonzero(self.find_missing()).tolist()
+        if columns:
+            raise IcscmError(
+                Parameter("X"),
+                f" contains NaN or other missing values in {name_columns(columns, self.names)}; "
+                "fill them in, or let rules decide with ",
+                Parameter("missing", "candidate"),
+            )
 
 
 def code_mixed(
@@ -129,7 +118,14 @@ def code_mixed(
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
             values[:, j] = read_numbers(column if rows is None else column.take(rows))
-    return CodedTable(values, names, levels, _find_missing(values), dropped)
+    has_missing: BoolArray | None = None
+    if not are_finite(values):
+        with np.errstate(over="ignore", invalid="ignore"):
+            has_missing = np.isnan(values.sum(axis=0))
+        for j in np.flatnonzero(has_missing).tolist():  # or infinities that cancelled out
+            has_missing[j] = np.isnan(values[:, j]).any()
+        has_missing = has_missing if has_missing.any() else None
+    return CodedTable(values, names, levels, has_missing, dropped)
 
 
 def _code_levels(

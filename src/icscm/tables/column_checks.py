@@ -8,21 +8,29 @@ a survey of rows -->  ColumnFacts of each column  --'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from icscm._constants import (
     COPY_ROWS,
     IDENTIFIER_ROWS,
     IDENTIFIER_SHARE,
+    LARGEST_EXACT,
     LEAST_HUGE_NUMBER,
     MIN_CHANCE_PAIRS,
     NUMBERED_IDENTIFIER_SHARE,
     SUSPICION_ROWS,
 )
 from icscm._types import Array, BoolArray, IntArray
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
+from icscm.formatting import shorten_list
 from icscm.tables.coded import CONSTANT, ENVIRONMENT_COPY, IDENTIFIER, LABEL_COPY, CodedTable
+from icscm.tables.columns import Numbers
+from icscm.tables.errors import make_rounded_error, name_columns
+from icscm.tables.parsing import ParsedTable
 
 # Columns in one look: what is looked at stays near the cache.
 _LOOKED_AT_TOGETHER = 2**10
@@ -80,6 +88,74 @@ def judge_columns(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) 
     for some in ((LABEL_COPY,), (ENVIRONMENT_COPY,), (CONSTANT, IDENTIFIER)):
         found |= {j: why for j, why in reasons.items() if why is not None and why in some}
     return found
+
+
+def drop_suspicious(
+    parsed: ParsedTable,
+    table: CodedTable,
+    labels: IntArray,
+    environments: IntArray,
+    rows: NDArray[np.intp] | None,
+    keep: Any,
+) -> CodedTable:
+    """Drop columns that no rule should be made of, with a warning, unless asked for.
+
+    Arrays come from users who prepared them, and are taken as they are. Rows that count several
+    times are looked at once.
+    """
+    for j, column in enumerate(parsed.content if isinstance(parsed.content, list) else ()):
+        # whole numbers that float64 would round, beside other kinds: identifiers, or an error
+        if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
+            continue
+        if (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
+            present = column.values if column.missing is None else column.values[~column.missing]
+            if not look_at_numbers(present).is_numbering():
+                raise make_rounded_error(name_columns([j], table.names))
+            table = table.drop({j: IDENTIFIER})
+    if parsed.whole is None:
+        return table
+    once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
+    looked_at = replace(table, values=table.values[once])
+    found = find_suspicious(looked_at, labels[once], environments[once], parsed.whole)
+    return drop_columns(table, found, keep)
+
+
+def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
+    """Drop what was found, with a warning, unless the user asked for it."""
+    kept = _find_kept(table, keep)
+    for j in sorted(kept & {*table.dropped}):
+        why = f" asks for {name_columns([j], table.names)}, which is {table.dropped[j]}"
+        raise IcscmError(Parameter("keep_columns"), why)
+    by_reason: dict[str, list[int]] = {}
+    for j, why in found.items():
+        if j not in kept:
+            by_reason.setdefault(why, []).append(j)
+    listed = "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
+    if sum(map(len, by_reason.values())) == table.n_columns:
+        raise IcscmError(
+            Parameter("X"),
+            f" has no column to make rules of: {listed}. Give other columns, or keep these with ",
+            Parameter("keep_columns", "all"),
+        )
+    if listed:
+        what = f"Dropped: {listed}. Name columns in keep_columns to keep them."
+        warn(what, LeftOutWarning)
+    return table.drop({j: why for j, why in found.items() if j not in kept})
+
+
+def _find_kept(table: CodedTable, keep: Any) -> set[int]:
+    """The columns asked for by name, or by position where there are no names."""
+    if keep is None:
+        return set()
+    if isinstance(keep, str) and keep == "all":
+        return set(range(table.n_columns)) - {*table.dropped}
+    keep = [keep] if isinstance(keep, str) else list(keep)
+    known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
+    unknown = [repr(name) for name in keep if name not in known]
+    if unknown:
+        what = f" names columns that X does not have: {shorten_list(unknown)}"
+        raise IcscmError(Parameter("keep_columns"), what)
+    return {known[name] for name in keep}
 
 
 def find_suspicious(

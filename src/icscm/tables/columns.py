@@ -213,7 +213,7 @@ def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) ->
             if native == "object"
             else f"is of type {native}, which cannot be read; convert it"
         )
-        raise IcscmError(f"column {series.name!r} {what}, or leave it out") from error
+        raise IcscmError(f"column {series.name!r} {what}, or drop it") from error
 
 
 def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column:
@@ -237,7 +237,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
         return _read_levels(array)
     raise IcscmError(
         f"column {name!r} is of type {kind}; rules are made of numbers, text, booleans and "
-        "categories, so convert it or leave it out"
+        "categories, so convert it or drop it"
     )
 
 

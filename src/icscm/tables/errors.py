@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from icscm._types import Array
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 
@@ -29,12 +32,25 @@ def make_infinity_error(columns: str, what: str = "infinity") -> IcscmError:
     return IcscmError(Parameter("X"), why)
 
 
+def reject_infinity(
+    table: Array, names: Sequence[Any] | None, *, allow_missing: bool = True
+) -> None:
+    """Raise if any value of an array is infinite, or missing where that is not allowed."""
+    is_bad = np.isinf if allow_missing else lambda values: ~np.isfinite(values)
+    bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
+    if len(bad):
+        has_nan = not allow_missing and bool(np.isnan(table[:, bad]).any())
+        raise make_infinity_error(
+            name_columns(bad.tolist(), names), "NaN" if has_nan else "infinity"
+        )
+
+
 def make_rounded_error(columns: str) -> RoundedError:
     """Of whole numbers that float64 would round."""
     return RoundedError(
         Parameter("X"),
         f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
-        "other kinds; rescale them, leave them out, or give them as text",
+        "other kinds; rescale them, drop them, or give them as text",
     )
 
 

@@ -1,29 +1,32 @@
-"""What `fit` and `predict` are given, checked and made ready: any kind of table in."""
+"""What `fit` and `predict` are given, read and checked once: any kind of table in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from icscm._constants import LARGEST_EXACT
-from icscm._types import Array, BoolArray, IntArray
-from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
+from icscm._types import Array, BoolArray
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.tables.arrays import HoldsTextError, check_table
-from icscm.tables.coded import IDENTIFIER, CodedTable, code_array, code_mixed
-from icscm.tables.column_checks import find_suspicious, look_at_numbers
+from icscm.tables.coded import CodedTable, code_mixed
 from icscm.tables.columns import (
     Column,
     Levels,
     Numbers,
+    are_finite,
+    as_plain_numbers,
     is_frame,
     is_on_card,
     list_names,
@@ -33,9 +36,23 @@ from icscm.tables.columns import (
     read_column,
     read_series,
 )
-from icscm.tables.errors import RoundedError, make_infinity_error, make_rounded_error, name_columns
+from icscm.tables.errors import (
+    RoundedError,
+    make_infinity_error,
+    make_rounded_error,
+    name_columns,
+    reject_infinity,
+)
 
-Rows = NDArray[np.intp] | None
+Validate = Callable[..., Any]
+
+_SPARSE_FORMATS = ("csr", "csc")
+# As `validate_data` of an estimator, which would also note the number and names of the columns.
+_validate: Validate = partial(check_array, estimator="icscm", input_name="X")
+
+
+class HoldsTextError(IcscmError):
+    """Text where numbers were expected."""
 
 
 @dataclass(frozen=True)
@@ -44,115 +61,140 @@ class ParsedTable:
 
     `rows` is the table itself, for taking rows of it. `whole` says which columns are whole numbers
     by their type; None where columns have no types of their own, in an array, and nothing is
-    suspicious. Booleans and sparse matrices tell presence from absence.
+    suspicious. Booleans and sparse matrices stand for presence and absence.
     """
 
     rows: Any
     content: Array | list[Column]
     n_rows: int
-    names: tuple[str, ...] | None
-    whole: BoolArray | None
+    names: tuple[str, ...] | None = None
+    whole: BoolArray | None = None
     is_presence: bool = False
 
-    def code(self, max_levels: int | None, rows: Rows) -> CodedTable:
+    def code(self, max_levels: int | None, rows: NDArray[np.intp] | None) -> CodedTable:
         """Numbers only; `rows` are those that count, None meaning each once."""
         if isinstance(self.content, list):
             return code_mixed(self.content, self.n_rows, self.names, max_levels, rows)
         values = self.content if rows is None else self.content[rows]
-        if self.is_presence:
-            return CodedTable(values, self.names, is_presence=True)
-        return code_array(values, self.names)
-
-
-class _Columns(BaseEstimator):  # type: ignore[misc]
-    """Takes down the number and names of columns, as scikit-learn finds them."""
-
-
-_Columns.__name__ = "icscm"  # errors say who asks
+        return CodedTable(values, self.names, is_presence=self.is_presence)
 
 
 def read_table(X: Any) -> ParsedTable:
     """Check what `fit` was given."""
-    estimator = _Columns()
     if is_frame(X):
-        return _read_frame(estimator, X)
+        return _read_frame(X)
     if issparse(X):
-        matrix = _check_sparse(estimator, X, reset=True)
-        return ParsedTable(matrix, matrix, matrix.shape[0], None, None, is_presence=True)
+        matrix = _validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
+        return ParsedTable(matrix, matrix, matrix.shape[0], is_presence=True)
     try:
-        array = check_table(estimator, X, reset=True, look=False)
+        array = _read_numbers(X, _validate)
     except HoldsTextError:
-        array = _get_object_array(X)
-        validate_data(estimator, array, reset=True, skip_check_array=True)
+        array = _check_objects(X)
         columns = [read_array(array[:, j], f"column {j}") for j in range(array.shape[1])]
-        return ParsedTable(array, _check_columns(columns), len(array), None, None)
+        _check_columns(columns, None)
+        return ParsedTable(array, columns, len(array))
     if getattr(X, "dtype", None) == np.bool_:
-        return ParsedTable(array.view(np.bool_), array, len(array), None, None, is_presence=True)
-    return ParsedTable(array, array, len(array), _get_names(estimator), None)
+        return ParsedTable(array.view(np.bool_), array, len(array), is_presence=True)
+    return ParsedTable(array, array, len(array))
+
+
+def _read_frame(X: Any) -> ParsedTable:
+    frame = open_frame(X)
+    types, table = frame.schema, frame.to_native()
+    for what, number in (("sample", len(frame)), ("feature", len(types))):
+        if number == 0:
+            raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
+    names, whole = _list_text(types), np.array([each.is_integer() for each in types.values()])
+    if all(each.is_integer() or each.is_float() for each in types.values()):
+        with suppress(RoundedError):  # then column by column: these may be identifiers
+            array = _read_numbers(table, _validate, types)
+            return ParsedTable(table, array, len(array), names, whole)
+    columns = [read_series(each) for each in frame.iter_columns()]
+    _check_columns(columns, list(types))
+    return ParsedTable(table, columns, len(frame), names, whole)
 
 
 def find_names(X: Any) -> tuple[str, ...] | None:
-    """The names of a frame's columns; None where it has none, or X is an array."""
-    estimator = _Columns()
-    validate_data(estimator, X, reset=True, skip_check_array=True)
-    return _get_names(estimator)
+    """The names of a frame's columns; None where these are positions, or X is an array."""
+    return _list_text(open_frame(X).columns) if is_frame(X) else None
 
 
-def _check_sparse(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """A sparse matrix by rows or by columns, whichever it is."""
-    kinds = ("csr", "csc")
-    return validate_data(estimator, X, reset=reset, accept_sparse=kinds, ensure_all_finite=False)
+def _list_text(names: Iterable[Any]) -> tuple[str, ...] | None:
+    return tuple(names) if all(isinstance(each, str) for each in names) else None
 
 
-def _read_frame(estimator: BaseEstimator, X: Any) -> ParsedTable:
-    frame = open_frame(X)
-    for what, number in (("sample", len(frame)), ("feature", len(frame.columns))):
-        if number == 0:
-            raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    types = list(frame.schema.values())
-    whole = np.array([each.is_integer() for each in types])
-    table = frame.to_native()
-    if all(each.is_integer() or each.is_float() for each in types):
-        with suppress(RoundedError):  # then column by column: these may be identifiers
-            array = check_table(estimator, table, reset=True, look=False)
-            return ParsedTable(table, array, len(array), _get_names(estimator), whole)
-    validate_data(estimator, table, reset=True, skip_check_array=True)
-    columns = [read_series(each) for each in frame.iter_columns()]
-    _check_columns(columns, list_names(X))
-    return ParsedTable(table, columns, len(frame), _get_names(estimator), whole)
+def check_table(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Array:
+    """X as a finite numeric array; sets or checks the number and names of its columns.
 
-
-def _check_columns(columns: list[Column], names: Sequence[Any] | None = None) -> list[Column]:
-    """Raise for infinities."""
-    for j, column in enumerate(columns):
-        values = column.values if isinstance(column, Numbers) else np.empty(0)
-        if values.dtype.kind == "f" and np.isinf(values).any():
-            raise make_infinity_error(name_columns([j], names))
-    return columns
-
-
-def _leave_out_rounded(intake: ParsedTable, table: CodedTable) -> CodedTable:
-    """Whole numbers that float64 would round, beside other kinds, are identifiers or errors."""
-    if not isinstance(intake.content, list):
-        return table
-    for j, column in enumerate(intake.content):
-        if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
-            continue
-        if not (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
-            continue
-        present = column.values if column.missing is None else column.values[~column.missing]
-        if not look_at_numbers(present).is_numbering():
-            raise make_rounded_error(name_columns([j], table.names))
-        table = table.leave_out({j: IDENTIFIER})
+    With `allow_missing` values may be missing, and are NaN.
+    """
+    types = None
+    if not isinstance(X, np.ndarray) and nw.dependencies.is_into_dataframe(X):
+        types = nw.from_native(X).schema  # once: of very many columns it takes long
+        others = [
+            f"{name!r} ({dtype})"
+            for name, dtype in types.items()
+            if not (dtype.is_numeric() or dtype == nw.Boolean)
+        ]
+        if others:
+            raise HoldsTextError(
+                f"X has columns that are neither numbers nor booleans: {shorten_list(others)}; "
+                "encode them as numbers or drop them"
+            )
+    table = _read_numbers(X, partial(validate_data, estimator, reset=reset), types)
+    if not are_finite(table):
+        names = getattr(estimator, "feature_names_in_", None)
+        reject_infinity(table, names, allow_missing=allow_missing)
     return table
 
 
-def _get_names(estimator: BaseEstimator) -> tuple[str, ...] | None:
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else tuple(names.tolist())
+def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) -> Array:
+    """X as the engine can read it: booleans as bytes, floats of 32 or 64 bits, native byte order.
+
+    Beside a column of floats, integers become floats: those that would be rounded are rejected.
+    """
+    try:
+        table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
+    except ValueError as error:
+        if "string" not in str(error):
+            raise
+        columns = name_columns(_find_text_columns(np.asarray(X, dtype=object)), None)
+        why = f"X holds text in {columns}; encode it as numbers or drop it"
+        raise HoldsTextError(why) from None
+    if table.dtype.kind == "O":  # numbers such as decimals, or missing; None becomes NaN
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
+            what = "X holds objects that float64 cannot hold; give plain numbers"
+            raise IcscmError(what) from None
+    if table.dtype.kind not in "biuf":
+        raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
+    if not table.dtype.isnative:
+        table = table.astype(table.dtype.newbyteorder("="))
+    if types is not None and table.dtype.kind == "f":
+        whole = [j for j, dtype in enumerate(types.values()) if dtype.is_integer()]
+        large = [j for j in whole if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
+        if large:
+            raise make_rounded_error(name_columns(large, list(types)))
+    return as_plain_numbers(table)
 
 
-def _get_object_array(X: Any) -> Array:
+def _find_text_columns(X: Array) -> list[int]:
+    """The columns of an array that cannot be read as numbers."""
+
+    def is_number(value: Any) -> bool:
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+
+    return [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
+
+
+def _check_objects(X: Any) -> Array:
     """X again if it is an array of objects, each column of which may be of another kind."""
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
         return X
@@ -162,82 +204,39 @@ def _get_object_array(X: Any) -> Array:
     )
 
 
-def reject_missing(table: CodedTable) -> None:
-    """Raise if anything is missing (`missing="error"`)."""
-    columns = np.flatnonzero(table.find_missing()).tolist()
-    if columns:
-        raise IcscmError(
-            Parameter("X"),
-            f" contains NaN or other missing values in {name_columns(columns, table.names)}; fill "
-            "them in, or let rules decide with ",
-            Parameter("missing", "candidate"),
-        )
+def _check_columns(columns: list[Column], names: Sequence[Any] | None) -> None:
+    """Raise for infinities."""
+    for j, column in enumerate(columns):
+        values = column.values if isinstance(column, Numbers) else np.empty(0)
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            raise make_infinity_error(name_columns([j], names))
 
 
-def drop_suspicious(
-    intake: ParsedTable,
-    table: CodedTable,
-    labels: IntArray,
-    environments: IntArray,
-    rows: Rows,
-    keep: Any,
-) -> CodedTable:
-    """Leave out columns that no rule should be made of, with a warning, unless asked for.
+def make_dense(matrix: Any, rows: Array | None = None) -> Array:
+    """A sparse matrix as an array, if there is room for it.
 
-    Arrays come from users who prepared them, and are taken as they are. Rows that count several
-    times are looked at once.
+    `rows` are those that will count: they are copied, and each cell takes a byte more when binned.
     """
-    table = _leave_out_rounded(intake, table)
-    if intake.whole is None:
-        return table
-    once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
-    looked_at = replace(table, values=table.values[once])
-    found = find_suspicious(looked_at, labels[once], environments[once], intake.whole)
-    return leave_out(table, found, keep)
-
-
-def leave_out(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
-    """Leave out what was found, with a warning, unless the user asked for it."""
-    kept = _find_kept(table, keep)
-    for j in sorted(kept & {*table.dropped}):
-        name = name_columns([j], table.names)
-        why = f" asks for {name}, which is {table.dropped[j]}"
-        raise IcscmError(Parameter("keep_columns"), why)
-    found = {j: why for j, why in found.items() if j not in kept}
-    if len(found) == table.n_columns:
+    n_rows = matrix.shape[0] if rows is None else matrix.shape[0] + len(rows)
+    n_bytes = n_rows * matrix.shape[1] * (matrix.dtype.itemsize + 1)
+    n_free = _count_free_bytes()
+    if n_bytes > n_free:
         raise IcscmError(
-            Parameter("X"),
-            f" has no column to make rules of: {_describe(table, found)}. Give other columns, or "
-            "keep these with ",
-            Parameter("keep_columns", "all"),
+            "X is sparse and holds other values than 0 and 1: as the dense table that rules with "
+            f"thresholds need it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB "
+            "are free; binarize it, or give fewer columns"
         )
-    if found:
-        what = f"Left out: {_describe(table, found)}. Name columns in keep_columns to keep them."
-        warn(what, LeftOutWarning)
-    return table.leave_out(found)
+    return np.asarray(matrix.toarray())
 
 
-def _find_kept(table: CodedTable, keep: Any) -> set[int]:
-    """The columns asked for by name, or by position where there are no names."""
-    if keep is None:
-        return set()
-    if isinstance(keep, str) and keep == "all":
-        return set(range(table.n_columns)) - {*table.dropped}
-    keep = [keep] if isinstance(keep, str) else list(keep)
-    known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
-    unknown = [repr(name) for name in keep if name not in known]
-    if unknown:
-        what = f" names columns that X does not have: {shorten_list(unknown)}"
-        raise IcscmError(Parameter("keep_columns"), what)
-    return {known[name] for name in keep}
-
-
-def _describe(table: CodedTable, found: Mapping[int, str]) -> str:
-    """Columns by reason."""
-    by_reason: dict[str, list[int]] = {}
-    for j, why in found.items():
-        by_reason.setdefault(why, []).append(j)
-    return "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
+def _count_free_bytes() -> float:
+    """Memory that is available; no limit where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return np.inf
+    found = dict(line.split(":", 1) for line in lines)
+    return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
 def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
@@ -246,8 +245,9 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
     A frame needs the columns that the model uses, by name, in any order. Without names, at
     fitting or now, columns go by position and their number must be that of fitting.
     """
-    # a model learned from a packed store knows the names in its rules, and no others
-    names = _get_names(estimator) or [name for name in used if isinstance(name, str)]
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:  # a model learned from a packed store knows the names in its rules only
+        names = [name for name in used if isinstance(name, str)]
     if is_frame(X):
         X = open_frame(X).to_native()
         given = set(list_names(X))
@@ -261,24 +261,21 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
             return X
         _check_positions(X)
     if issparse(X):
-        return _check_sparse(estimator, X, reset=False)
+        options = {"accept_sparse": _SPARSE_FORMATS, "ensure_all_finite": False}
+        return validate_data(estimator, X, reset=False, **options)
     if is_on_card(X):
-        return _check_on_card(estimator, open_on_card(X))
+        X = open_on_card(X)  # columns come here one by one
+        if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
+            raise IcscmError(
+                f"X is of shape {X.shape}, and the model knows {estimator.n_features_in_} columns; "
+                "give as many, in two dimensions"
+            )
+        return X
     try:
         return check_table(estimator, X, reset=False, allow_missing=True)
     except HoldsTextError:
         validate_data(estimator, X, reset=False, skip_check_array=True)
-        return X if is_frame(X) else _get_object_array(X)
-
-
-def _check_on_card(estimator: Any, X: Any) -> Any:
-    """An array on a card of as many columns as the model knows; they come here one by one."""
-    if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
-        raise IcscmError(
-            f"X is of shape {X.shape}, and the model knows {estimator.n_features_in_} columns; "
-            "give as many, in two dimensions"
-        )
-    return X
+        return X if is_frame(X) else _check_objects(X)
 
 
 def _check_positions(X: Any) -> None:
@@ -293,7 +290,7 @@ def _check_positions(X: Any) -> None:
 
 
 def reject_missing_values(X: Any, rules: Sequence[Any]) -> None:
-    """Raise if a value that a rule asks for is missing (`missing="error"`)."""
+    """Raise if a value that a rule needs is missing (`missing="error"`)."""
     for rule in rules:
         column = read_column(X, rule.column, rule.name)
         missing = column.missing if isinstance(column, Numbers | Levels) else None
