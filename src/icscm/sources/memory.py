@@ -20,7 +20,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
-from icscm.tables.coded import CodedTable
+from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.column_checks import drop_suspicious
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import number_environments, take_environments
@@ -130,6 +130,8 @@ def open_memory(
         binned: CodedTable | CardValues
         if isinstance(given, ParsedTable):
             table = given.code(asked.max_thresholds, rows)
+            if asked.missing == "error" and given.whole is not None:  # before columns are dropped
+                replace(table, has_missing=find_missing(table.values)).reject_missing()
             table = drop_suspicious(given, table, labels, numbers, rows, asked.keep_columns)
             binned = table
         else:

@@ -118,14 +118,18 @@ def code_mixed(
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
             values[:, j] = read_numbers(column if rows is None else column.take(rows))
-    has_missing: BoolArray | None = None
-    if not are_finite(values):
-        with np.errstate(over="ignore", invalid="ignore"):
-            has_missing = np.isnan(values.sum(axis=0))
-        for j in np.flatnonzero(has_missing).tolist():  # or infinities that cancelled out
-            has_missing[j] = np.isnan(values[:, j]).any()
-        has_missing = has_missing if has_missing.any() else None
-    return CodedTable(values, names, levels, has_missing, dropped)
+    return CodedTable(values, names, levels, find_missing(values), dropped)
+
+
+def find_missing(values: Array) -> BoolArray | None:
+    """Which columns hold NaN; None if none does."""
+    if are_finite(values):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: BoolArray = np.isnan(values.sum(axis=0))
+    for j in np.flatnonzero(found):  # or infinities that cancelled out
+        found[j] = np.isnan(values[:, j]).any()
+    return found if found.any() else None
 
 
 def _code_levels(
