@@ -69,8 +69,8 @@ def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
     if found.kept_in:
         small = ", ".join(f"{name} ({n} rows)" for name, (n, _) in found.kept_in.items())
         text += f" Too small for that: {small}."
-    if found.left_out:
-        text += f" Columns left out for all: {', '.join(found.left_out)}."
+    if found.dropped:
+        text += f" Columns left out for all: {', '.join(found.dropped)}."
     yield f"### {title}\n\n{text}\n\n{make_table(found)}"
     now = tuple(each for each in found.candidates if "," not in each.name)
     yield "\n".join(f"- {sentence}" for sentence in replace(found, candidates=now).conclusions)

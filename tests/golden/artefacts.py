@@ -37,7 +37,7 @@ from icscm.cli import main
 from icscm.datasets import make_hospitals
 from icscm.export import export_model
 from icscm.studies.checkup import check_environments
-from icscm.studies.choice import choose
+from icscm.studies.tuning import grid_search
 
 mpl.use("agg")
 
@@ -377,7 +377,7 @@ def follow_sites() -> Any:
 def choose_for_sites() -> Any:
     with warnings.catch_warnings(action="ignore"):
         grid = {"p": [0.5, 1.0], "model_type": ["conjunction", "disjunction"]}
-        return choose(ICSCMClassifier(), *make_sites(1_200, 3).samples, grid)
+        return grid_search(ICSCMClassifier(), *make_sites(1_200, 3).samples, grid)
 
 
 def ask_choice() -> str:

@@ -54,20 +54,20 @@ def test_a_saved_model_is_judged_as_its_learner(tmp_path, learner, new, found):
     assert evaluate(icscm.load(tmp_path / "model.json"), new.X, new.y, new.environments) == found
 
 
-def test_the_constant_is_the_class_that_was_more_frequent_in_training():
+def test_the_baseline_is_the_majority_class_of_training():
     """Not the one in the new data, which nobody knew when the model was made."""
     X = pd.DataFrame({"x": [0, 0, 0, 1, 1]})
     learner = SCMClassifier().fit(X, [0, 0, 0, 1, 1])
     found = evaluate(learner, pd.DataFrame({"x": [1, 1, 0]}), [1, 1, 1])
-    assert (found.constant, found.constant_from) == (0, "training")
-    assert found.overall.constant["error"].value == 1.0
+    assert (found.baseline, found.baseline_from) == (0, "training")
+    assert found.overall.baseline["error"].value == 1.0
 
 
-def test_of_other_classifiers_the_constant_comes_from_the_new_data(new):
+def test_of_other_classifiers_the_baseline_comes_from_the_new_data(new):
     model = LogisticRegression().fit(new.X, new.y)
     found = evaluate(model, new.X, new.y)
-    assert found.constant_from == "these data"
-    assert found.constant == int(2 * new.y.sum() > len(new.y))
+    assert found.baseline_from == "these data"
+    assert found.baseline == int(2 * new.y.sum() > len(new.y))
     assert "these data (those of training are not known)" in " ".join(repr(found).split())
     assert found.leaves == ()
     assert found.model == "LogisticRegression"
@@ -82,11 +82,11 @@ def test_without_predict_proba_what_needs_probabilities_is_none(new):
 
 
 @pytest.mark.parametrize("strategy", ["most_frequent", "uniform"])
-def test_a_model_no_better_than_the_constant_is_called_that_first(new, strategy):
+def test_a_model_no_better_than_the_baseline_is_called_that_first(new, strategy):
     model = DummyClassifier(strategy=strategy, random_state=0).fit(new.X, new.y)
     found = evaluate(model, new.X, new.y)
     assert found.verdict == "no better"
-    assert repr(found).startswith("No better than always saying ")
+    assert repr(found).startswith("No better than the majority-class baseline (always ")
     assert found.to_dict()["headline"].startswith("No better")
 
 
@@ -98,7 +98,7 @@ def test_a_model_that_errs_more_but_ranks_is_told_so(new):
     learner = SCMClassifier(p="balanced").fit(x[:, None], y)
     found = evaluate(learner, x[:, None], y)
     assert found.verdict == "no better"
-    assert "It does rank samples better than chance, with an AUC of" in found.headline
+    assert "It ranks samples better than chance: AUC " in found.headline
 
 
 def test_little_data_do_not_show_that_a_model_is_better(learner, new):
@@ -107,11 +107,11 @@ def test_little_data_do_not_show_that_a_model_is_better(learner, new):
     few += np.flatnonzero(is_right & (new.y == 0))[:2].tolist()
     found = evaluate(learner, new.X.iloc[few], new.y[few])
     assert found.verdict == "not shown to be better"
-    assert found.headline.startswith("Not shown to be better than always saying ")
+    assert found.headline.startswith("Not shown to be better than the majority-class baseline")
 
 
 def test_better_is_by_rows_in_which_only_one_is_wrong(learner, new, found):
-    wrong, alike = learner.predict(new.X) != new.y, found.constant != new.y
+    wrong, alike = learner.predict(new.X) != new.y, found.baseline != new.y
     b, c = (wrong & ~alike).sum(), (alike & ~wrong).sum()
     assert found.p_value == pytest.approx(binomtest(int(b), int(b + c)).pvalue)
     assert found.verdict == "better"
@@ -166,7 +166,7 @@ def test_a_leaf_without_rows_is_not_compared(learner, new):
 def test_new_environments_are_noted(learner, new):
     found = evaluate(learner, new.X, new.y, np.where(new.environments == 0, "abroad", "x"))
     assert [each.is_new for each in found.environments] == [True, True]
-    assert f"Never seen in training, {len(new.y):,} samples: abroad, x." in found.notes
+    assert f"Not in the training data, {len(new.y):,} samples: abroad, x." in found.notes
     assert "abroad *" in repr(found)
 
 
@@ -183,17 +183,19 @@ def test_one_class_is_a_note(learner, new):
 def test_an_environment_of_one_class_is_a_note(learner, new):
     names = np.where((new.environments == 0) & (new.y == 1), "lone", "rest")
     found = evaluate(learner, new.X, new.y, names)
-    assert "One class only, so no AUC or balanced accuracy: lone." in found.notes
+    assert "One class only, so AUC and balanced accuracy are undefined: lone." in found.notes
 
 
-def test_where_the_constant_errs_no_more_is_noted(learner, new):
+def test_environments_in_which_the_baseline_is_as_good_are_noted(learner, new):
     is_wrong = learner.predict(new.X) != new.y
     found = evaluate(learner, new.X, new.y, np.where(is_wrong, "bad", "good"))
-    assert "In 1 of 2 environments the constant errs no more: bad." in found.notes
+    assert (
+        "In 1 of 2 environments the error is not below that of the majority-class baseline: bad."
+    ) in found.notes
 
 
 def test_labels_that_the_model_does_not_know_are_named(learner, new):
-    with pytest.raises(IcscmError, match=r"y holds labels .* \(0 and 1\): 2; leave these rows"):
+    with pytest.raises(IcscmError, match=r"y holds labels .* \(0 and 1\): 2; drop these rows"):
         evaluate(learner, new.X, np.where(new.y == 1, 2, 0))
 
 
@@ -201,8 +203,8 @@ def test_labels_that_the_model_does_not_know_are_named(learner, new):
     ("model", "message"),
     [
         (LinearRegression().fit([[0], [1]], [0, 1]), "LinearRegression has no classes"),
-        (LogisticRegression().fit([[0], [1], [2]], [0, 1, 2]), "model knows 3 classes; only"),
-        ("model.json", "what icscm.load gives; str has no classes"),
+        (LogisticRegression().fit([[0], [1], [2]], [0, 1, 2]), "model has 3 classes; only"),
+        ("model.json", "a model read by icscm.load; str has no classes"),
     ],
 )
 def test_what_cannot_be_judged_is_one_sentence(model, message):
@@ -221,15 +223,15 @@ def make_smokers(levels):
     return pd.DataFrame({"smoker": np.repeat(levels, 20)})
 
 
-def test_levels_that_rules_ask_for_in_vain_are_noted():
-    """A site that writes Yes for yes: the model silently said the same of everybody."""
+def test_levels_of_rules_that_no_row_has_are_noted():
+    """A site that writes Yes for yes: the model predicted one class for all rows, silently."""
     y = np.repeat([True, False], 20)
     learner = SCMClassifier(keep_columns="all").fit(make_smokers(["yes", "no"]), y)
     found = evaluate(learner, make_smokers(["Yes", "No"]), y)
-    (note,) = [each for each in found.notes if "never holds" in each]
+    (note,) = [each for each in found.notes if "does not contain" in each]
     assert (
-        note == f"Column 'smoker' never holds {learner.rules_[0].levels[0]}, which rules ask "
-        "for; it holds No, Yes."
+        note == f"Column 'smoker' does not contain {learner.rules_[0].levels[0]}, which the rules "
+        "use; it contains No, Yes."
     )
 
 
@@ -245,7 +247,7 @@ def test_values_missing_as_never_before_are_a_note_and_no_warning():
 def test_names_of_series_are_used(learner, new):
     y, places = pd.Series(new.y, name="ill"), pd.Series(new.environments, name="hospital")
     found = evaluate(learner, new.X, y, places)
-    assert "always saying ill = " in found.headline
+    assert "(always ill = " in found.headline
     assert "By hospital, the worst first" in repr(found)
 
 
@@ -254,7 +256,7 @@ def test_a_frame_has_a_row_for_each_environment(found):
     assert len(frame) == 4
     assert frame["environment"].tolist() == [None, 0, 1, 2]
     assert frame.loc[0, "error"] == found.overall.scores["error"].value
-    assert frame.loc[0, "npv_constant"] == pytest.approx(found.overall.constant["npv"].value)
+    assert frame.loc[0, "npv_baseline"] == pytest.approx(found.overall.baseline["npv"].value)
 
 
 def test_the_text_fits_80_columns_and_names_the_worst_and_the_best(learner, new):

@@ -1,6 +1,7 @@
 """Measures of predictions: against literal twins, and their intervals as statistics."""
 
 import itertools
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -8,14 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from icscm.studies.scores import (
-    OF_PREDICTIONS,
-    OF_PROBABILITIES,
-    TITLES,
-    compute_auc,
-    compute_brier,
-    compute_scores,
-)
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_auc, compute_scores
 
 Z = 1.959963984540054
 # Few distinct values: ties are what rules make.
@@ -81,16 +75,19 @@ def test_intervals_are_those_of_the_direct_formulas(samples):
     }
     for name, hits in chosen.items():
         if found[name] is not None:
-            assert found[name][1:] == pytest.approx(slow_wilson(hits.mean(), len(hits)), abs=1e-9)
+            assert astuple(found[name])[1:] == pytest.approx(
+                slow_wilson(hits.mean(), len(hits)), abs=1e-9
+            )
     if y.any() and not y.all():
-        (s, s_low, s_high), (t, t_low, t_high) = found["sensitivity"], found["specificity"]
+        s, s_low, s_high = astuple(found["sensitivity"])
+        t, t_low, t_high = astuple(found["specificity"])
         below = 0.5 * np.sqrt((s - s_low) ** 2 + (t - t_low) ** 2)
         above = 0.5 * np.sqrt((s_high - s) ** 2 + (t_high - t) ** 2)
         middle = (s + t) / 2
-        assert found["balanced_accuracy"] == pytest.approx(
+        assert astuple(found["balanced_accuracy"]) == pytest.approx(
             (middle, middle - below, middle + above), abs=1e-9
         )
-        assert found["auc"] == pytest.approx(slow_auc(y, p), abs=1e-9)
+        assert astuple(found["auc"]) == pytest.approx(slow_auc(y, p), abs=1e-9)
 
 
 def slow_auc(y, p):
@@ -113,7 +110,7 @@ def test_means_of_losses_have_normal_intervals():
     losses = (y - p) ** 2
     reach = Z * losses.std(ddof=1) / np.sqrt(5)
     low, high = max(losses.mean() - reach, 0), losses.mean() + reach
-    assert compute_brier(y, p)[1:] == pytest.approx((low, high))
+    assert astuple(compute_scores(y, y, p)["brier"])[1:] == pytest.approx((low, high))
 
 
 def test_perfect_predictions_of_a_few_samples_are_no_certainty():
@@ -128,8 +125,7 @@ def test_perfect_predictions_of_a_few_samples_are_no_certainty():
 
 def test_without_probabilities_their_measures_are_none():
     found = compute_scores([0, 1], [0, 1])
-    assert all(found[name] is None for name in OF_PROBABILITIES)
-    assert all(found[name] is not None for name in OF_PREDICTIONS)
+    assert {name for name in found if found[name] is None} == {*PROBABILITY_METRICS}
 
 
 def test_no_samples_have_no_scores():

@@ -89,20 +89,20 @@ def test_two_environments(data):
     two = data.environments < 2
     X, y, environments = data.X[two], data.y[two], data.environments[two]
     assert len(leave_one_environment_out(SCMClassifier(), X, y, environments).held_out) == 2
-    with pytest.raises(IcscmError, match=r"at least 3.*single one left.*cannot be tested"):
+    with pytest.raises(IcscmError, match=r"at least 3.*a single one remains.*cannot be tested"):
         leave_one_environment_out(ICSCMClassifier(), X, y, environments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"environments": np.zeros(9000)}, "at least 2 .*nothing is left"),
+        ({"environments": np.zeros(9000)}, "at least 2 .*nothing remains"),
         ({"environments": None}, "one label per row"),
         ({"y": np.zeros(9000)}, "one class only"),
         ({"y": np.zeros(3)}, "3 entries but X has 9000 rows"),
         ({"estimator": LogisticRegression}, "an object with fit and predict"),
         ({"estimator": StandardScaler()}, "an object with fit and predict"),
-        ({"scorers": ["eror"]}, "no scorer 'eror'; choose of error, balanced_accuracy"),
+        ({"scorers": ["eror"]}, "no scorer 'eror'; use one of error, balanced_accuracy"),
     ],
 )
 def test_errors(arguments, message, data):
@@ -148,7 +148,7 @@ def test_without_matplotlib(data, monkeypatch):
     ids=["tree", "pipeline"],
 )
 def test_any_classifier(make, data):
-    """Only our own learners could be judged where they were not learned."""
+    """Only our own learners could be evaluated by leave-one-environment-out."""
     found = leave_one_environment_out(make(), data.X, data.y, NAMES[data.environments])
     for k, each in enumerate(found.held_out):
         out = data.environments == k

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from icscm.estimators.base import CoverClassifier
-    from icscm.studies.choice import Choice
+    from icscm.studies.tuning import GridSearch
 
 
 def _read_type(text: str) -> str:
@@ -69,7 +69,7 @@ choosing_options = apply(
 
 def check_choice(ctx: click.Context, learner: CoverClassifier, options: dict[str, Any]) -> None:
     """Raise for what cannot be chosen; the grid takes the place of what --cv was given."""
-    from icscm.studies.choice import list_combinations
+    from icscm.studies.tuning import list_combinations
 
     grid: dict[str, tuple[Any, ...]] = {}
     for parameter, values in options["cv"]:
@@ -97,16 +97,16 @@ def choose_parameters(
     table: tuple[Any, Any, Any],
     options: dict[str, Any],
     progress: Progress,
-) -> Choice | None:
+) -> GridSearch | None:
     """Set the learner's parameters to the best of --cv; None where nothing is to be chosen."""
     grid = options["cv"]
     if not grid:
         return None
-    from icscm.studies.choice import N_FOLDS, choose
+    from icscm.studies.tuning import N_FOLDS, grid_search
 
     names = ", ".join(_TITLES[parameter] for parameter in grid)
     with progress.stage(f"Cross-validating {names}", N_FOLDS) as advance:
-        found = choose(
+        found = grid_search(
             learner,
             *table,
             grid,
@@ -119,7 +119,7 @@ def choose_parameters(
     return found
 
 
-def print_choice(console: Console, found: Choice) -> None:
+def print_choice(console: Console, found: GridSearch) -> None:
     """The score of each combination, the constant's as the last."""
     from icscm.report.terminal import make_heading, make_note, make_table
     from icscm.studies.scores import TITLES
@@ -127,7 +127,7 @@ def print_choice(console: Console, found: Choice) -> None:
     names = [_TITLES[parameter] for parameter in found.best]
     is_share = found.scorer.endswith("accuracy")
     rows = []
-    for each, score in zip((*found.tried, None), (*found.scores, found.constant), strict=True):
+    for each, score in zip((*found.tried, None), (*found.scores, found.baseline), strict=True):
         cells = ["constant", *[""] * (len(names) - 1)]
         if each is not None:
             cells = [v if isinstance(v, str) else format_number(v) for v in each.values()]
@@ -139,6 +139,6 @@ def print_choice(console: Console, found: Choice) -> None:
     told = f"{found.n_folds} folds of {found.folds}, averaged."
     better = "smaller" if found.scorer == "log_loss" else "larger"
     told += f" {better.capitalize()} is better; constant: always the more frequent class."
-    if not found.beats_constant:
+    if not found.beats_baseline:
         told += " Nothing that was tried does better than the constant."
     console.print(make_note(f"\n{told}"))

@@ -104,7 +104,7 @@ def compare(data: Path, as_json: bool, quiet: bool, **options: Any) -> None:
         samples,
         n_rows=found.n_rows,
         n_positive=found.n_positive,
-        n_columns=samples.X.num_columns - len(found.left_out),
+        n_columns=samples.X.num_columns - len(found.dropped),
         n_environments=len(found.environments) + len(found.kept_in),
     )
     console = make_console()
@@ -179,8 +179,8 @@ def render_comparison(found: Comparison, facts: list[tuple[str, str]]) -> Iterat
 
 
 def _list_left_out(found: Comparison) -> Iterator[tuple[str, str]]:
-    if found.left_out:
-        columns = shorten_list(list(found.left_out))
+    if found.dropped:
+        columns = shorten_list(list(found.dropped))
         yield "Left out", as_text(f"{columns}, for all candidates; icscm check says why")
     if found.kept_in:
         names = [f"{name} ({n:,} rows)" for name, (n, _) in found.kept_in.items()]

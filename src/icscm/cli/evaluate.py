@@ -247,4 +247,4 @@ def _name_classes(saved: SavedModel, found: Evaluation, labelling: Labelling) ->
     if names is None:
         return {}
     classes = names[0] or "anything else", names[1]
-    return {"classes": classes, "constant": classes[saved.classes.index(found.constant)]}
+    return {"classes": classes, "baseline": classes[saved.classes.index(found.baseline)]}

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from icscm.estimators.counted import CountedClassifier
     from icscm.sources.countable import Countable
     from icscm.sources.memory import MemorySource
-    from icscm.studies.choice import Choice
     from icscm.studies.stability import StabilitySelection
+    from icscm.studies.tuning import GridSearch
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
@@ -268,7 +268,7 @@ class Fitted(NamedTuple):
     learner: CountedClassifier
     samples: Labelling
     countable: Countable[MemorySource] | None = None
-    choice: Choice | None = None
+    choice: GridSearch | None = None
     stability: StabilitySelection | None = None
 
     def name_things(self, name: str) -> dict[str, Any]:

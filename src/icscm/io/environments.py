@@ -77,20 +77,32 @@ def tell_texts(level: Any) -> set[str]:
 
 
 def find_renamed(
-    levels: Collection[Any], column: str, excluded: Sequence[str], merged: Sequence[str]
+    levels: Collection[Any],
+    column: str,
+    excluded: Sequence[str],
+    merged: Sequence[str],
+    *,
+    may_lack: bool = False,
 ) -> dict[Any, Any]:
-    """What each environment is called from now on, None if it is left out; empty if all stay."""
+    """What each environment is called from now on, None if it is left out; empty if all stay.
+
+    With `may_lack`, environments that are named but not among the levels are ignored.
+    """
     if not excluded and not merged:
         return {}
     by_text = {text: level for level in levels for text in tell_texts(level)}
     known = [as_level_text(level) for level in levels]
     new: dict[Any, str | None] = {}
     for text in excluded:
+        if may_lack and text not in by_text:
+            continue
         _check_known(text, by_text, known, column)
         new[by_text[text]] = None
     for option in merged:
         texts, name = _read_merged(option, by_text)
         for text in texts:
+            if may_lack and text not in by_text:
+                continue
             _check_known(text, by_text, known, column)
             level = by_text[text]
             if new.get(level, name) != name:

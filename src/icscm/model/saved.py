@@ -376,7 +376,7 @@ def make_saved_model(learner: Learner) -> SavedModel:
         model=model,
         classes=_list_classes(learner),
         features=features,
-        environments=None if labels is None else tuple(map(_make_label, labels)),
+        environments=None if labels is None else tuple(map(make_label, labels)),
         settings=make_plain(settings),
         version=__version__,
         fingerprint=compute_fingerprint(features),
@@ -396,7 +396,8 @@ def _keep_used(model: Model) -> tuple[Model, tuple[Feature, ...]]:
     return model.replace_rules(renumber), features
 
 
-def _make_label(label: Any) -> Label:
+def make_label(label: Any) -> Label:
+    """A label as the model file holds it: text, a number or a boolean."""
     plain = make_plain(label, str)
     return plain if isinstance(plain, Label) else str(label)
 

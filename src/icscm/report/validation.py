@@ -61,8 +61,8 @@ def order_environments(found: Plain) -> list[Plain]:
 
 def say_constant(found: Plain) -> str:
     """What the constant is, and why this one."""
-    where = "in training" if found["constant_from"] == "training" else "in these data"
-    told = f"always {as_text(found['constant'])}, the more frequent class {where}"
+    where = "in training" if found["baseline_from"] == "training" else "in these data"
+    told = f"always {as_text(found['baseline'])}, the more frequent class {where}"
     return told if where == "in training" else f"{told} (those of training are not known)"
 
 
@@ -80,7 +80,7 @@ def say_moved(found: Plain) -> str:
 
 def say_promises(found: Plain) -> str:
     """Whether rates in new environments were where training let expect them."""
-    promises = [each for leaf in found["leaves"] for each in leaf["promises"]]
+    promises = [each for leaf in found["leaves"] for each in leaf["interval_checks"]]
     if not promises:
         return ""
     n_inside = sum(each["is_inside"] for each in promises)
@@ -98,7 +98,7 @@ def list_promise(leaf: Plain) -> tuple[str, str]:
     """What was to be expected of a leaf in a new environment, and where that did not hold."""
     if leaf["new_interval"] is None:
         return "cannot tell", ""
-    promises, text = leaf["promises"], say_expected(leaf["new_interval"])
+    promises, text = leaf["interval_checks"], say_expected(leaf["new_interval"])
     outside = [
         f"{'' if each['environment'] is None else as_text(each['environment']) + ' '}"
         f"({format_share(each['n_positive'] / each['n_samples'])})"
@@ -144,7 +144,7 @@ def render_validation(found: Plain, most: int | None = N_LISTED) -> Iterator[Ren
                 title,
                 format_score(name, _get(overall["scores"], name)),
                 format_range(name, overall["scores"][name]),
-                format_score(name, _get(overall["constant"], name)),
+                format_score(name, _get(overall["baseline"], name)),
             )
             for name, title in found["measures"].items()
         ],
@@ -174,7 +174,7 @@ def _render_environments(found: Plain, most: int | None) -> Iterator[RenderableT
 
 
 def _list_cells(place: Plain) -> tuple[str, ...]:
-    scores, constant = place["scores"], place["constant"]
+    scores, constant = place["scores"], place["baseline"]
     name = clip(as_text(place["environment"]), 24)
     return (
         f"{name}{' *' if place['is_new'] else ''}",
@@ -205,7 +205,7 @@ def _render_leaves(found: Plain) -> Iterator[RenderableType]:
     ]
     yield make_table(("leaf", ">expected", ">of", ">observed", ">of", ">p", ""), rows)
     yield make_note(f"\n{EXPLAINED}")
-    if any(leaf["promises"] for leaf in found["leaves"]):
+    if any(leaf["interval_checks"] for leaf in found["leaves"]):
         yield make_heading("Was it to be expected?")
         yield say_promises(found)
         yield ""
@@ -268,7 +268,7 @@ def _make_error_row(place: Plain) -> Plain:
         "n": place["n_samples"],
         "error": error["value"],
         "error_interval": [error["low"], error["high"]],
-        "beside": _get(place["constant"], "error"),
+        "beside": _get(place["baseline"], "error"),
     }
 
 

@@ -1,4 +1,4 @@
-"""Calibration by leaf: is the rate of positives what training leads to expect?"""
+"""Calibration by leaf: whether the rates of positives are those of training."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.model.tree import Tree
-from icscm.report.words import compute_intervals
+from icscm.report.words import describe_rates
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
 
-# Of the tests whether something differs from what was expected.
+# Level of the tests of differences from training.
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Promise:
-    """Whether a leaf's rate in an environment never seen in training was as could be expected.
+class IntervalCheck:
+    """Whether a leaf's rate in a new environment agrees with its 95% prediction interval.
 
     Attributes
     ----------
     environment : label or None
-        None where the rows name no environments and are taken for one.
+        None where the rows have no environments and are treated as one.
     n_samples, n_positive : int
-        Its rows in the leaf, and the positive among them.
+        Its rows in the leaf, and the positive ones among them.
     p_value : float
-        Of so few or so many positives, the sampling error of these rows accounted for.
+        Of as few or as many positives, including the sampling error of these rows.
     is_inside : bool
-        Whether the p-value is above 0.05: the rate is where 95 % of new environments were to be.
+        Whether the p-value is above 0.05.
     """
 
     environment: Any
@@ -44,27 +44,25 @@ class Promise:
 
 @dataclass(frozen=True)
 class LeafCalibration:
-    """What a leaf's rate was in training, and is now.
+    """The rate of a leaf in training and in the new rows.
 
     Attributes
     ----------
     leaf, text : int, str
-        Number of the leaf, from 1, and what brings a row into it.
+        Number of the leaf, from 1, and its conditions.
     n_training, expected : int, float or None
         Training rows in it, and the share of positive ones.
     n_samples, n_positive, observed, interval : int, int, float or None, pair of floats or None
-        Rows now, the positive among them, their share and its Wilson interval (95 %).
+        New rows, the positive ones among them, their share and its Wilson interval (95%).
     p_value, adjusted : float or None
-        Of Fisher's exact test (Pearson's where counts are large) that both rates are one, as it
-        is and corrected for the number of leaves (Holm); None where one side has no row.
+        Of Fisher's exact test (Pearson's for large counts) that both rates are equal, raw and
+        corrected for the number of leaves (Holm); None where one side has no row.
     has_moved : bool or None
         Whether the corrected p-value is at most 0.05.
     new_interval : pair of floats or None
-        What training let expect of the rate in an environment not seen, 95 %; None where it could
-        not tell.
-    promises : tuple of Promise
-        Whether that came true, for each environment never seen in training; empty where there is
-        none.
+        95% prediction interval of the rate in a new environment; None where it is undefined.
+    interval_checks : tuple of IntervalCheck
+        The rate in each new environment against that interval; empty where there is none.
     """
 
     leaf: int
@@ -79,7 +77,7 @@ class LeafCalibration:
     adjusted: float | None
     has_moved: bool | None
     new_interval: tuple[float, float] | None = None
-    promises: tuple[Promise, ...] = ()
+    interval_checks: tuple[IntervalCheck, ...] = ()
 
 
 def calibrate(
@@ -89,69 +87,65 @@ def calibrate(
     environments: IntArray | None = None,
     new: Sequence[tuple[int, Any]] = (),
 ) -> tuple[LeafCalibration, ...]:
-    """For each leaf its rate in training and that of these rows, which fall in `leaves`.
+    """The rate of each leaf in training and in these rows, which fall in `leaves`.
 
-    `new` are number and label of the environments never seen in training.
+    `new` are number and label of the environments that did not occur in training.
     """
-    n_leaves = len(rules.leaves)
-    old = np.array([[sum(row) for row in leaf] for leaf in rules.leaves], dtype=np.int64)
-    n, positives = (
-        np.bincount(leaves, minlength=n_leaves),
-        np.bincount(leaves[is_positive], minlength=n_leaves),
-    )
-    # (leaf, label, training or now)
-    tables = np.stack((old, np.column_stack((n - positives, positives))), axis=-1)
+    training = np.array(rules.leaves, dtype=np.int64)  # (leaf, label, environment)
+    old = training.sum(axis=2)
+    now = np.zeros_like(old)
+    np.add.at(now, (leaves, is_positive.astype(np.intp)), 1)
+    tables = np.stack((old, now), axis=-1)  # (leaf, label, training or now)
     is_tested = tables.sum(axis=1).min(axis=1) > 0
-    p_values = make_test("fisher").compute_p_values(tables[is_tested])
-    tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
-    intervals = compute_intervals(positives.tolist(), n.tolist())
-    expected = make_expectations(rules.leaves)
-    kept = _keep_promises(rules, leaves, is_positive, environments, new)
+    p_values = np.full((2, len(old)), np.nan)  # raw and adjusted
+    p_values[0, is_tested] = make_test("fisher").compute_p_values(tables[is_tested])
+    p_values[1, is_tested] = adjust_holm(p_values[0, is_tested])
+    rates = [describe_rates(each[:, 1].tolist(), each.sum(axis=1).tolist()) for each in (old, now)]
+    expected = make_expectations(training)
+    checks = _check_intervals(training, leaves, is_positive, environments, new)
     found = []
-    for i, (text, interval) in enumerate(zip(rules.leaf_texts, intervals, strict=True)):
-        n_old, size = int(old[i].sum()), int(n[i])
-        p_value, adjusted = next(tested) if is_tested[i] else (None, None)
+    for i, (before, after) in enumerate(zip(*rates, strict=True)):
+        p_value, adjusted = p_values[:, i].tolist() if is_tested[i] else (None, None)
         found.append(
             LeafCalibration(
                 leaf=i + 1,
-                text=text,
-                n_training=n_old,
-                expected=int(old[i, 1]) / n_old if n_old else None,
-                n_samples=size,
-                n_positive=int(positives[i]),
-                observed=int(positives[i]) / size if size else None,
-                interval=None if interval is None else (interval[0], interval[1]),
+                text=rules.leaf_texts[i],
+                n_training=before["n"],
+                expected=before["rate"],
+                n_samples=after["n"],
+                n_positive=after["n_positive"],
+                observed=after["rate"],
+                interval=after["rate_interval"] and tuple(after["rate_interval"]),
                 p_value=p_value,
                 adjusted=adjusted,
                 has_moved=None if adjusted is None else adjusted <= ALPHA,
                 new_interval=expected[i].interval,
-                promises=tuple(kept[i]),
+                interval_checks=tuple(checks[i]),
             )
         )
     return tuple(found)
 
 
-def _keep_promises(
-    rules: Tree,
+def _check_intervals(
+    training: NDArray[np.int64],
     leaves: NDArray[np.intp],
     is_positive: BoolArray,
     environments: IntArray | None,
     new: Sequence[tuple[int, Any]],
-) -> list[list[Promise]]:
-    """For each leaf what became of its interval in each new environment that has rows in it."""
-    n_leaves = len(rules.leaves)
-    counts = np.zeros((n_leaves, len(new), 2), dtype=np.int64)
+) -> list[list[IntervalCheck]]:
+    """For each leaf the checks in the new environments that have rows in it."""
+    counts = np.zeros((2, len(training), len(new)), dtype=np.int64)  # all and positive ones
     for j, (number, _) in enumerate(new):
         is_here = np.full(len(leaves), True) if environments is None else environments == number
-        counts[:, j, 0] = np.bincount(leaves[is_here], minlength=n_leaves)
-        counts[:, j, 1] = np.bincount(leaves[is_here & is_positive], minlength=n_leaves)
-    sizes, positives = counts[..., 0], counts[..., 1]
-    p_values = compute_surprise(np.array(rules.leaves, dtype=np.int64), positives, sizes)
-    kept: list[list[Promise]] = [[] for _ in range(n_leaves)]
+        for own, rows in zip(counts, (is_here, is_here & is_positive), strict=True):
+            own[:, j] = np.bincount(leaves[rows], minlength=len(training))
+    sizes, positives = counts
+    p_values = compute_surprise(training, positives, sizes)
+    found: list[list[IntervalCheck]] = [[] for _ in training]
     for i, j in np.argwhere(~np.isnan(p_values)).tolist():
         p, n, k = float(p_values[i, j]), int(sizes[i, j]), int(positives[i, j])
-        kept[i].append(Promise(new[j][1], n, k, p, p > ALPHA))
-    return kept
+        found[i].append(IntervalCheck(new[j][1], n, k, p, p > ALPHA))
+    return found
 
 
 def adjust_holm(p_values: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What is set side by side: our learners, and scikit-learn's on the same table, made ready once."""
+"""The candidates of a comparison: our learners and scikit-learn's, on the same table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from icscm._types import Array, IntArray
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.forest import InvariantForestClassifier
 from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
-from icscm.studies.classifiers import check_classifier
+from icscm.studies.folds import check_classifier
 from icscm.tables.columns import (
     Column,
     Level,
@@ -31,29 +30,31 @@ from icscm.tables.columns import (
 if TYPE_CHECKING:
     import pandas
 
-CONSTANT = "constant"
-# Of ours: the names, and what sets each apart from the defaults.
+BASELINE = "baseline"
+# Our rule learners by name, and how their parameters differ from the defaults.
 _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] = {
     "scm": (SCMClassifier, {}),
     "icscm": (ICSCMClassifier, {}),
     "icscm-exhaustive": (ICSCMClassifier, {"search": "exhaustive"}),
     "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
 }
-_GROWN = "invariant-tree", "invariant-forest"
-_OTHERS = "tree", "forest", "logistic", "boosting"
-# With and without "-or": positive where any rule is true, or where all are.
-NAMES = (CONSTANT, *(f"{name}{end}" for name in _RULES for end in ("", "-or")), *_GROWN, *_OTHERS)
+# Each rule learner as a conjunction and, with "-or", as a disjunction.
+NAMES = (
+    BASELINE,
+    *(f"{name}{end}" for name in _RULES for end in ("", "-or")),
+    *("invariant-tree", "invariant-forest", "tree", "forest", "logistic", "boosting"),
+)
 
-# A level that fewer of the rows have is pooled with others; boosting bins at most 255.
+# Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
 
 def choose_candidates(
     chosen: Sequence[str] | Mapping[str, Any] | None, keep_columns: Any = None
 ) -> dict[str, Any]:
-    """Candidates by their names, the constant first: all, those named, or a caller's own."""
+    """Candidates by name, the baseline first: all, those named, or a caller's own."""
+    own = make_candidates(keep_columns)
     if not isinstance(chosen, Mapping):
-        own = make_candidates(keep_columns)
         names = list(own if chosen is None else chosen)
         for name in names:
             if name not in own:
@@ -61,71 +62,54 @@ def choose_candidates(
         chosen = {name: own[name] for name in names}
     for name, estimator in chosen.items():
         check_classifier(estimator, f"candidate {name!r}")
-    return {CONSTANT: _make_constant()} | dict(chosen)
+    return {BASELINE: own[BASELINE]} | dict(chosen)
 
 
 def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
-    """Every candidate, unfitted, by its name.
+    """Every candidate, unfitted, by name.
 
-    All take tables of any kind, with numbers, categories and missing values. Those that are not
-    ours see categories of which rare levels are pooled; all but boosting as a column for each
-    level, and numbers with the median where one is missing, and a column that tells.
+    All accept tables of any kind, with numbers, categories and missing values. For scikit-learn's,
+    rare levels of categories are pooled; all but boosting use one-hot encoding, and the median of
+    a column with an indicator where a number is missing.
     """
-    found = {CONSTANT: _make_constant()}
-    for name, (learner, settings) in _RULES.items():
-        for end, kind in (("", "conjunction"), ("-or", "disjunction")):
-            own = {"model_type": kind, "keep_columns": keep_columns}
-            found[name + end] = learner(**settings, **own)
-    found["invariant-tree"] = InvariantTreeClassifier(keep_columns=keep_columns)
-    found["invariant-forest"] = InvariantForestClassifier(keep_columns=keep_columns, random_state=0)
-    return found | _make_others()
-
-
-def _make_constant() -> Any:
+    from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="prior")
-
-
-def _make_others() -> dict[str, Any]:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
 
-    tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
-    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
-    boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
-    return {
-        "tree": make_pipeline(TableReader(), _make_encoder(), tree),
-        "forest": make_pipeline(TableReader(), _make_encoder(), forest),
-        "logistic": make_pipeline(
-            TableReader(), _make_encoder(), LogisticRegression(max_iter=1000)
-        ),
-        "boosting": make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting),
-    }
-
-
-def _make_encoder() -> Any:
-    """Categories as a column for each level, numbers filled in and scaled."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    found: dict[str, Any] = {BASELINE: DummyClassifier(strategy="prior")}
+    own = {"keep_columns": keep_columns}
+    for name, (learner, settings) in _RULES.items():
+        for end, kind in (("", "conjunction"), ("-or", "disjunction")):
+            found[name + end] = learner(**settings, **own, model_type=kind)
+    found["invariant-tree"] = InvariantTreeClassifier(**own)
+    found["invariant-forest"] = InvariantForestClassifier(**own, random_state=0)
 
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
-    return make_column_transformer(
+    encoder = make_column_transformer(
         (one_hot, make_column_selector(dtype_include="category")),
         (make_pipeline(fill, StandardScaler()), make_column_selector(dtype_exclude="category")),
     )
+    tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
+    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
+    others = {"tree": tree, "forest": forest, "logistic": LogisticRegression(max_iter=1000)}
+    for name, classifier in others.items():
+        found[name] = make_pipeline(TableReader(), encoder, classifier)
+    boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+    found["boosting"] = make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting)
+    return found
 
 
 class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Any table as a pandas frame of floats and categories.
 
-    Levels that fewer than `rare` of the rows have at fitting, and those that come up later, are
-    pooled; a missing level is one of its own.
+    Levels of fewer than `rare` of the training rows, and levels not seen in training, are pooled;
+    missing values are a level of their own.
 
     Parameters
     ----------
@@ -137,59 +121,54 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rare = rare
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Take down which columns are categories, and their levels."""
-        self.levels_ = [self._choose_levels(column) for column in _read_columns(X)]
+        """Find the columns that are categories, and their levels."""
+        self.levels_: list[list[Level] | None] = []
+        for column in _read_columns(X):
+            if not isinstance(column, Levels):
+                self.levels_.append(None)
+                continue
+            n_rows = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
+            frequent = np.argsort(-n_rows, kind="stable")[:_MOST_LEVELS].tolist()
+            least = max(self.rare * len(column.codes), 1)
+            levels = [column.levels[i] for i in sorted(frequent) if n_rows[i] >= least]
+            self.levels_.append(levels)
         return self
 
     def transform(self, X: Any) -> pandas.DataFrame:
-        """The table with these levels; columns of dates are gone."""
+        """The table with these levels, without columns of dates."""
         import pandas
 
         columns = zip(_read_columns(X), self.levels_, strict=True)
         return pandas.DataFrame(
             {
-                f"x{j}": _read_floats(column) if levels is None else _read_codes(column, levels)
+                f"x{j}": _read(column, levels)
                 for j, (column, levels) in enumerate(columns)
                 if isinstance(column, Numbers | Levels)
             }
         )
 
-    def _choose_levels(self, column: Column) -> list[Level] | None:
-        """The levels that are not pooled, or None for numbers."""
-        if not isinstance(column, Levels):
-            return None
-        n_rows = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-        frequent = np.argsort(-n_rows, kind="stable")[:_MOST_LEVELS].tolist()
-        least = self.rare * len(column.codes)
-        return [column.levels[i] for i in sorted(frequent) if n_rows[i] >= max(least, 1)]
-
 
 def _read_columns(X: Any) -> list[Column]:
     if is_frame(X):
-        frame = open_frame(X)
-        return [read_series(each) for each in frame.iter_columns()]
+        return [read_series(each) for each in open_frame(X).iter_columns()]
     return [read_column(X, j, None) for j in range(X.shape[1])]
 
 
-def _read_floats(column: Column) -> Array:
-    """Numbers, NaN where missing; a part of a table may hold none at all."""
-    if isinstance(column, Numbers):
-        return read_numbers(column).astype(np.float64)
-    return np.full(len(column.codes), np.nan)  # type: ignore[union-attr]
+def _read(column: Numbers | Levels, levels: list[Level] | None) -> Any:
+    """Floats, or a category: these levels, then one for all others and one for missing values.
 
-
-def _read_codes(column: Column, levels: list[Level]) -> Any:
-    """A category: these levels, then one for all others and one for what is missing."""
+    A part of a table may hold no number in a column of numbers, or no text in one of levels.
+    """
     import pandas
 
-    codes = _match(column, levels) if isinstance(column, Levels) else None
-    if codes is None:  # a part of a table that happens to hold no text
-        codes = np.full(len(column.values), len(levels))  # type: ignore[union-attr]
+    if levels is None:
+        if isinstance(column, Numbers):
+            return read_numbers(column).astype(np.float64)
+        return np.full(len(column.codes), np.nan)
+    if isinstance(column, Numbers):
+        codes = np.full(len(column.values), len(levels))
+    else:
+        known = {sort_key(level): i for i, level in enumerate(levels)}
+        own = [known.get(sort_key(level), len(levels)) for level in column.levels]
+        codes = np.array([*own, len(levels) + 1])[column.codes]
     return pandas.Categorical.from_codes(codes, categories=range(len(levels) + 2))
-
-
-def _match(column: Levels, levels: list[Level]) -> IntArray:
-    """The number of each row's level; those after the last for all others and missing ones."""
-    known = {sort_key(level): i for i, level in enumerate(levels)}
-    own = [known.get(sort_key(level), len(levels)) for level in column.levels]
-    return np.array([*own, len(levels) + 1], dtype=np.int64)[column.codes]

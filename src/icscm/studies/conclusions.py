@@ -1,148 +1,184 @@
-"""What a comparison says: in sentences, and as a figure."""
+"""Scores of the candidates of a comparison, the conclusions in sentences, and the figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
+from icscm.studies.folds import Scores, average_scores
 from icscm.studies.scores import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from icscm.studies.comparison import CandidateScores, Comparison
+MEASURES = "error", "balanced_accuracy", "auc"
 
-_OURS, _GROWN = ("rules", "invariant"), ("grown",)
-_WHOSE = (
-    (_OURS, "the rules"),
-    (_OURS[1:], "the rules tested for invariance"),
-    (_GROWN, "the trees tested for invariance"),
-)
-# A difference of errors that nobody would speak of.
-_TRIFLE = 0.0005
+_OURS = ("rules", "invariant", "trees")
+_GROUPS = {
+    ("rules", "invariant"): "rule sets",
+    ("invariant",): "rule sets tested for invariance",
+    ("trees",): "trees tested for invariance",
+}
+_WAYS = {"rows": "Cross-validation by rows", "environments": "Leave-one-environment-out"}
+# Differences of errors below this are reported as equal.
+_NEGLIGIBLE = 0.0005
 _COLORS = {
-    "constant": "#5b5852",
+    "baseline": "#5b5852",
     "rules": "#7fa8b0",
     "invariant": "#0b6170",
-    "grown": "#3f7d3a",
+    "trees": "#3f7d3a",
     "other": "#b5651d",
 }
 
 
-def list_conclusions(found: Comparison) -> Iterator[str]:
-    """Which is best, what rules lose against it, and whether they beat the constant."""
-    for way, words in (("rows", "By rows"), ("environments", "In environments left out")):
-        ranked = _rank(found, way)
-        if len(ranked) > 1:
-            yield from _say_way(ranked, way, words)
-            yield from _say_worse(ranked, way, words)
-    yield from _say_growth(found)
+@dataclass(frozen=True)
+class CandidateScores:
+    """The performance of one candidate; see `compare`.
+
+    Attributes
+    ----------
+    name, kind : str
+        Its name; "baseline", "rules" (not tested), "invariant" (rules tested for invariance),
+        "trees" (our trees and forests) or "other".
+    by_rows, by_environment : tuple of dict
+        Error, balanced accuracy and AUC in each fold of rows, and in each held-out environment;
+        None where the fit failed, or a metric is undefined.
+    gain : tuple of float
+        By rows: the error of the baseline minus that of the candidate, with its 95% interval.
+    seconds : float
+        Mean time of a fit.
+    model : str or None
+        The rules learned from all rows, or the size of a tree; None for other classifiers.
+    failure : str or None
+        Why a fit failed.
+    """
+
+    name: str
+    kind: str
+    by_rows: tuple[Scores | None, ...]
+    by_environment: tuple[Scores | None, ...]
+    gain: tuple[float, float, float] | None
+    seconds: float
+    model: str | None
+    failure: str | None
+
+    @property
+    def rows(self) -> Scores:
+        """Means over the folds of rows; None where a fit failed."""
+        return average_scores(self.by_rows, MEASURES)
+
+    @property
+    def environments(self) -> Scores:
+        """Unweighted means over the held-out environments."""
+        return average_scores(self.by_environment, MEASURES)
+
+    @property
+    def worst(self) -> Scores:
+        """The worst value of each metric over the held-out environments."""
+        found: Scores = dict.fromkeys(MEASURES)
+        for name, mean in self.environments.items():
+            if mean is not None:
+                values = [v for e in self.by_environment if e and (v := e[name]) is not None]
+                found[name] = max(values) if name == "error" else min(values)
+        return found
+
+    def get_error(self, way: str) -> float:
+        """The mean error by "rows" or "environments", where every fit succeeded."""
+        return float(getattr(self, way)["error"])
 
 
-def _rank(found: Comparison, way: str) -> list[CandidateScores]:
-    """Those that have an error, the least first; of equal ones that which comes first."""
-    known = [each for each in found.candidates if getattr(each, way)["error"] is not None]
-    return sorted(known, key=lambda each: _error(each, way))
+def list_conclusions(candidates: Sequence[CandidateScores]) -> Iterator[str]:
+    """The best candidate, the best of ours, and whether they are better than the baseline."""
+    ranked = {way: _rank(candidates, way) for way in _WAYS}
+    for way, order in ranked.items():
+        if len(order) > 1:
+            yield from _conclude(order, way)
+    both = [each for each in ranked["rows"] if each in ranked["environments"]]
+    changes = []
+    for kinds in (("other",), *list(_GROUPS)[::2], ("baseline",)):
+        best = next((each for each in both if each.kind in kinds), None)
+        if best is not None:
+            change = best.get_error("environments") - best.get_error("rows")
+            changes.append(f"{best.name} {100 * change:+.1f}")
+    if len(changes) > 1:
+        listed = ", ".join(changes)
+        yield f"Change of the error from rows to held-out environments, in points: {listed}."
 
 
-def _error(each: CandidateScores, way: str) -> float:
-    return float(getattr(each, way)["error"])
+def _rank(candidates: Sequence[CandidateScores], way: str) -> list[CandidateScores]:
+    """Those with an error, the smallest first; ties in the order given."""
+    known = [each for each in candidates if getattr(each, way)["error"] is not None]
+    return sorted(known, key=lambda each: each.get_error(way))
 
 
-def _say_way(ranked: list[CandidateScores], way: str, words: str) -> Iterator[str]:
-    best = ranked[0]
-    constant = next(each for each in ranked if each.kind == "constant")
-    if best is constant:
-        yield f"{words} no candidate errs less than the constant, {_error(best, way):.1%}."
+def _conclude(ranked: list[CandidateScores], way: str) -> Iterator[str]:
+    """Sentences about one kind of folds."""
+    best, baseline = ranked[0], next(each for each in ranked if each.kind == "baseline")
+    error = baseline.get_error(way)
+    if best is baseline:
+        told = f"no candidate has a smaller error than the majority-class baseline, {error:.1%}"
     else:
-        against = _hold_against(best, constant, way)
-        yield f"{words} {best.name} errs least: {_error(best, way):.1%}, {against}."
-    told = [best, constant]
-    for kinds, whose in _WHOSE:
+        told = f"{best.name} has the smallest error, {best.get_error(way):.1%}"
+        told += f", {_compare_with(baseline, best, way)}"
+    yield f"{_WAYS[way]}: {told}."
+    named = [best, baseline]
+    for kinds, group in _GROUPS.items():
         leader = next((each for each in ranked if each.kind in kinds), None)
-        if leader is None or leader in told:
-            continue
-        told.append(leader)
-        text = f"Of {whose} {leader.name} does best: {_error(leader, way):.1%}"
-        if best is not constant:
-            more = _error(leader, way) - _error(best, way)
-            text += f", {_points(more)} more than {best.name}" if more >= _TRIFLE else ""
-        yield f"{text}; {_hold_against(leader, constant, way)}."
-
-
-def _say_worse(ranked: list[CandidateScores], way: str, words: str) -> Iterator[str]:
-    """Those of ours that do worse than saying nothing, all of them."""
-    constant = next(each for each in ranked if each.kind == "constant")
-    ours = [each for each in ranked if each.kind in (*_OURS, *_GROWN)]
-    losses = {each.name: _error(each, way) - _error(constant, way) for each in ours}
-    worse = [f"{name} (by {_points(loss)})" for name, loss in losses.items() if loss >= _TRIFLE]
+        if leader is not None and leader not in named:
+            named.append(leader)
+            told = f"Best of the {group}: {leader.name}, {leader.get_error(way):.1%}"
+            more = leader.get_error(way) - best.get_error(way)
+            if best is not baseline and more >= _NEGLIGIBLE:
+                told += f", {100 * more:.1f} points more than {best.name}"
+            yield f"{told}; {_compare_with(baseline, leader, way)}."
+    worse = [
+        f"{each.name} (by {100 * (each.get_error(way) - error):.1f} points)"
+        for each in ranked
+        if each.kind in _OURS and each.get_error(way) - error >= _NEGLIGIBLE
+    ]
     if worse:
-        yield f"{words} the constant errs less than {', '.join(worse)}."
+        yield f"{_WAYS[way]}: worse than the majority-class baseline: {', '.join(worse)}."
 
 
-def _hold_against(each: CandidateScores, constant: CandidateScores, way: str) -> str:
-    """Whether it beats the constant, in words; by rows only beyond chance."""
-    gain = low = high = _error(constant, way) - _error(each, way)
+def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) -> str:
+    """Better or worse than the baseline; by rows the interval of the difference decides."""
+    error = baseline.get_error(way)
+    gain = low = high = error - each.get_error(way)
     if way == "rows" and each.gain is not None:
         _, low, high = each.gain
-    if abs(gain) < _TRIFLE:
-        return f"just as the constant does ({_error(constant, way):.1%})"
+    if abs(gain) < _NEGLIGIBLE:
+        return f"the same as the baseline ({error:.1%})"
     if low <= 0 <= high:
-        return f"no better than the constant ({_error(constant, way):.1%}) beyond chance"
-    if gain > 0:
-        return f"{_points(gain)} less than the constant"
-    return f"{_points(-gain)} more than the constant: saying nothing is better"
+        return f"not significantly different from the baseline ({error:.1%})"
+    return f"{100 * abs(gain):.1f} points {'less' if gain > 0 else 'more'} than the baseline"
 
 
-def _say_growth(found: Comparison) -> Iterator[str]:
-    """How much more the best rules and the best of the others err elsewhere."""
-    both = [each for each in _rank(found, "rows") if each in _rank(found, "environments")]
-    groups = [
-        [each for each in both if each.kind == "other"],
-        [each for each in both if each.kind in _OURS],
-        [each for each in both if each.kind in _GROWN],
-        [each for each in both if each.kind == "constant"],
-    ]
-    changes = [
-        f"{each[0].name} {100 * (_error(each[0], 'environments') - _error(each[0], 'rows')):+.1f}"
-        for each in groups
-        if each
-    ]
-    if len(changes) > 1:
-        yield f"Points of error from rows to environments left out: {', '.join(changes)}."
-
-
-def _points(difference: float) -> str:
-    return f"{100 * difference:.1f} points"
-
-
-def draw_comparison(found: Comparison) -> Figure:
-    """A row for each candidate: by rows, the mean over environments left out, and the worst."""
+def draw_comparison(candidates: Sequence[CandidateScores]) -> Figure:
+    """A row for each candidate: by rows, the mean over held-out environments, and the worst."""
     check_matplotlib()
-    n = len(found.candidates)
+    n = len(candidates)
     figure = make_figure((10.0, 1.5 + 0.32 * n), is_registered=True, layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
-    for axes, measure in zip(panels, ("error", "balanced_accuracy", "auc"), strict=True):
-        _draw_panel(axes, found, measure)
-    panels[0].set_yticks(range(n), labels=[each.name for each in found.candidates])
-    for label in panels[0].get_yticklabels():
-        label.set_parse_math(False)
+    for axes, measure in zip(panels, MEASURES, strict=True):
+        _draw_panel(axes, candidates, measure)
+    panels[0].set_yticks(range(n), labels=[each.name for each in candidates], parse_math=False)
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 
-def _draw_panel(axes: Axes, found: Comparison, measure: str) -> None:
+def _draw_panel(axes: Axes, candidates: Sequence[CandidateScores], measure: str) -> None:
     marks = (
         ("worst", "|", "worst environment"),
-        ("environments", "o", "environments left out, mean"),
+        ("environments", "o", "held-out environments, mean"),
         ("rows", ".", "by rows"),
     )
-    for place, each in enumerate(found.candidates):
+    for place, each in enumerate(candidates):
         color = _COLORS[each.kind]
         reach = [getattr(each, way)[measure] for way in ("environments", "worst")]
         if None not in reach:
@@ -153,8 +189,8 @@ def _draw_panel(axes: Axes, found: Comparison, measure: str) -> None:
                 face = "white" if marker == "o" else color
                 style: dict[str, Any] = {"color": color, "markerfacecolor": face}
                 axes.plot(value, place, marker, label=label if place == 0 else None, **style)
-    constant = found.candidates[0].rows[measure]
-    if constant is not None:
-        axes.axvline(constant, color="#d9d5cc", linewidth=1, zorder=0)
+    baseline = candidates[0].rows[measure]
+    if baseline is not None:
+        axes.axvline(baseline, color="#d9d5cc", linewidth=1, zorder=0)
     axes.set_xlabel(f"{TITLES[measure]} ({'less' if measure == 'error' else 'more'} is better)")
     axes.spines[["top", "right"]].set_visible(False)

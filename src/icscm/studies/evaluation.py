@@ -1,11 +1,11 @@
-"""External validation: how a fitted model does on rows that it was not learned from."""
+"""External validation: the performance of a fitted model on new rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -13,18 +13,18 @@ from scipy.stats import binomtest
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, count, format_level, shorten_list
-from icscm.model.forest import Forest, Model, describe_size
+from icscm.io.environments import find_renamed
+from icscm.model.forest import Forest, describe_size
 from icscm.model.plain import make_plain
 from icscm.model.rules import CategoryRule
-from icscm.model.saved import SavedModel, get_table_settings, make_saved_model
+from icscm.model.saved import SavedModel, get_table_settings, make_label, make_saved_model
 from icscm.model.splits import CHAINS
-from icscm.model.tree import Tree
 from icscm.report.render import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.report.words import Plain, format_p, format_share
 from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
 from icscm.studies.scores import TITLES, Score, compute_scores
-from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
+from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column, take_rows
 from icscm.tables.environments import encode_environments, take_environments
 
 if TYPE_CHECKING:
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
+_UNDEFINED = Score(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
 class Performance:
-    """How a model does in one environment, or in all together, beside the constant.
+    """Scores of a model and of the majority-class baseline in one environment, or overall.
 
     Attributes
     ----------
     environment : label or None
-        None is all together.
+        None for all samples.
     n_samples, n_positive : int
         Rows, and those of the positive class.
     is_new : bool or None
-        Whether training knew no such environment; None where that is not known.
-    scores, constant : dict of Score or None, by the names of `icscm.studies.scores.TITLES`
-        Of the model, and of always saying the same; None where a measure has no value.
+        Whether the environment did not occur in training; None if unknown.
+    scores, baseline : dict of Score or None, by the names of `icscm.studies.scores.TITLES`
+        Of the model and of the majority-class baseline; None where a metric is undefined.
     """
 
     environment: Any
@@ -55,46 +56,45 @@ class Performance:
     n_positive: int
     is_new: bool | None
     scores: dict[str, Score | None]
-    constant: dict[str, Score | None]
+    baseline: dict[str, Score | None]
 
-    def to_dict(self) -> Plain:
-        """Plain values; a score is its value and the ends of its interval."""
-        named = {"scores": _name_scores(self.scores), "constant": _name_scores(self.constant)}
-        return make_plain({**vars(self), **named}, str)  # type: ignore[no-any-return]
+    def get_errors(self) -> tuple[Score, Score]:
+        """The error of the model and that of the baseline."""
+        return self.scores["error"] or _UNDEFINED, self.baseline["error"] or _UNDEFINED
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """How a model does on new rows; see `evaluate`. In a notebook it shows itself.
+    """The performance of a model on new rows; see `evaluate`. Displayed in notebooks.
 
     Attributes
     ----------
     model : str
-        The rule, or the classifier's name.
+        The rule, or the name of the classifier.
     classes : tuple of two labels
         The second is the positive one.
-    constant, constant_from : label, str
-        The class that is compared with, and whether it was the more frequent one in `"training"`
-        or, where training is not known, in `"these data"`.
+    baseline, baseline_from : label, str
+        The class that the majority-class baseline predicts, and whether it is the majority in
+        `"training"` or, where that is unknown, in `"these data"`.
     verdict, p_value : str, float
-        `"better"` than the constant, `"not shown to be better"` or `"no better"`, by their errors
-        and McNemar's exact test whether one of them is wrong more often (level 0.05).
+        `"better"` than the baseline, `"not shown to be better"` or `"no better"`, by the errors
+        and McNemar's exact test of their difference (level 0.05).
     overall : Performance
         Of all rows.
     environments : tuple of Performance
         One for each; empty where none were given.
     leaves : tuple of LeafCalibration
-        Of our models; empty for other classifiers.
+        Of rule sets and trees; empty for other models.
     notes : tuple of str
-        What to keep in mind: unknown environments, absent classes, values never seen before.
+        Remarks: new environments, absent classes, values that did not occur in training.
     target, environment, data : str or None
-        What label, environments and rows are called.
+        Names of label, environments and rows.
     """
 
     model: str
     classes: tuple[Any, Any]
-    constant: Any
-    constant_from: str
+    baseline: Any
+    baseline_from: str
     verdict: str
     p_value: float
     overall: Performance
@@ -107,65 +107,64 @@ class Evaluation:
 
     @property
     def headline(self) -> str:
-        """The truth in a sentence or two: better than the constant, or not."""
-        saying = f"always saying {self._name(self.constant)}"
-        error, other = self.overall.scores["error"], self.overall.constant["error"]
-        assert error is not None and other is not None  # noqa: PT018 (there is a row)
-        wrong = (
-            f"wrong for {format_share(error.value)} of {count(self.overall.n_samples, 'sample')} "
-            f"({format_share(error.low)} to {format_share(error.high)}), where the constant is "
-            f"for {format_share(other.value)}"
+        """The verdict in a sentence or two."""
+        error, other = self.overall.get_errors()
+        told = (
+            f"{self.verdict.capitalize()} than the majority-class baseline (always "
+            f"{self._name(self.baseline)}): error {format_share(error.value)} in "
+            f"{count(self.overall.n_samples, 'sample')} (95% interval {format_share(error.low)} to "
+            f"{format_share(error.high)}), baseline {format_share(other.value)}"
         )
-        if self.verdict == UNCLEAR:
-            return f"Not shown to be better than {saying}: {wrong} (p = {format_p(self.p_value)})."
-        if self.verdict == BETTER:
-            return f"Better than {saying}: {wrong}."
         auc = self.overall.scores["auc"]
-        if auc is None or auc.low <= 0.5:
-            return f"No better than {saying}: {wrong}."
-        return (
-            f"No better than {saying}: {wrong}. It does rank samples better than chance, with "
-            f"an AUC of {auc.value:.2f} ({auc.low:.2f} to {auc.high:.2f})."
-        )
+        if self.verdict == UNCLEAR:
+            return f"{told}, p = {format_p(self.p_value)}."
+        if self.verdict == BETTER or auc is None or auc.low <= 0.5:
+            return f"{told}."
+        interval = f"{auc.low:.2f} to {auc.high:.2f}"
+        return f"{told}. It ranks samples better than chance: AUC {auc.value:.2f} ({interval})."
 
     def _name(self, label: Any) -> str:
         text = as_text(label)
         return text if self.target is None else f"{as_text(self.target)} = {text}"
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for all together and one for each environment.
+        """A row for all samples and one for each environment.
 
         Returns
         -------
         pandas.DataFrame
-            `error`, `error_low`, `error_high`, `error_constant` and so on for each measure; NaN
-            where one has no value.
+            `error`, `error_low`, `error_high`, `error_baseline` and so on for each metric; NaN
+            where it is undefined.
         """
         import pandas
 
-        places = (self.overall, *self.environments)
-        frame = pandas.DataFrame([_flatten(each) for each in places])
+        rows, places = [], (self.overall, *self.environments)
+        for place in places:
+            sizes = {"n_samples": place.n_samples, "n_positive": place.n_positive}
+            row: Plain = {**sizes, "is_new": place.is_new}
+            for name in TITLES:
+                found, other = (s[name] or _UNDEFINED for s in (place.scores, place.baseline))
+                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+                row[f"{name}_baseline"] = other.value
+            rows.append(row)
+        frame = pandas.DataFrame(rows)
         # as objects: None among numbers would turn them to floats
         labels = pandas.Series([each.environment for each in places], dtype=object)
         frame.insert(0, "environment", labels)
         return frame
 
     def to_dict(self) -> Plain:
-        """All that was found.
+        """The whole evaluation.
 
         Returns
         -------
         dict
-            Values that JSON knows.
+            Values that JSON can hold.
         """
-        leaves = [asdict(each) for each in self.leaves]
         own = {
             "headline": self.headline,
-            **vars(self),
+            **asdict(self),
             "positive": self._name(self.classes[1]),
-            "overall": self.overall.to_dict(),
-            "environments": [each.to_dict() for each in self.environments],
-            "leaves": leaves,
             "measures": TITLES,
             "correction": "holm",
             "alpha": ALPHA,
@@ -173,22 +172,22 @@ class Evaluation:
         return make_plain(own, str)  # type: ignore[no-any-return]
 
     def plot(self) -> Figure:
-        """The error in each environment, and each leaf's rate beside the one expected.
+        """The error in each environment, and each leaf's rate with that of training.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Dots with 95 % intervals; open marks are the constant's error and expected rates.
+            Dots with 95% intervals; open circles are the baseline's error and expected rates.
         """
         return draw_validation(self.to_dict())
 
     def to_html(self) -> str:
-        """A page to read and to hand on.
+        """A page with all results.
 
         Returns
         -------
         str
-            HTML that opens offline, with nothing beside it.
+            HTML that opens offline, with nothing else needed.
         """
         return render_page_of(self.to_dict())
 
@@ -200,30 +199,32 @@ class Evaluation:
 
 
 def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation:
-    """External validation: a fitted model on rows that it was not learned from.
+    """Evaluate a fitted model on new rows (external validation).
 
     Parameters
     ----------
-    model : SavedModel, SCMClassifier, ICSCMClassifier or any classifier of scikit-learn's kind
-        A fitted one for two classes. Without `predict_proba` there is no AUC, Brier score or log
-        loss.
+    model : SavedModel, SCMClassifier, ICSCMClassifier or any classifier
+        Fitted, for two classes. Without `predict_proba`, AUC, Brier score and log loss are
+        undefined. With a `SavedModel` of `icscm fit`, environments are merged and excluded as
+        they were for training.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        The new rows, as the model's `predict` takes them.
+        The new rows, as for the model's `predict`.
     y : array of shape (n_samples,)
         Their true labels, among the model's classes; one class alone is allowed.
     environments : array of shape (n_samples,), optional
-        Where each row comes from; the model need not know them.
+        The environment of each row; they need not occur in the training data.
 
     Returns
     -------
     Evaluation
-        Scores with 95 % intervals beside those of the constant, in all and for each environment;
-        for our models the calibration of each leaf. `to_frame()`, `plot()` and `to_html()` show it.
+        Scores with 95% intervals and those of the majority-class baseline, overall and for each
+        environment, and the calibration of each leaf of our models, with `to_frame()`, `plot()`
+        and `to_html()`.
 
     Raises
     ------
     IcscmError
-        If y holds labels that the model does not know, lengths differ, or there is no row.
+        If y holds labels that are not classes of the model, lengths differ, or there is no row.
 
     Examples
     --------
@@ -235,158 +236,169 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     >>> found.verdict, [each.has_moved for each in found.leaves]
     ('better', [False, False, False])
     """
-    judged, classes = _open_model(model)
+    classes, saved = _open_model(model)
+    target, environment = _get_name(y), _get_name(environments)
     X, environments = take_environments(X, environments)
-    n_rows = _count_samples(X)
-    is_positive, numbers, labels = _read_labels(y, environments, n_rows, classes)
-    said, notes = _ask(judged, X, classes)
-    predicted, probability, leaves = said
-    rules = judged.model if isinstance(judged, SavedModel) else None
-    constant, rate = _find_constant(rules, is_positive)
-    always = np.full(n_rows, constant), np.full(n_rows, rate)
-    known = judged.environments if isinstance(judged, SavedModel) else None
+    is_positive = _read_labels(X, y, classes)
+    numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
+    if environments is not None:
+        environment = _get_name(environments)
+        numbers, labels = _read_environments(saved, environments, len(is_positive))
+    if (numbers < 0).any():
+        kept = np.flatnonzero(numbers >= 0)
+        n_excluded = count(len(numbers) - len(kept), "sample")
+        notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
+        X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
+    predicted, probability, leaves, odd = _predict(saved or model, X, classes)
+    rate = float(is_positive.mean())
+    majority, name = int(rate > 0.5), type(model).__name__
+    own: Any = None if saved is None else saved.model
+    if saved is not None:
+        bare, is_line = own.make_baseline(), own.kind in CHAINS
+        majority, rate = int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
+        name = as_text(saved) if is_line else describe_size(own)
 
-    def judge(label: Any, rows: Any, is_new: bool | None = None) -> Performance:
+    def score(label: Any, rows: Any, is_new: bool | None = None) -> Performance:
         truth, p = is_positive[rows], None if probability is None else probability[rows]
-        scores = compute_scores(truth, predicted[rows], p)
-        alike = compute_scores(truth, always[0][rows], always[1][rows])
-        return Performance(label, len(truth), int(truth.sum()), is_new, scores, alike)
+        n, scores = len(truth), compute_scores(truth, predicted[rows], p)
+        baseline = compute_scores(truth, np.full(n, majority), np.full(n, rate))
+        return Performance(label, n, int(truth.sum()), is_new, scores, baseline)
 
+    known = None if saved is None else saved.environments
     places = []
     for k, label in enumerate(labels):
-        is_new = None if known is None else not any(label == each for each in known)
-        places.append(judge(label, np.flatnonzero(numbers == k), is_new))
-    # rows that name no environment are taken for one that training did not see
+        is_new = None if known is None else make_label(label) not in known
+        places.append(score(label, np.flatnonzero(numbers == k), is_new))
+    # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
-    new = new if environments is not None else [(0, None)]
-    verdict, p_value = _compare(predicted != is_positive, always[0] != is_positive)
+    new = new if labels else [(0, None)]
+    verdict, p_value = _compare(predicted != is_positive, is_positive != majority)
     return Evaluation(
-        model=type(model).__name__ if rules is None else _name_model(judged),
+        model=name,
         classes=classes,
-        constant=classes[constant],
-        constant_from="these data" if rules is None else "training",
+        baseline=classes[majority],
+        baseline_from="these data" if saved is None else "training",
         verdict=verdict,
         p_value=p_value,
-        overall=judge(None, slice(None)),
+        overall=score(None, slice(None)),
         environments=tuple(places),
-        leaves=(
-            calibrate(rules, leaves, is_positive, numbers, new) if isinstance(rules, Tree) else ()
-        ),
-        notes=(*_note_rows(is_positive, classes, places), *notes),
-        target=_get_name(y),
-        environment=_get_name(environments),
+        leaves=() if leaves is None else calibrate(own, leaves, is_positive, numbers, new),
+        notes=(*notes, *_note_rows(is_positive, classes, places), *odd),
+        target=target,
+        environment=environment,
     )
 
 
-def _name_model(judged: SavedModel) -> str:
-    """The rule; a tree would not fit a line."""
-    return as_text(judged) if judged.model.kind in CHAINS else describe_size(judged.model)
-
-
-def _open_model(model: Any) -> tuple[Any, tuple[Any, Any]]:
-    """What predicts, and its two classes; ours as a `SavedModel`, which tells leaves, too."""
+def _open_model(model: Any) -> tuple[tuple[Any, Any], SavedModel | None]:
+    """The two classes, and a model of ours as a `SavedModel`, which has leaves, too."""
     if hasattr(model, "fit_counts"):
         model = make_saved_model(model)
     if isinstance(model, SavedModel):
-        return model, model.classes
+        return model.classes, model
     classes = getattr(model, "classes_", None)
     if classes is None or not hasattr(model, "predict"):
         raise IcscmError(
-            f"model must be a fitted classifier or what icscm.load gives; {type(model).__name__} "
-            "has no classes or does not predict"
+            "model must be a fitted classifier or a model read by icscm.load; "
+            f"{type(model).__name__} has no classes or does not predict"
         )
     known = np.asarray(classes).tolist()
     if len(known) != 2:
         raise IcscmError(
-            f"model knows {len(known)} class{'es' * (len(known) != 1)}; only classifiers of two "
+            f"model has {len(known)} class{'es' * (len(known) != 1)}; only classifiers of two "
             "can be evaluated"
         )
-    return model, (known[0], known[1])
+    return (known[0], known[1]), None
 
 
-def _count_samples(X: Any) -> int:
+def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
+    """Which rows are positive."""
     if is_dask(X):
-        raise IcscmError("X is a Dask collection; evaluate needs its rows here: X.compute()")
+        raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
     n_rows = count_rows(X)
     if not n_rows:
         raise IcscmError("X has no rows; there is nothing to evaluate the model on")
-    return n_rows
-
-
-def _read_labels(
-    y: Any, environments: Any, n_rows: int, classes: Sequence[Any]
-) -> tuple[BoolArray, IntArray, tuple[Any, ...]]:
-    """Whether each row is positive, the number of its environment, and the environments."""
     codes, labels = encode_environments(y, n_rows, what="y")
     unknown = [repr(label) for label in labels if not any(label == each for each in classes)]
     if unknown:
         raise IcscmError(
             Parameter("y"),
             f" holds labels that are not among the model's classes ({classes[0]!r} and "
-            f"{classes[1]!r}): {shorten_list(unknown)}; leave these rows out, or give the labels "
+            f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
             "as they were in training",
         )
-    is_positive = np.array([label == classes[1] for label in labels])[codes]
-    if environments is None:
-        return is_positive, np.zeros(n_rows, dtype=np.int64), ()
-    return is_positive, *encode_environments(environments, n_rows)
+    return np.array([label == classes[1] for label in labels])[codes]
 
 
-class _Said(NamedTuple):
-    """What a model says of each row; leaves are those of our models only."""
+def _read_environments(
+    saved: SavedModel | None, environments: Any, n_rows: int
+) -> tuple[IntArray, tuple[Any, ...]]:
+    """As `encode_environments`, merged and excluded as `icscm fit` did; excluded rows have -1."""
+    numbers, labels = encode_environments(environments, n_rows)
+    settings = {} if saved is None else get_table_settings(saved)
+    names = "exclude_environment", "merge_environments"
+    asked = [[each for each in settings.get(name) or () if isinstance(each, str)] for name in names]
+    renamed = find_renamed(labels, "", *asked, may_lack=True)
+    if not renamed:
+        return numbers, labels
+    kept = [k for k, label in enumerate(labels) if renamed[label] is not None]
+    if not kept:
+        raise IcscmError("all rows are in environments that were excluded in training")
+    codes, labels = encode_environments([renamed[labels[k]] for k in kept], len(kept))
+    number_of = np.full(len(renamed), -1)
+    number_of[kept] = codes
+    return number_of[numbers], labels
 
-    predicted: BoolArray
-    probability: FloatArray | None
-    leaves: Any
 
-
-def _ask(judged: Any, X: Any, classes: Sequence[Any]) -> tuple[_Said, list[str]]:
-    """Predictions, and what was odd about the values they come from."""
-    if not isinstance(judged, SavedModel):
-        predicted = np.asarray(judged.predict(X)) == classes[1]
-        has_chances = hasattr(judged, "predict_proba")
-        return _Said(predicted, judged.predict_proba(X)[:, 1] if has_chances else None, None), []
-    with warnings.catch_warnings(record=True) as told:
+def _predict(
+    model: Any, X: Any, classes: Sequence[Any]
+) -> tuple[BoolArray, FloatArray | None, IntArray | None, list[str]]:
+    """Predictions, probabilities, leaves of our models, and notes on unusual values."""
+    if not isinstance(model, SavedModel):
+        has_chances = hasattr(model, "predict_proba")
+        chances = model.predict_proba(X)[:, 1] if has_chances else None
+        return np.asarray(model.predict(X)) == classes[1], chances, None, []
+    leaves = None
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IcscmWarning)
-        said = _ask_saved(judged, X)
-    for each in told:
-        if not issubclass(each.category, IcscmWarning):
+        if isinstance(model.model, Forest):  # which has no leaves of its own
+            prediction, chances, _ = model.decide(X)
+            predicted = prediction == classes[1]
+        else:
+            leaves = model.find_leaves(X)
+            predicted = model.model.leaf_verdicts[leaves]
+            chances = model.model.leaf_probabilities()[leaves]
+    notes = []
+    for each in caught:
+        if issubclass(each.category, IcscmWarning):
+            notes.append(str(each.message))
+        else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    notes = [str(each.message) for each in told if issubclass(each.category, IcscmWarning)]
-    return said, [*dict.fromkeys([*notes, *_note_levels(judged, X)])]
-
-
-def _ask_saved(judged: SavedModel, X: Any) -> _Said:
-    model = judged.model
-    if isinstance(model, Forest):  # which has no leaves of its own
-        prediction, probability, _ = judged.decide(X)
-        return _Said(prediction == judged.classes[1], probability, None)
-    leaves = judged.find_leaves(X)
-    return _Said(model.leaf_verdicts[leaves], model.leaf_probabilities()[leaves], leaves)
+    notes += _note_levels(model, X)
+    return predicted, chances, leaves, list(dict.fromkeys(notes))
 
 
 def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
-    """Levels that training never saw, where it says which it did, and those that no row has now.
+    """Levels of rules that no row has, and levels that did not occur in training.
 
-    Often they are only spelled otherwise.
+    Often these are different spellings of one level.
     """
-    told = get_table_settings(saved).get("levels")
+    training = get_table_settings(saved).get("levels")
     rules: dict[str | int, list[CategoryRule]] = {}
     for rule in saved.model.rules:
         if isinstance(rule, CategoryRule):
             rules.setdefault(rule.feature, []).append(rule)
-    for feature, asking in rules.items():
-        column = read_column(X, asking[0].column, asking[0].name)
+    for feature, own in rules.items():
+        column = read_column(X, own[0].column, own[0].name)
         if not isinstance(column, Levels):
             continue
-        absent = [r.levels[0] for r in asking if not find_levels(column, r.levels).any()]
+        absent = [r.levels[0] for r in own if not find_levels(column, r.levels).any()]
         if absent:
-            there = _list_levels(column.levels)
+            present = _list_levels(column.levels) or "no value"
             yield (
-                f"Column {feature!r} never holds {_list_levels(absent)}, which rules ask for; it "
-                f"holds {there or 'nothing'}."
+                f"Column {feature!r} does not contain {_list_levels(absent)}, which the rules "
+                f"use; it contains {present}."
             )
-        seen = told.get(feature) if isinstance(told, dict) else None
+        seen = training.get(feature) if isinstance(training, dict) else None
         if isinstance(seen, list):
             plain = [level for level in seen if isinstance(level, str | int | float)]
             is_new = ~find_levels(column, plain)
@@ -394,7 +406,7 @@ def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
             if n_rows:
                 new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
                 yield (
-                    f"Column {feature!r} holds levels never seen in training, in "
+                    f"Column {feature!r} contains levels that did not occur in training, in "
                     f"{count(n_rows, 'row')}: {_list_levels(new)}."
                 )
 
@@ -403,22 +415,13 @@ def _list_levels(levels: Sequence[Any]) -> str:
     return shorten_list([format_level(level) for level in levels])
 
 
-def _find_constant(rules: Model | None, is_positive: BoolArray) -> tuple[int, float]:
-    """The class that was more frequent, and the chance of the positive one."""
-    if rules is not None:
-        bare = rules.make_baseline()
-        return int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
-    rate = float(is_positive.mean())
-    return int(rate > 0.5), rate
-
-
-def _compare(wrong: BoolArray, constant_wrong: BoolArray) -> tuple[str, float]:
-    """Whether the model beats the constant, by the rows in which only one of them is wrong."""
-    only_model = int((wrong & ~constant_wrong).sum())
-    only_constant = int((constant_wrong & ~wrong).sum())
-    n = only_model + only_constant
+def _compare(wrong: BoolArray, baseline_wrong: BoolArray) -> tuple[str, float]:
+    """Whether the model is better than the baseline, by the rows in which one of them is wrong."""
+    only_model = int((wrong & ~baseline_wrong).sum())
+    only_baseline = int((baseline_wrong & ~wrong).sum())
+    n = only_model + only_baseline
     p_value = float(binomtest(only_model, n).pvalue) if n else 1.0
-    if only_model >= only_constant:
+    if only_model >= only_baseline:
         return NO_BETTER, p_value
     return BETTER if p_value <= ALPHA else UNCLEAR, p_value
 
@@ -426,54 +429,32 @@ def _compare(wrong: BoolArray, constant_wrong: BoolArray) -> tuple[str, float]:
 def _note_rows(
     is_positive: BoolArray, classes: Sequence[Any], places: Sequence[Performance]
 ) -> Iterator[str]:
-    """Absent classes and unknown environments."""
+    """Notes on absent classes, environments where the baseline is as good, and new ones."""
+    single = [each for each in places if each.n_positive in (0, each.n_samples)]
     if is_positive.all() or not is_positive.any():
         yield (
-            f"All samples are {as_text(classes[int(is_positive[0])])}: what needs both classes "
-            "(balanced accuracy, AUC) has no value."
+            f"All samples are {as_text(classes[int(is_positive[0])])}: balanced accuracy and AUC, "
+            "which need both classes, are undefined."
         )
-    else:
-        lone = [each for each in places if each.n_positive in (0, each.n_samples)]
-        if lone:
-            names = shorten_list([as_text(each.environment) for each in lone])
-            yield f"One class only, so no AUC or balanced accuracy: {names}."
-    worse = [each for each in places if not _is_below(each.scores, each.constant)]
+    elif single:
+        yield f"One class only, so AUC and balanced accuracy are undefined: {_list(single)}."
+    worse = [e for e in places if e.get_errors()[0].value >= e.get_errors()[1].value]
     if worse and len(places) > 1:
-        names = shorten_list([as_text(each.environment) for each in worse])
-        yield f"In {len(worse)} of {len(places)} environments the constant errs no more: {names}."
+        yield (
+            f"In {len(worse)} of {len(places)} environments the error is not below that of the "
+            f"majority-class baseline: {_list(worse)}."
+        )
     new = [each for each in places if each.is_new]
     if new:
-        names = shorten_list([as_text(each.environment) for each in new])
-        n_new = sum(each.n_samples for each in new)
-        yield f"Never seen in training, {count(n_new, 'sample')}: {names}."
+        n_new = count(sum(each.n_samples for each in new), "sample")
+        yield f"Not in the training data, {n_new}: {_list(new)}."
 
 
-def _is_below(scores: dict[str, Score | None], others: dict[str, Score | None]) -> bool:
-    one, other = scores["error"], others["error"]
-    return one is not None and other is not None and one.value < other.value
+def _list(places: Sequence[Performance]) -> str:
+    return shorten_list([as_text(each.environment) for each in places])
 
 
 def _get_name(values: Any) -> str | None:
     """That of a Series."""
     name = getattr(values, "name", None)
     return None if name is None or callable(name) else str(name)
-
-
-def _name_scores(scores: dict[str, Score | None]) -> Plain:
-    return {name: score and score._asdict() for name, score in scores.items()}
-
-
-def _flatten(place: Performance) -> Plain:
-    """A line of the frame."""
-    line: Plain = {
-        "n_samples": place.n_samples,
-        "n_positive": place.n_positive,
-        "is_new": place.is_new,
-    }
-    for name, score in place.scores.items():
-        value, low, high = score or (None,) * 3
-        other = place.constant[name]
-        constant = None if other is None else other.value
-        parts = {"": value, "_low": low, "_high": high, "_constant": constant}
-        line |= {f"{name}{end}": np.nan if x is None else x for end, x in parts.items()}
-    return line

@@ -1,21 +1,20 @@
-"""How a tree depends on its tolerance, here and in environments left out."""
+"""How a tree depends on its tolerance, on all samples and by leave-one-environment-out."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from sklearn.base import clone
+
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.report.tolerance import HeldOut, TolerancePath, compute_tolerance_path, grow_along
-from icscm.sources.countable import Countable
+from icscm.report.tolerance import HeldOut, TolerancePath, compute_tolerance_path
 from icscm.sources.memory import open_memory
-from icscm.studies.classifiers import Cohort, check_two_classes, make_cohort
-from icscm.studies.scores import compute_auc
-from icscm.studies.transfer import check_enough
+from icscm.studies.folds import fit_and_score, leave_out_environments, make_cohort
 
 
 def tolerance_path(
@@ -25,32 +24,32 @@ def tolerance_path(
     environments: Any,
     tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
 ) -> TolerancePath:
-    """Grow a tree at several tolerances, on all environments and without each of them.
+    """Grow a tree at several tolerances, on all environments and by leave-one-environment-out.
 
-    An environment left out shows no shift worse than those between the environments at hand: a
-    loose tolerance that does well here may fail where a shortcut turns round. Of tolerances that
-    do about as well, prefer the strict one; the default of trees is not chosen this way.
+    A held-out environment shows no larger shift than those between the environments of the data:
+    a loose tolerance with a high AUC here may fail where a shortcut reverses. Of tolerances with
+    about the same AUC prefer the strictest; the default of trees is not chosen this way.
 
     Parameters
     ----------
     estimator : InvariantTreeClassifier
-        What to grow; it is not changed, and need not be fitted.
+        The tree; it is not changed and need not be fitted.
     X, y, environments : as for `InvariantTreeClassifier.fit`
         The samples, of at least three environments.
     tolerances : iterable of float or None, optional
-        Those to try; None is a plain tree. The estimator's own is always among them.
+        Tolerances to try; None is a plain tree. The estimator's own is always added.
 
     Returns
     -------
     TolerancePath
         For each tolerance the tree of all samples, and the AUC in each environment of the tree
-        grown without it; `to_frame()` and `plot()` show it, and a tree's `report` takes it.
+        grown without it, with `to_frame()` and `plot()`; a tree's `report` accepts it.
 
     Raises
     ------
     IcscmError
-        If the estimator is no tree or a plain one, there are too few environments, or a class is
-        absent without one of them.
+        If the estimator is not a tree or a plain one, there are too few environments, or a class
+        occurs in only one of them.
 
     Examples
     --------
@@ -68,42 +67,20 @@ def tolerance_path(
         )
     started = time.perf_counter()
     cohort = make_cohort(X, y, environments)
-    check_enough(estimator, cohort.labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IcscmWarning)  # `fit` says it, once
-        samples = _open(estimator, cohort)
-        settings = estimator.make_settings(samples)
-        path = compute_tolerance_path(samples.source, settings, tolerances)
-        asked = [point.tolerance for point in path.points]
-        places = range(len(cohort.labels))
-        scores = [_leave_out(estimator, cohort, place, asked) for place in places]
-    held_out = [HeldOut(each) for each in zip(*scores, strict=True)]
-    points = zip(path.points, held_out, strict=True)
+    folds = leave_out_environments(estimator, cohort)
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
+        samples = open_memory(
+            cohort.X, cohort.y, cohort.environments, preparation=estimator.prepare()
+        )
+        path = compute_tolerance_path(samples.source, estimator.make_settings(samples), tolerances)
+        trees = [clone(estimator).set_params(tolerance=each.tolerance) for each in path.points]
+        aucs = []  # (environment, tolerance)
+        for _, train, test, context in folds:
+            found = fit_and_score(trees, train, test, {"auc": "auc"}, context)
+            aucs.append([each.scores and each.scores["auc"] for each in found])
+    points = zip(path.points, zip(*aucs, strict=True), strict=True)
     return replace(
         path,
-        points=tuple(replace(point, held_out=each) for point, each in points),
+        points=tuple(replace(point, held_out=HeldOut(each)) for point, each in points),
         seconds=time.perf_counter() - started,
     )
-
-
-def _open(estimator: Any, cohort: Cohort) -> Countable[Any]:
-    known = cohort.X, cohort.y, cohort.environments
-    return open_memory(*known, preparation=estimator.prepare())
-
-
-def _leave_out(
-    estimator: Any, cohort: Cohort, place: int, tolerances: Sequence[float | None]
-) -> list[float | None]:
-    """The AUC in one environment of the trees grown without it; None if it has one class."""
-    inside, outside = cohort.part(place)
-    try:
-        check_two_classes(inside)
-        samples = _open(estimator, inside)
-    except IcscmError as error:
-        name = cohort.labels[place]
-        raise IcscmError(f"cannot learn without environment {name!r}: {error}") from None
-    found = []
-    for model, _ in grow_along(samples.source, estimator.make_settings(samples), tolerances):
-        score = compute_auc(outside.is_positive, model.predict_proba(outside.X))
-        found.append(None if score is None else score.value)
-    return found

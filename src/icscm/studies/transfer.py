@@ -1,31 +1,25 @@
-"""Leave one environment out: does what was learned elsewhere hold where it was not learned?"""
+"""Leave-one-environment-out: how a classifier does in an environment it was not trained on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from icscm._repr import Display, DisplayMixin, display_frame
-from icscm.exceptions import IcscmError
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
-from icscm.studies.classifiers import (
-    Cohort,
-    Scorer,
+from icscm.studies.folds import (
     Scorers,
     Scores,
+    average_scores,
     check_classifier,
-    check_two_classes,
-    compute_scores_of,
-    find_rules,
-    fit_classifier,
+    describe_model,
+    fit_and_score,
+    leave_out_environments,
     make_cohort,
     name_scorers,
-    predict_positive,
 )
 
 if TYPE_CHECKING:
@@ -33,25 +27,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# What is asked unless others are named.
 DEFAULT_SCORERS = ("error", "balanced_accuracy", "auc")
 
 
 @dataclass(frozen=True)
 class HeldOutEnvironment:
-    """What was learned without one environment, and how it does there.
+    """A classifier trained without one environment, and its performance there.
 
     Attributes
     ----------
     environment, n_samples : label, int
-        The environment held out, and its rows.
+        The environment held out, and its number of rows.
     scores : dict
-        There: what each scorer gave, None where it has no value, such as an AUC of one class.
+        The score of each scorer there, None where it is undefined, such as an AUC of one class.
     accuracy, majority_accuracy : float
-        There: of the model, and of always saying the class that is more frequent in the other
-        environments, which a model has to beat.
+        Accuracy there of the model and of the majority-class baseline, which predicts the more
+        frequent class of the other environments.
     training_accuracy, model : float, str or None
-        Accuracy where the model was learned, and its rules; None of other classifiers.
+        Accuracy in the training environments, and the rules; None for other classifiers.
     """
 
     environment: Any
@@ -64,13 +57,13 @@ class HeldOutEnvironment:
 
     @property
     def error(self) -> float:
-        """Share of wrong predictions in the environment held out."""
+        """Error in the environment held out."""
         return 1.0 - self.accuracy
 
 
 @dataclass(frozen=True, repr=False)
 class Transfer(DisplayMixin):
-    """What holds elsewhere; see `leave_one_environment_out`.
+    """Performance in held-out environments; see `leave_one_environment_out`.
 
     Attributes
     ----------
@@ -82,22 +75,23 @@ class Transfer(DisplayMixin):
 
     @property
     def mean_accuracy(self) -> float:
-        """Average over environments, whatever their sizes."""
+        """Unweighted mean over environments."""
         return float(np.mean([each.accuracy for each in self.held_out]))
 
     @property
     def worst_accuracy(self) -> float:
-        """Accuracy in the environment that came off worst."""
+        """The lowest accuracy of an environment."""
         return min(each.accuracy for each in self.held_out)
 
     @property
     def mean_scores(self) -> Scores:
-        """Of each scorer the average over the environments in which it has a value."""
-        return average([each.scores for each in self.held_out])
+        """The mean of each score over the environments in which it is defined."""
+        scores = [each.scores for each in self.held_out]
+        return average_scores(scores, scores[0])
 
     def _display(self) -> Display:
-        accuracies = f"{self.mean_accuracy:.1%} on average, {self.worst_accuracy:.1%} at worst"
-        return display_frame(f"Accuracy in environments held out: {accuracies}", self.to_frame())
+        accuracies = f"mean {self.mean_accuracy:.1%}, lowest {self.worst_accuracy:.1%}"
+        return display_frame(f"Leave-one-environment-out accuracy: {accuracies}", self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each environment held out, a column for each scorer."""
@@ -112,7 +106,7 @@ class Transfer(DisplayMixin):
         )
 
     def plot(self) -> Figure:
-        """Accuracy in each environment held out, beside that where the model was learned."""
+        """Accuracy in each held-out environment, in training, and of the baseline."""
         check_matplotlib()
         places = np.arange(len(self.held_out))
         height = 1.6 + 0.45 * len(places)
@@ -120,8 +114,8 @@ class Transfer(DisplayMixin):
         axes = figure.subplots()
         axes.barh(places, [e.accuracy for e in self.held_out], color="#9db7d8", height=0.6)
         for name, marker, size, label in (
-            ("training_accuracy", "|", 16, "where it was learned"),
-            ("majority_accuracy", ".", 9, "always the more frequent class"),
+            ("training_accuracy", "|", 16, "training environments"),
+            ("majority_accuracy", ".", 9, "majority-class baseline"),
         ):
             values = [getattr(each, name) for each in self.held_out]
             axes.plot(values, places, marker, color="black", markersize=size, label=label)
@@ -129,50 +123,44 @@ class Transfer(DisplayMixin):
         axes.set_yticks(places, labels=names)
         axes.invert_yaxis()
         axes.set_xlim(0, 1.02)
-        axes.set_xlabel("accuracy in the environment held out")
+        axes.set_xlabel("accuracy in the held-out environment")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         return figure
-
-
-def average(scores: Sequence[Scores]) -> Scores:
-    """Of each scorer the mean of its values; None where it has none."""
-    values = {name: [each[name] for each in scores] for name in scores[0]}
-    known = {name: [v for v in each if v is not None] for name, each in values.items()}
-    return {name: float(np.mean(each)) if each else None for name, each in known.items()}
 
 
 def leave_one_environment_out(
     estimator: Any, X: Any, y: Any, environments: Any, scorers: Scorers = DEFAULT_SCORERS
 ) -> Transfer:
-    """Learn without each environment in turn and score what was learned on it.
+    """Train without each environment in turn, and score the classifier on it.
 
-    Any classifier needs two environments, `ICSCMClassifier` three: of two, one would remain and
-    its invariance could not be tested. All that is learned, thresholds included, comes from
-    the other environments. Environments are passed to `fit` where it takes them: in a pipeline
-    to the steps that do, and with scikit-learn's metadata routing to those that request them.
+    Also known as internal-external cross-validation. Any classifier needs two environments,
+    `ICSCMClassifier` three: with a single training environment invariance cannot be tested.
+    Everything that is learned, thresholds included, comes from the other environments.
+    Environments are passed to `fit` where it accepts them: in a pipeline to the steps that do,
+    and with scikit-learn's metadata routing to those that request them.
 
     Parameters
     ----------
     estimator : classifier
-        What to learn with: any of scikit-learn's form, pipelines too; it is not changed.
+        Any classifier with scikit-learn's interface, including pipelines; it is not changed.
     X : array or frame of shape (n_samples, n_features)
-        The features, handed to the estimator as they are.
+        The features, passed to the estimator unchanged.
     y, environments : as for `ICSCMClassifier.fit`
-        Labels of two classes, and where each sample comes from.
+        Labels of two classes, and the environment of each sample.
     scorers : sequence or dict, default=("error", "balanced_accuracy", "auc")
-        What to compute on the environment left out. By name: those, "sensitivity",
+        Scores to compute on the held-out environment. By name: those, "sensitivity",
         "specificity", "ppv", "npv", "brier", "log_loss", or scikit-learn's names; or functions of
         (fitted estimator, X, y), such as its scorers. A dict gives them names.
 
     Returns
     -------
     Transfer
-        Scores and models; `to_frame()` and `plot()` show them.
+        Scores and models, with `to_frame()` and `plot()`.
 
     Raises
     ------
     IcscmError
-        Where there are too few environments, or a class is absent without one of them.
+        If there are too few environments, or a class occurs in only one of them.
 
     Examples
     --------
@@ -184,7 +172,7 @@ def leave_one_environment_out(
     >>> found.to_frame()["model"].tolist()
     ['A2 > 0 and A1 > 0', 'A1 > 0 and A2 > 0', 'A1 > 0 and A2 > 0']
 
-    Others are judged alike:
+    Other classifiers are evaluated in the same way:
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> found = leave_one_environment_out(LogisticRegression(), *data[:3], scorers=["auc"])
@@ -193,50 +181,21 @@ def leave_one_environment_out(
     """
     check_classifier(estimator)
     named = name_scorers(scorers)
+    held_out = []
     cohort = make_cohort(X, y, environments)
-    check_enough(estimator, cohort.labels)
-    places = range(len(cohort.labels))
-    return Transfer(tuple(_hold_out(clone(estimator), cohort, named, k) for k in places))
-
-
-def check_enough(estimator: Any, labels: tuple[Any, ...]) -> None:
-    """Raise unless something can be learned, and compared, without one of the environments."""
-    least = 3 if getattr(estimator, "tests_invariance", False) else 2
-    if len(labels) >= least:
-        return
-    why = "without one of them" + (
-        " there is a single one left, in which invariance cannot be tested"
-        if len(labels) == 2
-        else " nothing is left to learn from"
-    )
-    raise IcscmError(
-        f"leaving one environment out needs at least {least} of them for "
-        f"{type(estimator).__name__}; environments holds {len(labels)}, and {why}"
-    )
-
-
-def _hold_out(
-    estimator: Any, cohort: Cohort, scorers: Mapping[str, Scorer], out: int
-) -> HeldOutEnvironment:
-    """Learn without environment number `out` and score on it."""
-    name = cohort.labels[out]
-    inside, outside = cohort.part(out)
-    try:
-        check_two_classes(inside)
-        fit_classifier(estimator, inside)
-    except IcscmError as error:
-        raise IcscmError(f"cannot learn without environment {name!r}: {error}") from None
-    accuracy, training_accuracy = (
-        float((predict_positive(estimator, each) == each.is_positive).mean())
-        for each in (outside, inside)
-    )
-    majority = 2 * inside.is_positive.sum() > len(inside.y)
-    return HeldOutEnvironment(
-        environment=name,
-        n_samples=len(outside.y),
-        scores=compute_scores_of(estimator, outside, scorers),
-        accuracy=accuracy,
-        majority_accuracy=float(np.mean(outside.is_positive == majority)),
-        training_accuracy=training_accuracy,
-        model=find_rules(estimator),
-    )
+    for label, train, test, context in leave_out_environments(estimator, cohort):
+        (found,) = fit_and_score([estimator], train, test, named, context)
+        is_right = np.asarray(found.fitted.predict(train.X)) == train.y
+        majority = 2 * train.is_positive.sum() > len(train.y)
+        held_out.append(
+            HeldOutEnvironment(
+                environment=label,
+                n_samples=len(test.y),
+                scores=found.scores or {},
+                accuracy=float(np.mean(~found.is_wrong)),
+                majority_accuracy=float(np.mean(test.is_positive == majority)),
+                training_accuracy=float(is_right.mean()),
+                model=describe_model(found.fitted),
+            )
+        )
+    return Transfer(tuple(held_out))

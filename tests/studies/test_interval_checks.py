@@ -29,18 +29,18 @@ def test_only_new_environments_are_held_against_the_interval(learner):
     found = evaluate(learner, X, y, e)
     for leaf, row in zip(found.leaves, learner.describe_leaves().itertuples(), strict=True):
         assert leaf.new_interval == (row.new_low, row.new_high)
-        assert [each.environment for each in leaf.promises] == ["new", "other"]
-        assert all(each.is_inside == (each.p_value > ALPHA) for each in leaf.promises)
+        assert [each.environment for each in leaf.interval_checks] == ["new", "other"]
+        assert all(each.is_inside == (each.p_value > ALPHA) for each in leaf.interval_checks)
         rows = (learner.model_.find_leaves(X) == leaf.leaf - 1) & (e == "new")
-        assert leaf.promises[0].n_samples == rows.sum()
-        assert leaf.promises[0].n_positive == y[rows].sum()
+        assert leaf.interval_checks[0].n_samples == rows.sum()
+        assert leaf.interval_checks[0].n_positive == y[rows].sum()
 
 
 def test_rates_drawn_alike_are_inside_and_others_are_not(learner):
     alike = evaluate(learner, *make_table(["p", "q", "r"], seed=2))
-    assert all(each.is_inside for leaf in alike.leaves for each in leaf.promises)
+    assert all(each.is_inside for leaf in alike.leaves for each in leaf.interval_checks)
     far = evaluate(learner, *make_table(["p", "q", "r"], tau=0.0, shift=3.0, seed=2))
-    assert not any(each.is_inside for leaf in far.leaves for each in leaf.promises)
+    assert not any(each.is_inside for leaf in far.leaves for each in leaf.interval_checks)
     assert "Of 6 rates of leaves in 3 environments never seen in training 0 were" in " ".join(
         repr(far).split()
     )
@@ -49,8 +49,8 @@ def test_rates_drawn_alike_are_inside_and_others_are_not(learner):
 def test_rows_without_environments_are_one_new_environment(learner):
     X, y, _ = make_table(["new"], seed=3)
     found = evaluate(learner, X, y)
-    assert [len(leaf.promises) for leaf in found.leaves] == [1, 1]
-    assert found.leaves[0].promises[0].environment is None
+    assert [len(leaf.interval_checks) for leaf in found.leaves] == [1, 1]
+    assert found.leaves[0].interval_checks[0].environment is None
     assert "taken for a new environment" in " ".join(repr(found).split())
 
 
@@ -59,19 +59,19 @@ def test_few_new_rows_refute_nothing(learner):
     leaf = int(np.argmin(learner.describe_leaves()["rate"]))
     found = evaluate(learner, np.full((3, 1), leaf), [False] * 3, ["new"] * 3)
     told = [each for each in found.leaves if each.n_samples]
-    assert told[0].promises[0].is_inside
+    assert told[0].interval_checks[0].is_inside
 
 
 def test_nothing_is_promised_from_two_environments():
     X, y, e = make_table(["a", "b"])
     found = evaluate(SCMClassifier(max_rules=1).fit(X, y, environments=e), *make_table(["new"]))
-    assert [(leaf.new_interval, leaf.promises) for leaf in found.leaves] == [(None, ())] * 2
+    assert [(leaf.new_interval, leaf.interval_checks) for leaf in found.leaves] == [(None, ())] * 2
     assert "to be expected" not in repr(found)
 
 
 def test_json_and_page_have_it(learner):
     found = evaluate(learner, *make_table(["new"], shift=3.0, seed=4))
     plain = found.to_dict()["leaves"][0]
-    assert plain["promises"][0]["environment"] == "new"
+    assert plain["interval_checks"][0]["environment"] == "new"
     assert plain["new_interval"] == list(found.leaves[0].new_interval)
     assert "where 95 % were to be expected" in found.to_html()

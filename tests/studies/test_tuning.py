@@ -8,14 +8,16 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.choice import SCORERS, _make_folds, choose, choose_p
+from icscm.studies.folds import make_cohort
+from icscm.studies.tuning import SCORERS, _deal_rows, grid_search
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_folds_share_out_every_cell(seed):
     rng = np.random.default_rng(seed)
     y, environments = rng.integers(0, 2, 203), rng.integers(0, 4, 203)
-    folds = _make_folds(y, environments, 5, seed)
+    cohort = make_cohort(np.zeros((203, 1)), y, environments)
+    folds = _deal_rows(SCMClassifier(), cohort, 5, seed)
     for label in (0, 1):
         for environment in range(4):
             sizes = np.bincount(folds[(y == label) & (environments == environment)], minlength=5)
@@ -38,22 +40,22 @@ def test_p_is_chosen_by_the_score(traps):
     X, y, greedy, wary = traps
     learner, calls = SCMClassifier(max_rules=1), []
     p_values = [0.01, 1.0, 5.0]
-    choice = choose_p(
-        learner, X, y, y * 0, p_values, scorer="accuracy", on_fold=lambda: calls.append(1)
+    choice = grid_search(
+        learner, X, y, y * 0, {"p": p_values}, scorer="accuracy", on_fold=lambda: calls.append(1)
     )
     assert ([each["p"] for each in choice.tried], len(calls)) == (p_values, 5)
     right = [(y == each).mean() for each in (greedy, wary, wary)]
     assert choice.scores == pytest.approx(right)
-    assert (choice.best, choice.constant) == ({"p": 1.0}, 0.5)
-    assert choice.beats_constant
+    assert (choice.best, choice.baseline) == ({"p": 1.0}, 0.5)
+    assert choice.beats_baseline
     assert not hasattr(learner, "model_")
-    assert choice == choose_p(learner, X, y, y * 0, p_values, scorer="accuracy")
+    assert choice == grid_search(learner, X, y, y * 0, {"p": p_values}, scorer="accuracy")
 
 
 def test_of_equally_good_p_the_nearest_to_1_is_chosen():
     y = np.arange(100) % 2
     p_values = ["balanced", 0.1, 3.0, 2.0, 9.0]
-    choice = choose_p(SCMClassifier(), np.column_stack((y, y)), y, None, p_values)
+    choice = grid_search(SCMClassifier(), np.column_stack((y, y)), y, None, {"p": p_values})
     assert choice.scores == (1.0,) * 5
     assert choice.best == {"p": 2.0}
 
@@ -62,7 +64,9 @@ def test_of_equally_good_p_the_nearest_to_1_is_chosen():
 def test_each_scorer_is_what_scikit_learn_computes(traps, scorer):
     X, y, *_ = traps
     learner, environments = SCMClassifier(max_rules=1), np.arange(400) // 2 % 3
-    found = choose_p(learner, X, y, environments, [0.01], scorer=scorer, folds="environments")
+    found = grid_search(
+        learner, X, y, environments, {"p": [0.01]}, scorer=scorer, folds="environments"
+    )
     expected, constant = [], []
     for k in range(3):
         inside, outside = np.flatnonzero(environments != k), np.flatnonzero(environments == k)
@@ -82,16 +86,18 @@ def test_each_scorer_is_what_scikit_learn_computes(traps, scorer):
         expected.append(measure(predicted, chance, y[outside]))
         constant.append(measure(np.full(n, rate > 0.5), np.full(n, rate), y[outside]))
     assert found.scores == pytest.approx([np.mean(expected)])
-    assert found.constant == pytest.approx(np.mean(constant))
+    assert found.baseline == pytest.approx(np.mean(constant))
     assert (found.scorer, found.folds, found.n_folds) == (scorer, "environments", 3)
 
 
 def test_smaller_log_loss_is_better(traps):
     X, y, *_ = traps
-    found = choose_p(SCMClassifier(max_rules=1), X, y, None, [0.01, 1.0], scorer="log_loss")
+    found = grid_search(
+        SCMClassifier(max_rules=1), X, y, None, {"p": [0.01, 1.0]}, scorer="log_loss"
+    )
     assert found.best == found.tried[int(np.argmin(found.scores))]
-    assert found.beats_constant
-    assert min(found.scores) < found.constant
+    assert found.beats_baseline
+    assert min(found.scores) < found.baseline
 
 
 def test_every_combination_is_tried_and_callables_score():
@@ -99,12 +105,12 @@ def test_every_combination_is_tried_and_callables_score():
     grid = {"model_type": ["conjunction", "disjunction"], "alpha": [0.01, 0.05]}
     options = {"scorer": make_scorer(balanced_accuracy_score), "n_folds": 2}
     learner = ICSCMClassifier()
-    found = choose(learner, X, y, environments, grid, **options)
+    found = grid_search(learner, X, y, environments, grid, **options)
     assert len(found.tried) == 4
     frame = found.to_frame()
-    assert frame["score"].tolist() == pytest.approx([*found.scores, found.constant])
+    assert frame["score"].tolist() == pytest.approx([*found.scores, found.baseline])
     assert frame["chosen"].sum() == 1
-    own = choose(learner, X, y, environments, grid, n_folds=2)
+    own = grid_search(learner, X, y, environments, grid, n_folds=2)
     assert own.scores == pytest.approx(found.scores)
 
 
@@ -112,7 +118,7 @@ def test_tables_are_binned_as_each_combination_asks():
     rng = np.random.default_rng(0)
     x = rng.random(300)
     y = (x > 0.9).astype(int)
-    found = choose(SCMClassifier(), x[:, np.newaxis], y, None, {"max_thresholds": [1, 50]})
+    found = grid_search(SCMClassifier(), x[:, np.newaxis], y, None, {"max_thresholds": [1, 50]})
     assert found.scores[1] > found.scores[0]
 
 
@@ -120,7 +126,9 @@ def test_a_class_absent_from_an_environment_does_not_count():
     """Balanced accuracy has no value there; the other environments have one."""
     y = np.array([0, 1] * 60 + [0] * 20)
     environments = np.repeat([0, 1, 2, 3], [40, 40, 40, 20])
-    found = choose_p(SCMClassifier(), y[:, np.newaxis], y, environments, [1], folds="environments")
+    found = grid_search(
+        SCMClassifier(), y[:, np.newaxis], y, environments, {"p": [1]}, folds="environments"
+    )
     assert (found.scores, found.n_folds) == ((1.0,), 4)
 
 
@@ -142,29 +150,31 @@ def test_errors_say_what_to_do(arguments, message):
     y = np.arange(40) % 2
     usual = {"environments": np.arange(40) // 20, "grid": {"p": [1.0]}}
     with pytest.raises(IcscmError, match=message):
-        choose(ICSCMClassifier(), y[:, np.newaxis], y, **(usual | arguments))
+        grid_search(ICSCMClassifier(), y[:, np.newaxis], y, **(usual | arguments))
 
 
 def test_too_few_rows_for_folds():
     with pytest.raises(IcscmError, match="needs 5 rows of each class; one has 2"):
-        choose_p(SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, [1.0])
+        grid_search(
+            SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, {"p": [1.0]}
+        )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_any_kind_of_frame(kind):
-    """Rows of a pandas frame were taken as columns: `choose_p` failed with a KeyError."""
+    """Rows of a pandas frame were taken as columns: The search failed with a KeyError."""
     frames = pytest.importorskip(kind)
     y = np.arange(100) % 2
     columns = {"good": y, "bad": np.arange(100) % 3}
-    choice = choose_p(SCMClassifier(), frames.DataFrame(columns), y, None, [0.5, 1.0])
-    assert choice == choose_p(SCMClassifier(), pa.table(columns), y, None, [0.5, 1.0])
+    choice = grid_search(SCMClassifier(), frames.DataFrame(columns), y, None, {"p": [0.5, 1.0]})
+    assert choice == grid_search(SCMClassifier(), pa.table(columns), y, None, {"p": [0.5, 1.0]})
 
 
 @pytest.mark.parametrize("folds", ["rows", "environments"])
 def test_trees_and_forests_are_chosen_too(folds):
-    """Ties are broken by p, which trees do not have: `choose` failed with an AttributeError."""
+    """Ties are broken by p, which trees do not have: the search failed with an AttributeError."""
     data = make_conjunction(500, n_environments=4, random_state=1)
     for learner in (InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0)):
-        found = choose(learner, *data[:3], {"max_leaves": [1, 4]}, folds=folds)
+        found = grid_search(learner, *data[:3], {"max_leaves": [1, 4]}, folds=folds)
         assert found.best == {"max_leaves": 4}
-        assert found.scores[1] > found.scores[0] == found.constant
+        assert found.scores[1] > found.scores[0] == found.baseline

@@ -1,0 +1,272 @@
+"""Fitting and scoring over folds: the core that all studies share.
+
+A study makes a cohort of its samples, takes folds of it (by rows or by environment) and passes
+each to `fit_and_score`, which fits every estimator on the training part and scores it on the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from inspect import Parameter, signature
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from icscm._types import Array, BoolArray, IntArray
+from icscm.exceptions import IcscmError
+from icscm.formatting import format_name, shorten_list
+from icscm.model.forest import describe_size
+from icscm.model.splits import CHAINS
+from icscm.sources.memory import open_memory
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_auc, compute_scores
+from icscm.tables.columns import count_rows, is_frame, take_rows
+from icscm.tables.environments import encode_environments, take_environments
+from icscm.tables.labels import check_labels
+from icscm.tables.parsing import read_table
+
+# A name of ours or of scikit-learn's, or a function of (estimator, X, y), as its scorers are.
+Scorer = str | Callable[[Any, Any, Any], float]
+Scorers = Iterable[Scorer] | Mapping[str, Scorer]
+Scores = dict[str, float | None]
+
+ENVIRONMENTS = "environments"
+
+
+class Cohort(NamedTuple):
+    """Samples of two classes and their environments.
+
+    `numbers` are positions in `labels`, those of the environments; without environments there are
+    no labels.
+    """
+
+    X: Any
+    y: Array
+    classes: Array
+    numbers: IntArray
+    labels: tuple[Any, ...]
+
+    @property
+    def is_positive(self) -> BoolArray:
+        """Which samples are of the second class."""
+        is_second: BoolArray = self.y == self.classes[1]
+        return is_second
+
+    @property
+    def environments(self) -> Array | None:
+        """The label of each sample's environment; tuples stay whole."""
+        if not self.labels:
+            return None
+        labels = np.empty(len(self.labels), dtype=object)
+        labels[:] = self.labels
+        return labels[self.numbers]
+
+    def take(self, rows: NDArray[np.intp]) -> Cohort:
+        """Some of the samples."""
+        own = take_rows(self.X, rows), self.y[rows], self.classes, self.numbers[rows]
+        return Cohort(*own, self.labels)
+
+    def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
+        """The training and the test part of a fold."""
+        return self.take(np.flatnonzero(~is_test)), self.take(np.flatnonzero(is_test))
+
+
+def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) -> Cohort:
+    """Check labels and environments; a table or an array stays as it is."""
+    X, environments = take_environments(X, environments)
+    rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
+    n_rows = count_rows(rows)
+    codes, classes = check_labels(y, n_rows)
+    if environments is None and may_lack:
+        return Cohort(rows, classes[codes], classes, np.zeros(n_rows, dtype=np.int64), ())
+    return Cohort(rows, classes[codes], classes, *encode_environments(environments, n_rows))
+
+
+def leave_out_environments(
+    estimator: Any, cohort: Cohort
+) -> Iterator[tuple[Any, Cohort, Cohort, str]]:
+    """Each environment with its training and test part, and the start of an error message.
+
+    Raises where too few environments remain to learn from, or only one class.
+    """
+    least = 3 if getattr(estimator, "tests_invariance", False) else 2
+    if len(cohort.labels) < least:
+        why = "nothing remains to learn from"
+        if len(cohort.labels) == 2:
+            why = "a single one remains, in which invariance cannot be tested"
+        raise IcscmError(
+            f"leave-one-environment-out needs at least {least} environments for "
+            f"{type(estimator).__name__}; environments holds {len(cohort.labels)}, and without "
+            f"one of them {why}"
+        )
+    return (_leave_out(cohort, k) for k in range(len(cohort.labels)))
+
+
+def _leave_out(cohort: Cohort, environment: int) -> tuple[Any, Cohort, Cohort, str]:
+    label = cohort.labels[environment]
+    train, test = cohort.split(cohort.numbers == environment)
+    context = f"cannot learn without environment {label!r}"
+    try:
+        check_labels(train.y, len(train.y))
+    except IcscmError as error:
+        raise IcscmError(f"{context}: {error}") from None
+    return label, train, test, context
+
+
+class FoldResult(NamedTuple):
+    """One estimator on one fold; `failure` is the error that its fit raised, if any."""
+
+    fitted: Any = None
+    seconds: float = np.nan
+    failure: Exception | None = None
+    scores: Scores | None = None
+    is_wrong: BoolArray = np.empty(0, dtype=np.bool_)
+
+
+def fit_and_score(
+    estimators: Iterable[Any],
+    train: Cohort,
+    test: Cohort | None,
+    scorers: Mapping[str, Scorer],
+    context: str | None = None,
+) -> Iterator[FoldResult]:
+    """Fit a clone of each estimator and score it; the rows are binned once for all alike.
+
+    Errors are recorded, or raised after `context` where that is given.
+    """
+    opened: dict[str, tuple[Any, float]] = {}
+    for estimator in estimators:
+        learner: Any = clone(estimator)
+        try:
+            seconds = _fit(learner, train, opened)
+        except MemoryError:
+            raise
+        except Exception as error:  # a caller's own estimators may raise anything
+            if context is None:
+                yield FoldResult(failure=error)
+                continue
+            if isinstance(error, IcscmError):
+                raise IcscmError(f"{context}: {error}") from None
+            raise
+        scored = () if test is None else score_classifier(learner, test, scorers)
+        yield FoldResult(learner, seconds, None, *scored)
+
+
+def _fit(learner: Any, train: Cohort, opened: dict[str, tuple[Any, float]]) -> float:
+    """Fit; how many seconds that took, binning that was shared with others included."""
+    start = perf_counter()
+    if not hasattr(learner, "fit_counts"):
+        known = dict.fromkeys(name_environments(learner), train.environments)
+        learner.fit(train.X, train.y, **known)
+        return perf_counter() - start
+    preparation = learner.prepare()
+    if repr(preparation) not in opened:
+        samples = open_memory(train.X, train.y, train.environments, preparation=preparation)
+        opened[repr(preparation)] = samples, perf_counter() - start
+        start = perf_counter()
+    samples, seconds = opened[repr(preparation)]
+    learner.fit_counts(replace(samples, source=samples.source.start_again()))
+    return seconds + perf_counter() - start
+
+
+def name_environments(estimator: Any) -> list[str]:
+    """The keywords of `fit` that pass environments to the estimators that use them.
+
+    >>> from icscm import ICSCMClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> name_environments(make_pipeline(StandardScaler(), ICSCMClassifier()))
+    ['icscmclassifier__environments']
+    """
+    if not hasattr(estimator, "fit"):  # "passthrough", None
+        return []
+    taken = signature(estimator.fit).parameters
+    if ENVIRONMENTS in taken:
+        return [ENVIRONMENTS]
+    if get_config()["enable_metadata_routing"]:
+        router = get_routing_for_object(estimator)
+        return [ENVIRONMENTS] if router.consumes("fit", [ENVIRONMENTS]) else []
+    if isinstance(estimator, Pipeline):
+        return [f"{name}__{n}" for name, step in estimator.steps for n in name_environments(step)]
+    passes_on = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
+    return name_environments(getattr(estimator, "estimator", None)) if passes_on else []
+
+
+def check_classifier(estimator: Any, what: str = "estimator") -> None:
+    """Raise unless it is an object with fit and predict."""
+    if isinstance(estimator, type) or not all(hasattr(estimator, n) for n in ("fit", "predict")):
+        raise IcscmError(
+            f"{what} must be a classifier, an object with fit and predict; got {estimator!r}"
+        )
+
+
+def describe_model(fitted: Any) -> str | None:
+    """The rules of a learner of ours, alone or last in a pipeline; the size of a tree or forest."""
+    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    if not hasattr(last, "fit_counts"):
+        return None
+    if last.model_.kind in CHAINS:
+        return str(last.model_)
+    used = shorten_list([format_name(each) for each in last.features_used_])
+    return f"{describe_size(last.model_)}{f' on {used}' if used else ''}"
+
+
+def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
+    """Each scorer by its name, checked."""
+    if isinstance(scorers, Mapping):
+        return {name: _find_scorer(each) for name, each in scorers.items()}
+    several = [scorers] if isinstance(scorers, str) or callable(scorers) else scorers
+    return {str(getattr(each, "__name__", each)): _find_scorer(each) for each in several}
+
+
+def _find_scorer(scorer: Any) -> Scorer:
+    if callable(scorer) or scorer in TITLES:
+        return scorer  # type: ignore[no-any-return]
+    try:
+        return get_scorer(scorer)  # type: ignore[no-any-return]
+    except ValueError:
+        raise IcscmError(
+            f"there is no scorer {scorer!r}; use one of {', '.join(TITLES)}, one of "
+            "scikit-learn's names, or a function of (estimator, X, y)"
+        ) from None
+
+
+def score_classifier(
+    fitted: Any, test: Cohort, scorers: Mapping[str, Scorer]
+) -> tuple[Scores, BoolArray]:
+    """The value of each scorer, None where it is undefined, and which samples are predicted wrong.
+
+    Without `predict_proba` the AUC is that of `decision_function`.
+    """
+    predicted = np.asarray(fitted.predict(test.X)) == test.classes[1]
+    wanted = {each for each in scorers.values() if not callable(each)}
+    probability = None
+    if wanted & {*PROBABILITY_METRICS} and hasattr(fitted, "predict_proba"):
+        is_second = np.asarray(fitted.classes_) == test.classes[1]
+        probability = np.asarray(fitted.predict_proba(test.X))[:, is_second].sum(axis=1)
+    own = compute_scores(test.is_positive, predicted, probability)
+    if "auc" in wanted and probability is None and hasattr(fitted, "decision_function"):
+        own["auc"] = compute_auc(test.is_positive, fitted.decision_function(test.X))
+    scores: Scores = {}
+    for name, scorer in scorers.items():
+        if callable(scorer):
+            scores[name] = float(scorer(fitted, test.X, test.y))
+        else:
+            score = own[scorer]
+            scores[name] = None if score is None else score.value
+    return scores, predicted != test.is_positive
+
+
+def average_scores(scores: Sequence[Scores | None], names: Iterable[str]) -> Scores:
+    """The mean of each score where it is defined; None where it never is, or a fit failed."""
+    # a mean over some of the folds would be that of other rows than for other estimators
+    known = [] if None in scores else [each for each in scores if each is not None]
+    values = {name: [v for each in known if (v := each[name]) is not None] for name in names}
+    return {name: float(np.mean(each)) if each else None for name, each in values.items()}

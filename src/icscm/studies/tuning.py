@@ -1,0 +1,239 @@
+"""Grid search: parameters of a learner chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+
+from icscm._types import Array
+from icscm.estimators.counted import CountedClassifier
+from icscm.exceptions import IcscmError, IcscmWarning, Parameter
+from icscm.model.learner import check_learner
+from icscm.parameters import check_value, one_of, whole_number
+from icscm.studies.folds import Cohort, fit_and_score, make_cohort
+
+if TYPE_CHECKING:
+    import pandas
+
+# As in the paper.
+N_FOLDS = 5
+# The first is the default.
+SCORERS = ("balanced_accuracy", "auc", "log_loss", "accuracy")
+FOLDS = ("rows", "environments")
+
+# Called with a fitted classifier, rows and their labels, as scikit-learn's: larger is better.
+Scorer = Callable[[Any, Any, Array], float]
+
+
+@dataclass(frozen=True)
+class GridSearch:
+    """Scores of a grid of parameters; see `grid_search`.
+
+    Attributes
+    ----------
+    tried, scores : tuple of dict, tuple of float
+        Each combination of parameters, and its mean score over the held-out folds.
+    best : dict
+        The combination with the best score.
+    baseline : float
+        The score of the majority-class baseline, with the rate of the positive class as the
+        probability.
+    scorer, folds, n_folds : str, str, int
+        The metric, the kind of folds and their number.
+    """
+
+    tried: tuple[dict[str, Any], ...]
+    scores: tuple[float, ...]
+    best: dict[str, Any]
+    baseline: float
+    scorer: str
+    folds: str
+    n_folds: int
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether the best combination has a better score than the baseline."""
+        gain = self.scores[self.tried.index(self.best)] - self.baseline
+        return (-gain if self.scorer == "log_loss" else gain) > 0
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each combination, and the baseline in the last row."""
+        import pandas
+
+        rows = [
+            {**each, "score": score, "chosen": each == self.best}
+            for each, score in zip(self.tried, self.scores, strict=True)
+        ]
+        return pandas.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
+
+
+def grid_search(
+    learner: CountedClassifier,
+    X: Any,
+    y: Any,
+    environments: Any,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    scorer: str | Scorer = SCORERS[0],
+    folds: str = FOLDS[0],
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    on_fold: Callable[[], None] | None = None,
+) -> GridSearch:
+    """Choose parameters of a learner by cross-validation.
+
+    Ties are resolved in favour of the combination whose `p` is nearest 1, then of the first.
+    Everything that is learned, thresholds included, comes from the training folds. A fold on which
+    the score is undefined, such as balanced accuracy where a class is absent, is skipped.
+
+    Parameters
+    ----------
+    learner : SCMClassifier, ICSCMClassifier, InvariantTreeClassifier or InvariantForestClassifier
+        Its other parameters are kept; it is not changed.
+    X, y, environments : as for `fit`
+        The samples; environments may be None for an `SCMClassifier`.
+    grid : mapping of str to sequence
+        The values of each parameter, such as `{"p": [0.1, 1, "balanced"]}`; every combination is
+        tried.
+    scorer : {"balanced_accuracy", "auc", "log_loss", "accuracy"} or callable
+        The metric. A callable is called with a fitted classifier, rows and labels, as
+        scikit-learn's scorers are; larger is better.
+    folds : {"rows", "environments"}, default="rows"
+        What is held out: rows, stratified by label and environment, or whole environments, which
+        estimates the performance in a new environment.
+    n_folds : int, default=5
+        As in the paper; fewer where there are fewer environments to hold out.
+    seed : int, default=0
+        Random seed of the folds of rows.
+    on_fold : callable, optional
+        Called after each fold.
+
+    Returns
+    -------
+    GridSearch
+        The score of each combination and of the majority-class baseline, and the best.
+
+    Raises
+    ------
+    IcscmError
+        If a parameter or its value is not allowed, or the samples are too few for the folds.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> grid = {"model_type": ["conjunction", "disjunction"]}
+    >>> found = grid_search(ICSCMClassifier(), data.X, data.y, data.environments, grid)
+    >>> found.best, [round(score, 2) for score in (*found.scores, found.baseline)]
+    ({'model_type': 'conjunction'}, [0.91, 0.5, 0.5])
+    """
+    check_learner(learner)
+    check_value("folds", folds, one_of(*FOLDS))
+    check_value("n_folds", n_folds, whole_number(2))
+    if not callable(scorer):
+        check_value("scorer", scorer, one_of(*SCORERS))
+    tried = list_combinations(learner, grid)
+    candidates = [clone(learner).set_params(**each) for each in tried]
+    for each in candidates:
+        each.prepare()
+    cohort = make_cohort(X, y, environments, may_lack=True)
+    deal = _deal_rows if folds == "rows" else _deal_environments
+    fold_of = deal(learner, cohort, n_folds, seed)
+    estimators = [*candidates, DummyClassifier(strategy="prior")]
+    metrics = {"score": "error" if scorer == "accuracy" else scorer}
+    scores = []
+    # a fold with few samples or without a rule is described by its score
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        for fold in range(int(fold_of.max()) + 1):
+            parts = cohort.split(fold_of == fold)
+            found = fit_and_score(
+                estimators, *parts, metrics, "cannot learn from all folds but one"
+            )
+            scores.append([each.scores and each.scores["score"] for each in found])
+            if on_fold is not None:
+                on_fold()
+    name = scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
+    values = np.array(scores, dtype=np.float64)  # NaN where undefined
+    has_value = ~np.isnan(values).any(axis=1)
+    if not has_value.any():
+        raise IcscmError(f"{name} is undefined on every fold: each holds a single class")
+    values = 1.0 - values if name == "accuracy" else values
+    *means, baseline = values[has_value].mean(axis=0).tolist()
+    sign = 1 if name == "log_loss" else -1
+    # rounded: the same predictions in other folds must tie
+    ranks = [
+        (sign * round(mean, 12), _find_distance(getattr(each, "p", 1.0)), place)
+        for place, (mean, each) in enumerate(zip(means, candidates, strict=True))
+    ]
+    best = tried[min(ranks)[-1]]
+    return GridSearch(tuple(tried), tuple(means), best, baseline, name, folds, len(scores))
+
+
+def list_combinations(
+    learner: CountedClassifier, grid: Mapping[str, Sequence[Any]]
+) -> list[dict[str, Any]]:
+    """Every combination of the values in a grid; raise for what the learner does not have."""
+    known = learner.get_params(deep=False)
+    for name, values in grid.items():
+        if name not in known:
+            raise IcscmError(
+                f"grid names {name!r}, which {type(learner).__name__} does not have; its "
+                f"parameters are {', '.join(known)}"
+            )
+        if isinstance(values, str) or not len(values):
+            raise IcscmError(f"grid must give a list of values for {name!r}; got {values!r}")
+    if not grid:
+        raise IcscmError("grid is empty; name a parameter and its values, as in {'p': [0.5, 1]}")
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+
+
+def _find_distance(p: float | str) -> float:
+    """Distance from 1 on a scale of factors; `"balanced"` comes after the numbers."""
+    return np.inf if isinstance(p, str) else abs(float(np.log(p)))
+
+
+def _deal_environments(
+    learner: CountedClassifier, cohort: Cohort, n_folds: int, _: int
+) -> NDArray[np.intp]:
+    """The fold of each row: environments are dealt out in turn, the largest first."""
+    least, n_environments = 3 if learner.tests_invariance else 2, len(cohort.labels)
+    if n_environments < least:
+        raise IcscmError(
+            Parameter("folds", "environments"),
+            f" needs at least {least} environments, so that {least - 1} remain to learn from; got "
+            f"{n_environments}",
+        )
+    order = np.argsort(-np.bincount(cohort.numbers), kind="stable")
+    fold_of = np.empty(n_environments, dtype=np.intp)
+    fold_of[order] = np.arange(n_environments) % n_folds
+    dealt: NDArray[np.intp] = fold_of[cohort.numbers]
+    return dealt
+
+
+def _deal_rows(_: CountedClassifier, cohort: Cohort, n_folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each row: the rows of a label in an environment are dealt out in turn."""
+    import pandas
+
+    n_rows, n_positive = len(cohort.y), int(cohort.is_positive.sum())
+    smallest = min(n_positive, n_rows - n_positive)
+    if smallest < n_folds:
+        raise IcscmError(
+            f"cross-validation in {n_folds} folds needs {n_folds} rows of each class; one has "
+            f"{smallest}; set the parameters instead"
+        )
+    rng = np.random.default_rng(seed)
+    cells = [cohort.is_positive, pandas.factorize(cohort.numbers)[0]]
+    rows = pandas.Series(cells[0]).groupby(cells).indices
+    order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
+    folds = np.empty(n_rows, dtype=np.intp)
+    folds[order] = np.arange(n_rows) % n_folds
+    return folds
