@@ -126,7 +126,7 @@ def measure(client: Client, size: Size) -> Run:
         learner.fit_counts(countable)
     end = time.perf_counter()
     busy, n_tasks = add_up(stream.data)
-    looks = [*learner.trace_.steps, *[learner.trace_.last_look] * bool(learner.trace_.last_look)]
+    looks = [*learner.trace_.steps, *[learner.trace_.last_scan] * bool(learner.trace_.last_scan)]
     return Run(
         size,
         end - start,
@@ -175,8 +175,8 @@ def add_up(tasks: list[dict]) -> tuple[dict[str, float], int]:
 def count_cells(learner: ICSCMClassifier, size: Size) -> int:
     """Cells of the table that were counted: all rows, then the smaller side of every rule."""
     steps = learner.trace_.steps
-    sides = [min(np.sum(step.chosen.leaf), np.sum(step.remaining)) for step in steps]
-    has_last_look = learner.trace_.last_look is not None
+    sides = [min(np.sum(step.chosen.covered), np.sum(step.uncovered)) for step in steps]
+    has_last_look = learner.trace_.last_scan is not None
     return int(size.n_rows + sum(sides if has_last_look else sides[:-1])) * size.n_columns
 
 

@@ -35,8 +35,8 @@ from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClass
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
-from icscm.search.asking import make_question
-from icscm.search.finding import find_model
+from icscm.search.shortlist import make_question
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
@@ -270,8 +270,8 @@ def describe_bits(
     model, trace = find_model(source, settings)
     found |= {"fit": time.perf_counter() - start, "n_rules": len(model.rules)}
     if n_environments == 4:
-        look = trace.steps[0].look
-        print(f"  {model.rules[:2]} {look.n_candidates:,} {look.n_refused} {trace.stop_reason}")
+        look = trace.steps[0]
+        print(f"  {model.rules[:2]} {look.n_candidates:,} {look.n_rejected} {trace.stop_reason}")
     return found
 
 

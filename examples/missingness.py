@@ -20,7 +20,7 @@ from icscm.datasets import make_hospitals
 
 data = make_hospitals(random_state=0)
 learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-refused = learner.trace_.to_frame("refused")
+refused = learner.trace_.to_frame("rejected")
 is_troponin = refused["rule"].str.startswith("troponin")
 print(learner.model_)
 refused.loc[is_troponin, ["rule", "reason", "p_value"]].head(1)

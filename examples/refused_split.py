@@ -21,7 +21,7 @@ data = make_hospitals(random_state=0)
 tree = InvariantTreeClassifier(max_leaves=3)
 tree.fit(data.X, data.y, environments=data.environments)
 print(tree.model_)
-refused = tree.trace_.to_frame("refused")
+refused = tree.trace_.to_frame("rejected")
 refused[["node", "rule", "information", "share", "reason"]].head(2).round(2)
 
 # %%
@@ -30,7 +30,7 @@ refused[["node", "rule", "information", "share", "reason"]].head(2).round(2)
 # depends on whether the test is ordered by habit.
 
 root = tree.trace_.splits[0]
-splits = [root.chosen, *(refusal.candidate for refusal in root.best_refused[:2])]
+splits = [root.chosen, *(refusal.candidate for refusal in root.best_rejected[:2])]
 fig, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, split, colour in zip(axes, splits, ["C0", "C1", "C1"], strict=True):
     (a, b), (c, d) = np.array(split.if_false) + 0.5, np.array(split.if_true) + 0.5

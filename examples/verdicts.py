@@ -25,7 +25,7 @@ learner.verdicts_
 # ends outside, the rows are *too few to tell*: the rule was not refused, and nobody
 # has shown that it holds. The rule on the billing code was refused.
 
-refusal = learner.trace_.steps[0].look.best_refused[0].candidate
+refusal = learner.trace_.steps[0].best_rejected[0].candidate
 names = [*learner.model_.leaf_texts, f"not met: {refusal.rule}"]
 hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")

@@ -10,9 +10,9 @@ from card_twins import make_stand_in
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
 from icscm.engine.stores import Rows, sort_rows
-from icscm.search.asking import make_question
-from icscm.search.finding import find_model
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
+from icscm.search.shortlist import make_question
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.judging import make_query
 from icscm.sources.gpu.opening import put_on_card

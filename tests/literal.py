@@ -21,8 +21,8 @@ def fit_quietly(estimator, X, y, environments, sample_weight=None):
 def assert_same(fitted, expected, inverted, environments, positions=None):
     trace = fitted.trace_
     assert trace.stop_reason == expected["reason"]
-    assert (trace.set_aside is not None) == expected["set_aside"]
-    found = fitted.model_ if trace.set_aside is None else trace.set_aside
+    assert (trace.discarded is not None) == expected["set_aside"]
+    found = fitted.model_ if trace.discarded is None else trace.discarded
     assert [as_tuple(rule, inverted) for rule in found.rules] == expected["kept"]
     assert sum(test.undone for test in trace.pruning) == expected["undone"]
     assert len(trace.steps) == len(expected["steps"])
@@ -30,11 +30,11 @@ def assert_same(fitted, expected, inverted, environments, positions=None):
         assert as_tuple(step.chosen.rule, inverted) == wanted["rule"]
         assert step.chosen.utility == wanted["utility"]
         assert_close(step.chosen.p_value, wanted["p_value"])
-        assert_close(step.p_value_remaining, wanted["p_value_remaining"])
-        assert as_pairs(step.chosen.leaf, trace.environments, inverted) == wanted["leaf"]
-        assert as_pairs(step.remaining, trace.environments, inverted) == wanted["remaining"]
-        assert step.look.n_candidates == wanted["n_candidates"]
-        assert step.look.n_refused == wanted["n_refused"]
+        assert_close(step.p_value_uncovered, wanted["p_value_uncovered"])
+        assert as_pairs(step.chosen.covered, trace.environments, inverted) == wanted["leaf"]
+        assert as_pairs(step.uncovered, trace.environments, inverted) == wanted["remaining"]
+        assert step.n_candidates == wanted["n_candidates"]
+        assert step.n_rejected == wanted["n_refused"]
         assert [as_tuple(rule, inverted) for rule in step.equivalent] == wanted["equivalent"]
         assert step.n_tied == wanted["n_tied"]
     removed = [(test.feature, test.p_value) for test in trace.pruning if test.removed]

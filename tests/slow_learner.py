@@ -324,7 +324,7 @@ def learn_slowly(
                 "p_value": best_p,
                 "leaf": sorted(pairs_of(best_leaf)),
                 "remaining": sorted(pairs_of(positives | negatives)),
-                "p_value_remaining": (
+                "p_value_uncovered": (
                     compute_p_value(pairs_of(positives | negatives), test) if test else None
                 ),
                 "n_candidates": n_candidates,

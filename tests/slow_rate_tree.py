@@ -128,10 +128,10 @@ class SlowRates:
                 "top": top,
                 "used": sorted({node["best"][0] for node in splits}),
                 "cells": cells,
-                "information": information,
-                "dependence": dependence,
+                "deviance_explained": information,
+                "rate_heterogeneity": dependence,
                 "dof": dof,
-                "excess": excess,
+                "heterogeneity": excess,
                 "score": information - excess / self.tolerance,
             }
         return self.trees[banned]
@@ -160,12 +160,12 @@ class SlowRates:
             wider = {
                 more
                 for banned in front
-                if self.tree(banned)["excess"] > 0
+                if self.tree(banned)["heterogeneity"] > 0
                 for more in self.ban_each(banned)
             }
             front = sorted(wider, key=lambda banned: (-self.score(banned), sorted(banned)))[:3]
             best = max([best, *front], key=self.score)
-            front = [b for b in front if self.tree(b)["information"] > self.score(best)]
+            front = [b for b in front if self.tree(b)["deviance_explained"] > self.score(best)]
         while best:
             again = max((best - {feature} for feature in sorted(best)), key=self.score)
             if self.score(again) <= self.score(best):
@@ -176,13 +176,16 @@ class SlowRates:
         banned = best
         while True:
             before = self.tree(best)
-            slack = max(noise, 0.01 * before["information"])
+            slack = max(noise, 0.01 * before["deviance_explained"])
             idle = [
                 wider
                 for wider in self.ban_each(best)
-                if self.tree(wider)["information"] >= before["information"] - slack
-                and self.tree(wider)["excess"]
-                <= max(before["excess"], self.tolerance * self.tree(wider)["information"] / 2)
+                if self.tree(wider)["deviance_explained"] >= before["deviance_explained"] - slack
+                and self.tree(wider)["heterogeneity"]
+                <= max(
+                    before["heterogeneity"],
+                    self.tolerance * self.tree(wider)["deviance_explained"] / 2,
+                )
             ]
             if not idle:
                 return banned, best - banned, before

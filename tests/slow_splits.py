@@ -89,11 +89,11 @@ def measure_split(split, n_least):
     at_least = max(float(spread) * information, 1e-12)
     n_shown = 1 / (1 - spread)
     return {
-        "information": information,
-        "excess": excess,
-        "share": excess / at_least,
+        "deviance_explained": information,
+        "heterogeneity": excess,
+        "heterogeneity_share": excess / at_least,
         "is_replicated": n_shown - 1 >= (count_effective(split) - 1) / 2,
-        "log_odds": 0.0 if ratio is None else -math.log(ratio),
+        "log_odds_ratio": 0.0 if ratio is None else -math.log(ratio),
     }
 
 

@@ -14,7 +14,7 @@ from slow_learner import is_true, list_candidates
 from slow_splits import measure_gain, measure_split, weigh
 
 N_REFUSED_KEPT = 5
-REASONS = ("unreplicated", "dependent", "remembered")
+REASONS = ("unreplicated", "heterogeneous", "remembered")
 
 
 def list_splits(values, max_thresholds, missing):
@@ -64,9 +64,9 @@ def grow_slowly(
     def find_scale(found):
         """Twice the information of the first split, at most a sixth of all there is to tell."""
         allowed = [
-            each["information"]
+            each["deviance_explained"]
             for each in found.values()
-            if each["is_replicated"] and each["share"] <= tolerance
+            if each["is_replicated"] and each["heterogeneity_share"] <= tolerance
         ]
         left = 0.0
         for place in places:
@@ -89,14 +89,18 @@ def grow_slowly(
         for rule, split in splits.items():
             if measure_gain(split) > cutoff:  # information is no more than the gain
                 measured = measure_split(split, n_least)
-                if measured["information"] > cutoff:
+                if measured["deviance_explained"] > cutoff:
                     found[rule] = measured
         if scale is None:
             scale = find_scale(found)
         negligible = tolerance * scale * len(rows) / len(y) if scale else 0.0
         for each in found.values():
-            is_small = each["excess"] <= negligible
-            each["judged"] = min(each["share"], tolerance) if is_small else each["share"]
+            is_small = each["heterogeneity"] <= negligible
+            each["judged"] = (
+                min(each["heterogeneity_share"], tolerance)
+                if is_small
+                else each["heterogeneity_share"]
+            )
         known = dict(known)
         for feature in {rule[0] for rule in found}:
             shown = found[find_first(found, feature)]["judged"]
@@ -105,7 +109,7 @@ def grow_slowly(
         allowed = {rule: found[rule] for rule in found if reasons[rule] is None}
         refused = {rule: found[rule] for rule in found if reasons[rule] is not None}
         told = [find_first(refused, feature) for feature in {rule[0] for rule in refused}]
-        told.sort(key=lambda rule: (-round(found[rule]["information"], 6), order[rule]))
+        told.sort(key=lambda rule: (-round(found[rule]["deviance_explained"], 6), order[rule]))
         return {
             "best": find_first(allowed) if allowed else None,
             "n_candidates": len(splits),
@@ -120,7 +124,7 @@ def grow_slowly(
         if not measured["is_replicated"]:
             return "unreplicated"
         if measured["judged"] > tolerance:
-            return "dependent"
+            return "heterogeneous"
         return "remembered" if known > tolerance else None
 
     order = {rule: number for number, rule in enumerate(candidates)}
@@ -128,7 +132,9 @@ def grow_slowly(
     def find_first(found, feature=None):
         """The most informative of some rules, the first of equals."""
         rules = [rule for rule in found if feature in (None, rule[0])]
-        return min(rules, key=lambda rule: (-round(found[rule]["information"], 6), order[rule]))
+        return min(
+            rules, key=lambda rule: (-round(found[rule]["deviance_explained"], 6), order[rule])
+        )
 
     top = {"rows": list(range(len(y))), "path": (), **look(list(range(len(y))), {}, None)}
     leaves = [top]
@@ -137,7 +143,9 @@ def grow_slowly(
         waiting = [leaf for leaf in leaves if leaf["best"]]
         if not waiting:
             break
-        node = min(waiting, key=lambda leaf: -round(leaf["found"][leaf["best"]]["information"], 6))
+        node = min(
+            waiting, key=lambda leaf: -round(leaf["found"][leaf["best"]]["deviance_explained"], 6)
+        )
         leaves.remove(node)
         is_last = len(leaves) + 2 == max_leaves
         node["children"] = []
@@ -186,4 +194,4 @@ def find_end(leaf):
         return "max_leaves"
     if not leaf["n_candidates"]:
         return "small"
-    return "refused" if any(leaf["n_refused"].values()) else "uninformative"
+    return "rejected" if any(leaf["n_refused"].values()) else "uninformative"

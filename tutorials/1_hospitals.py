@@ -71,7 +71,7 @@ model.trace_
 # -------------------------
 # These would have been more useful than the rule that was chosen first:
 
-refused = model.trace_.to_frame("refused")
+refused = model.trace_.to_frame("rejected")
 refused = refused[refused["step"] == 1].drop_duplicates("utility")
 refused[["rule", "utility", "reason"]].head(4)
 

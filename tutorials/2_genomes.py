@@ -115,7 +115,7 @@ for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
 
 plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*store))
 print(plain.model_)
-refused = model.trace_.to_frame("refused")
+refused = model.trace_.to_frame("rejected")
 refused[["step", "rule", "utility", "reason"]].head(3)
 
 # %%

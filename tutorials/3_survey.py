@@ -59,7 +59,7 @@ X.head(3)
 # --------------------------
 
 strict = ICSCMClassifier().fit(X, has_pension, environments=region)
-refused = strict.trace_.to_frame("refused").query("step == 1")
+refused = strict.trace_.to_frame("rejected").query("step == 1")
 refused[["rule", "utility", "p_value", "reason"]].head(5)
 
 # %%
@@ -109,7 +109,7 @@ model.verdicts_
 # decide. *pays_online*, the most useful of all, is still refused: its differences are far beyond
 # the margin.
 
-refused = model.trace_.to_frame("refused").query("step == 1")
+refused = model.trace_.to_frame("rejected").query("step == 1")
 print(refused[["rule", "utility", "reason"]].head(1).to_string(index=False))
 offline = everyone[~X["pays_online"]]
 fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")

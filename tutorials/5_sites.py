@@ -109,7 +109,7 @@ print(ICSCMClassifier().fit(data.X, data.y, environments=data.environments).mode
 # And the habits of the site, *billing_code* and *troponin*, were refused, although nobody saw them
 # side by side:
 
-refused = together.trace_.to_frame("refused")
+refused = together.trace_.to_frame("rejected")
 refused[["step", "rule", "utility", "reason"]].head(3)
 
 # %%

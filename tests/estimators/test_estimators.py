@@ -89,7 +89,7 @@ def test_labels_may_be_strings(data):
     assert fitted.classes_.tolist() == ["healthy", "ill"]
     assert set(fitted.predict(data.X)) == {"healthy", "ill"}
     assert fitted.score(data.X, y) > 0.95
-    assert "leaf healthy in 0" in fitted.trace_.to_frame()
+    assert "covered healthy in 0" in fitted.trace_.to_frame()
 
 
 def test_a_disjunction_is_the_mirror_image():
@@ -210,9 +210,9 @@ def test_min_samples_leaf():
     for least in (1, 40):
         learner = ICSCMClassifier(min_samples_leaf=least, stop="coverage", pruning=False)
         steps = learner.fit(X, y, environments=environments).trace_.steps
-        sizes = [np.sum(step.chosen.leaf) for step in steps]
+        sizes = [np.sum(step.chosen.covered) for step in steps]
         assert (min(sizes) < 40) == (least == 1)
-        assert steps[-1].look.n_refused["small"] == 0 if least == 1 else True
+        assert steps[-1].n_rejected["small"] == 0 if least == 1 else True
 
 
 def test_more_than_255_bins():
@@ -244,12 +244,12 @@ def test_nothing_found():
     assert not fitted.predict(X).any()
     assert fitted.rule_importances_.tolist() == []
     assert fitted.equivalent_rules_ == fitted.features_used_ == []
-    refused = fitted.trace_.last_look.best_refused
+    refused = fitted.trace_.last_scan.best_rejected
     assert refused
     assert {refusal.reason for refusal in refused} == {"dependent"}
     nearest = [refusal.candidate.p_value for refusal in fitted.trace_.nearest]
     assert nearest == sorted(nearest, reverse=True)
-    assert len(fitted.trace_.to_frame("refused")) == len(refused)
+    assert len(fitted.trace_.to_frame("rejected")) == len(refused)
     with pytest.warns(NothingFoundWarning, match="always positive"):
         either = ICSCMClassifier(alpha=0.5, model_type="disjunction").fit(
             X, 1 - data.y, environments=data.environments

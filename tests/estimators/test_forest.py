@@ -49,7 +49,7 @@ def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
     assert set(forest.features_used_) == {"age", "dose"}
     assert (forest.feature_shares_ > 0.3).all()
     assert "habit" in plain.features_used_
-    assert [look.candidate.rule.feature for look in forest.trace_.leaves[0].best_refused] == [
+    assert [look.candidate.rule.feature for look in forest.trace_.leaves[0].best_rejected] == [
         "habit"
     ]
 

@@ -131,7 +131,7 @@ def test_missingness_that_follows_the_site_is_refused():
     frame = pd.DataFrame({"lab": lab, "noise": rng.normal(size=4000)})
     assert str(SCMClassifier(max_rules=1).fit(frame, ill).model_) == "lab is present"
     fitted = ICSCMClassifier(**PAPER).fit(frame, ill, environments=site)
-    refused = [each.candidate.rule for each in fitted.trace_.steps[0].look.best_refused]
+    refused = [each.candidate.rule for each in fitted.trace_.steps[0].best_rejected]
     assert MissingRule(0, "lab", is_missing=False) in refused
     assert MissingRule(0, "lab", is_missing=False) not in fitted.rules_
 

@@ -84,7 +84,7 @@ def test_rules_tell_of_presence_and_copies_are_equivalent(genomes):
     step = next(s for s in fitted.trace_.steps if s.chosen.rule.column == 0)
     assert [rule.column for rule in step.equivalent] == [7]
     assert step.n_tied == 2
-    assert fitted.trace_.steps[0].look.n_candidates == 2 * (M - 2)
+    assert fitted.trace_.steps[0].n_candidates == 2 * (M - 2)
 
 
 def test_a_packed_store_gives_the_same_model_and_trace(genomes, store, labels, names):
@@ -95,8 +95,8 @@ def test_a_packed_store_gives_the_same_model_and_trace(genomes, store, labels, n
     assert [rule.column for rule in fitted.rules_] == [rule.column for rule in wanted.rules_]
     assert fitted.model_.leaves == wanted.model_.leaves
     for one, other in zip(fitted.trace_.steps, wanted.trace_.steps, strict=True):
-        assert one.look.n_candidates == other.look.n_candidates
-        assert one.look.n_refused == other.look.n_refused
+        assert one.n_candidates == other.n_candidates
+        assert one.n_rejected == other.n_rejected
         assert one.chosen.p_value == other.chosen.p_value
         assert one.n_tied == other.n_tied
         assert [r.column for r in one.equivalent] == [r.column for r in other.equivalent]

@@ -32,7 +32,7 @@ def test_copies_of_a_row_do_not_fill_the_sample(constant):
     x = np.where(rng.random(100_000) < 0.5, constant, rng.normal(5, 1, 100_000))
     fitted = SCMClassifier(max_rules=1).fit(x[:, np.newaxis], x > 5)
     assert abs(fitted.rules_[0].threshold - 5) < 0.15
-    assert fitted.trace_.steps[0].look.n_candidates > 24  # half of the quantiles coincide
+    assert fitted.trace_.steps[0].n_candidates > 24  # half of the quantiles coincide
 
 
 def test_few_distinct_rows_still_give_good_quantiles():
@@ -77,7 +77,7 @@ def test_tiny_alphas_are_compared_exactly():
     data = make_conjunction(random_state=1)
     learner = ICSCMClassifier(alpha=1e-30, pruning=False)
     steps = fit_quietly(learner, data.X, data.y, data.environments).trace_.steps
-    assert all(step.p_value_remaining <= 1e-30 for step in steps[:-1])
+    assert all(step.p_value_uncovered <= 1e-30 for step in steps[:-1])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_own_tests_may_answer_with_a_list_and_extend_ours():
 
     learner = ICSCMClassifier(test=AlwaysOne(), stop="coverage", pruning=False)
     fit_quietly(learner, data.X, data.y, data.environments)
-    assert all(step.look.n_refused["dependent"] == 0 for step in learner.trace_.steps)
+    assert all(step.n_rejected["dependent"] == 0 for step in learner.trace_.steps)
 
 
 def test_weights_with_an_index_go_by_name():

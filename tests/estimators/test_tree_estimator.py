@@ -76,7 +76,7 @@ def test_what_is_fitted(fitted, patients):
     assert fitted.feature_types_ == ("number", "category", "number")
     assert fitted.score(X, y) > 0.7
     assert len(fitted.verdicts_) == len(fitted.model_.leaves) == len(fitted.trace_.leaves)
-    refused = fitted.trace_.to_frame("refused")
+    refused = fitted.trace_.to_frame("rejected")
     assert {"code"} <= set(refused.feature)
     assert len(fitted.trace_.to_frame()) == len(fitted.model_)
 
@@ -84,11 +84,15 @@ def test_what_is_fitted(fitted, patients):
 def test_importances(fitted):
     frame = fitted.feature_importances_
     assert frame.index.tolist() == ["age", "smoker", "code"]
-    assert frame.columns.tolist() == ["information", "dependence"]
+    assert frame.columns.tolist() == ["deviance_explained", "rate_heterogeneity"]
     assert frame.loc["code"].tolist() == [0.0, 0.0]
-    splits = fitted.trace_.to_frame().groupby("feature")[["information", "dependence"]].sum()
+    splits = (
+        fitted.trace_.to_frame()
+        .groupby("feature")[["deviance_explained", "rate_heterogeneity"]]
+        .sum()
+    )
     pd.testing.assert_frame_equal(frame.loc[splits.index], splits, check_names=False)
-    assert frame.information.sum() > 500
+    assert frame.deviance_explained.sum() > 500
 
 
 def test_positions_where_there_are_no_names():
@@ -126,8 +130,8 @@ def test_no_environments_make_a_plain_tree(patients):
     assert len(without.verdicts_) == 0
     assert plain.features_used_[0] in ("age", "code")
     assert "code" in plain.features_used_
-    assert not any(any(look.n_refused.values()) for look in plain.trace_.splits)
-    assert "nothing was refused" in str(plain.trace_)
+    assert not any(any(look.n_rejected.values()) for look in plain.trace_.splits)
+    assert "nothing was rejected" in str(plain.trace_)
 
 
 def test_two_environments_are_few():
@@ -321,9 +325,9 @@ def test_equal_effects_are_seldom_refused():
     for _ in range(n_runs):
         learner = InvariantTreeClassifier(max_leaves=2, n_jobs=1)
         trace = fit_quietly(learner, *simulate(rng)).trace_
-        told = (trace.splits or trace.leaves)[0].best_refused
+        told = (trace.splits or trace.leaves)[0].best_rejected
         refused += any(
-            each.candidate.rule.column < 2 and each.reason == "dependent" for each in told
+            each.candidate.rule.column < 2 and each.reason == "heterogeneous" for each in told
         )
     assert refused <= 0.04 * n_runs
 

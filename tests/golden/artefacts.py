@@ -42,8 +42,8 @@ from icscm.studies.tuning import grid_search
 mpl.use("agg")
 
 # The parts of a trace, of rules and of trees.
-RULE_PARTS = ("steps", "refused", "pruning", "sets")
-TREE_PARTS = ("splits", "refused", "tried")
+RULE_PARTS = ("steps", "rejected", "pruning", "sets")
+TREE_PARTS = ("splits", "rejected", "tried")
 
 
 class Fitted:

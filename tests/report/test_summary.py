@@ -150,7 +150,7 @@ def test_refused_candidates_are_told_with_the_reason(simulation):
         assert step["n_right"] - step["n_wrong"] == step["utility"]  # p is 1
         assert step["n"] == step["n_right"] + step["n_wrong"]
         refused = [each["rule"] for each in step["look"]["refused"]]
-        assert refused == [str(each.candidate.rule) for each in traced.look.best_refused]
+        assert refused == [str(each.candidate.rule) for each in traced.best_rejected]
         for each in step["look"]["refused"]:
             table = np.array(each["counts"])
             rates = table[1] / table.sum(axis=0)

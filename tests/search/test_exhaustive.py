@@ -133,9 +133,9 @@ def test_equals_the_literal_search(model_type):
         assert found.keys() == p_values.keys()
         for subset, p_value in p_values.items():
             assert found[subset] == pytest.approx(p_value, rel=1e-9, abs=1e-9)
-        found = learner.trace_.set_aside or learner.model_
+        found = learner.trace_.discarded or learner.model_
         assert {rule.feature for rule in found.rules} == (shared or set())
-        reached["set aside"] += learner.trace_.set_aside is not None
+        reached["set aside"] += learner.trace_.discarded is not None
         assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and shared is None)
         for step in learner.trace_.steps:
             columns = [rule.column for rule in step.equivalent]
@@ -209,7 +209,7 @@ def test_copies_of_presence_are_joined_too():
         learner = ICSCMClassifier(search="exhaustive", alpha="auto")
         learner.fit(table, data.y, environments=data.environments)
         columns = [[rule.column for rule in rules] for rules in learner.equivalent_rules_]
-        found.append((learner.features_used_, columns, learner.trace_.steps[0].look.n_candidates))
+        found.append((learner.features_used_, columns, learner.trace_.steps[0].n_candidates))
     assert found[0] == found[1]
     assert found[0][:2] == ([0, 1], [[2, 5], [4]])
 
@@ -318,7 +318,7 @@ def test_every_set_rejected_is_not_the_empty_set():
     assert rejected.trace_.stop_reason == "all_rejected"
     assert rejected.accepted_sets_ == {}
     shuffled = rng.permutation(environments)
-    with pytest.warns(NothingFoundWarning, match="those accepted share no rule"):
+    with pytest.warns(NothingFoundWarning, match="the accepted sets share no rule"):
         empty = ICSCMClassifier(search="exhaustive").fit(X, y, environments=shuffled)
     assert () in empty.accepted_sets_
 
@@ -356,7 +356,7 @@ def test_cumulative_evidence_never_takes_what_was_refused_before():
         learner.fit(data.X, data.y, environments=data.environments)
         alone = ICSCMClassifier(alpha=0.3, max_rules=1, **PAPER)
         alone.fit(data.X, data.y, environments=data.environments)
-        first_refused = alone.trace_.steps[0].look.n_refused["dependent"]
+        first_refused = alone.trace_.steps[0].n_rejected["dependent"]
         taken = [step.chosen.rule for step in learner.trace_.steps]
         was_refused = []
         for rule in taken:

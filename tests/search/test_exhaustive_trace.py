@@ -38,7 +38,7 @@ def test_trace(model_type, weights, n_children):
     inverted = model_type == "disjunction"
     assert trace.environments == tuple(np.unique(environments).tolist())
     assert trace.classes == (0, 1)
-    assert (trace.alpha, trace.last_look, trace.nearest, trace.pruning) == (0.1, None, (), ())
+    assert (trace.alpha, trace.last_scan, trace.nearest, trace.pruning) == (0.1, None, (), ())
     assert learner.model_.kind == model_type
     assert len(trace.verdicts) == len(learner.rules_) + 1
     assert len(trace.steps) == len(learner.rules_) == 2
@@ -49,18 +49,18 @@ def test_trace(model_type, weights, n_children):
         in_play &= ~settled
         chosen = step.chosen
         assert chosen.rule == rule
-        assert chosen.leaf == count_by(settled, y, environments, trace.environments)
+        assert chosen.covered == count_by(settled, y, environments, trace.environments)
         assert chosen.verdict == trace.verdicts[number]
-        assert chosen.p_value == chosen.verdict.p_value == pytest.approx(compute_g(chosen.leaf))
+        assert chosen.p_value == chosen.verdict.p_value == pytest.approx(compute_g(chosen.covered))
         assert chosen.verdict.alpha == 0.1
-        assert step.remaining == count_by(in_play, y, environments, trace.environments)
-        assert step.p_value_remaining == pytest.approx(compute_g(step.remaining))
+        assert step.uncovered == count_by(in_play, y, environments, trace.environments)
+        assert step.p_value_uncovered == pytest.approx(compute_g(step.uncovered))
         assert step.n_tied == 1 + len(step.equivalent)
-        assert (step.look.n_refused, step.look.best_refused) == ({}, ())
-    assert trace.verdicts[-1].p_value == pytest.approx(compute_g(trace.steps[-1].remaining))
+        assert (step.n_rejected, step.best_rejected) == ({}, ())
+    assert trace.verdicts[-1].p_value == pytest.approx(compute_g(trace.steps[-1].uncovered))
     twins = {step.chosen.rule.feature: step.equivalent for step in trace.steps}
     assert [rule.feature for rule in twins["A1"]] == ["twin"]
-    n_tried = {step.look.n_candidates for step in trace.steps}.pop()
+    n_tried = {step.n_candidates for step in trace.steps}.pop()
     for each in trace.screening:
         table = count_by(np.ones(len(y), bool), y, each.rule.mask(X).astype(int), [0, 1])
         statistic, p_value, *_ = stats.chi2_contingency(table, correction=False)

@@ -158,8 +158,8 @@ def test_a_correction_refuses_no_more_than_none(correction):
     for method in (None, correction):
         learner = ICSCMClassifier(correction=method, test="g", max_rules=1)
         learner = fit_quietly(learner, X, y, environments)
-        n_refused.append(learner.trace_.steps[0].look.n_refused["dependent"])
-        assert (learner.trace_.steps[0].look.cutoff < 0.05) == (method is not None)
+        n_refused.append(learner.trace_.steps[0].n_rejected["dependent"])
+        assert (learner.trace_.steps[0].cutoff < 0.05) == (method is not None)
     assert n_refused[0] > 5 >= n_refused[1]
 
 

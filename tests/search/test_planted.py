@@ -10,8 +10,8 @@ import pytest
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import stores
 from icscm.engine.pieces import count_patterns
+from icscm.search.greedy import REASONS
 from icscm.search.pruning import prune
-from icscm.search.trace import REFUSALS
 from icscm.search.view import ConjunctionView
 from icscm.stats.independence import ConditionalTests
 from icscm.stats.verdicts import NOT_INVARIANT
@@ -112,12 +112,12 @@ def note(reached, fitted, blocks):
     reached[f"stop: {trace.stop_reason}"] += 1
     reached["correction"] += fitted.correction is not None
     reached["equivalence"] += fitted.criterion == "equivalence" and bool(columns)
-    looks = [*(step.look for step in trace.steps), trace.last_look]
-    reached["set aside"] += trace.set_aside is not None
+    looks = [*trace.steps, trace.last_scan]
+    reached["set aside"] += trace.discarded is not None
     if trace.pruned is not None:
         reached[f"pruned: {trace.pruned.outcome}"] += 1
-    for reason in REFUSALS:
-        reached[f"refused: {reason}"] += any(look and look.n_refused[reason] for look in looks)
+    for reason in REASONS:
+        reached[f"refused: {reason}"] += any(look and look.n_rejected[reason] for look in looks)
     for step in trace.steps:
         homes = [
             number
@@ -221,12 +221,12 @@ def test_criterion_and_verdict_agree_after_a_correction():
         ).set_params(pruning=False)
         fitted = fit_quietly(learner, X, y, environments)
         for step in fitted.trace_.steps:
-            verdict, cutoff = step.chosen.verdict, step.look.cutoff
+            verdict, cutoff = step.chosen.verdict, step.cutoff
             assert verdict.conclusion != NOT_INVARIANT
             assert verdict.alpha == cutoff < verdict.p_value
-            assert step.verdict_remaining.alpha == 0.05
+            assert step.verdict_uncovered.alpha == 0.05
             n_between += verdict.p_value <= 0.05
-            for refusal in step.look.best_refused:
+            for refusal in step.best_rejected:
                 assert refusal.candidate.verdict.conclusion == NOT_INVARIANT
         for verdict, step in zip(fitted.verdicts_, fitted.trace_.steps, strict=False):
             assert verdict == step.chosen.verdict

@@ -5,7 +5,8 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.model.rules import ThresholdRule
-from icscm.search.trace import REFUSALS, Look
+from icscm.search.greedy import REASONS
+from icscm.search.trace import Scan
 from icscm.stats.independence import make_test
 from literal import fit_quietly
 
@@ -48,7 +49,7 @@ def list_candidates(X, y, environments, in_play, options):
 
 def as_rows(refusals):
     return [
-        (str(each.candidate.rule), each.reason, each.candidate.utility, each.candidate.leaf)
+        (str(each.candidate.rule), each.reason, each.candidate.utility, each.candidate.covered)
         for each in refusals
     ]
 
@@ -74,24 +75,24 @@ def test_refused_candidates(seed, model_type, p):
     options = {"p": p, "alpha": 0.2, "test": "g", "min_samples_leaf": 40}
     learner = ICSCMClassifier(model_type=model_type, stop="coverage", max_rules=3, **options)
     trace = fit_quietly(learner, X, y, environments).trace_
-    looks = [step.look for step in trace.steps] + ([trace.last_look] if trace.last_look else [])
+    looks = list(trace.steps) + ([trace.last_scan] if trace.last_scan else [])
     in_play = np.ones(len(y), dtype=bool)
     for number, look in enumerate(looks):
         candidates = list(list_candidates(X, labels, environments, in_play, options))
         refused = [each for each in candidates if each[-1]]
         assert look.n_candidates == len(candidates)
         for reason in ("dependent", "small"):
-            assert look.n_refused[reason] == sum(each[-1] == reason for each in refused)
-        assert as_rows(look.best_refused) == rank(refused, 0, inverted)
+            assert look.n_rejected[reason] == sum(each[-1] == reason for each in refused)
+        assert as_rows(look.best_rejected) == rank(refused, 0, inverted)
         assert look.cutoff == options["alpha"]
         if number < len(trace.steps):
             rule = trace.steps[number].chosen.rule
             in_play &= rule.mask(X) != inverted
-    if trace.last_look is not None:
+    if trace.last_scan is not None:
         dependent = [each for each in refused if each[-1] == "dependent"]
         assert as_rows(trace.nearest) == rank(dependent, 5, inverted)
-    for refusal in (*look.best_refused, *trace.nearest):
-        told, leaf = refusal.candidate, np.array([refusal.candidate.leaf])
+    for refusal in (*look.best_rejected, *trace.nearest):
+        told, leaf = refusal.candidate, np.array([refusal.candidate.covered])
         wanted = make_test("g").compute_p_values(leaf)[0]
         assert told.p_value == told.verdict.p_value == pytest.approx(wanted, rel=1e-9)
         assert told.verdict.alpha == options["alpha"]
@@ -105,9 +106,9 @@ def test_all_of_it_is_reached():
         learner = ICSCMClassifier(alpha=0.2, test="g", min_samples_leaf=40, stop="coverage", p=0.5)
         trace = fit_quietly(learner, X, y, environments).trace_
         ends.add(trace.stop_reason)
-        reasons |= {each.reason for step in trace.steps for each in step.look.best_refused}
-        if trace.last_look is not None:
-            reasons |= {each.reason for each in trace.last_look.best_refused}
+        reasons |= {each.reason for step in trace.steps for each in step.best_rejected}
+        if trace.last_scan is not None:
+            reasons |= {each.reason for each in trace.last_scan.best_rejected}
     assert "no_candidate" in ends
     assert reasons == {"small", "dependent"}
 
@@ -117,4 +118,6 @@ def test_nothing_tested_nothing_near():
     trace = fit_quietly(SCMClassifier(), X[:, :1] > 0, y, environments).trace_
     assert trace.stop_reason == "no_candidate"
     assert (trace.nearest, trace.alpha) == ((), None)
-    assert trace.last_look == Look(0, dict.fromkeys(REFUSALS, 0), (), None)
+    assert trace.last_scan == Scan(
+        n_candidates=0, n_rejected=dict.fromkeys(REASONS, 0), end="no_candidate"
+    )

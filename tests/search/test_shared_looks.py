@@ -8,7 +8,7 @@ import pytest
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.report.path import compute_alpha_path
-from icscm.search.finding import find_model
+from icscm.search.rules import find_model
 from icscm.sources.memory import MemorySource, open_memory
 
 ALPHAS = [1e-6, 0.001, 0.01, 0.05, 0.2, 0.5, 0.9]

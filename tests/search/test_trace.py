@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import fields, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
@@ -23,11 +24,11 @@ def fit(learner):
 
 def test_frames_of_the_greedy_search():
     trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage", **PAPER))
-    steps, refused = trace.to_frame(), trace.to_frame("refused")
+    steps, refused = trace.to_frame(), trace.to_frame("rejected")
     assert steps["rule"].tolist() == [str(step.chosen.rule) for step in trace.steps]
     assert steps["verdict"].tolist() == [step.chosen.verdict.conclusion for step in trace.steps]
-    looks = [*(step.look for step in trace.steps), *filter(None, [trace.last_look])]
-    assert len(refused) == sum(len(look.best_refused) for look in looks) > 0
+    assert trace.nodes == (*trace.steps, *filter(None, [trace.last_scan]))
+    assert len(refused) == sum(len(node.best_rejected) for node in trace.nodes) > 0
     assert refused["step"].is_monotonic_increasing
     assert len(trace.to_frame("pruning")) == len(trace.pruning) > 0
     assert len(trace.to_frame("sets")) == 0
@@ -44,7 +45,7 @@ def test_a_row_of_steps_and_of_refusals():
             for i, label in enumerate(trace.classes)
             for j, environment in enumerate(trace.environments)
         }
-        for name, counts in (("leaf", step.chosen.leaf), ("remaining", step.remaining))
+        for name, counts in (("covered", step.chosen.covered), ("uncovered", step.uncovered))
     )
     assert trace.to_frame().iloc[0].to_dict() == {
         "step": 1,
@@ -52,28 +53,29 @@ def test_a_row_of_steps_and_of_refusals():
         "feature": step.chosen.rule.feature,
         "utility": step.chosen.utility,
         "p_value": step.chosen.p_value,
-        "p_value_remaining": step.p_value_remaining,
+        "p_value_uncovered": step.p_value_uncovered,
         "verdict": step.chosen.verdict.conclusion,
-        "verdict_remaining": step.verdict_remaining.conclusion,
-        "n_candidates": step.look.n_candidates,
-        "n_refused": sum(step.look.n_refused.values()),
+        "verdict_uncovered": step.verdict_uncovered.conclusion,
+        "n_candidates": step.n_candidates,
+        "n_rejected": sum(step.n_rejected.values()),
         "n_tied": step.n_tied,
         "n_equivalent": len(step.equivalent),
         **leaf,
         **remaining,
     }
-    refusal = step.look.best_refused[0]
-    row = trace.to_frame("refused").iloc[0].to_dict()
+    refusal = step.best_rejected[0]
+    row = trace.to_frame("rejected").iloc[0].to_dict()
     counts = [row.pop(name) for name in leaf]
-    assert counts == [n for each in refusal.candidate.leaf for n in each]
+    assert counts == [n for each in refusal.candidate.covered for n in each]
     assert row == {
         "step": 1,
         "rule": str(refusal.candidate.rule),
+        "feature": refusal.candidate.rule.feature,
         "reason": refusal.reason,
         "utility": refusal.candidate.utility,
         "p_value": refusal.candidate.p_value,
         "verdict": refusal.candidate.verdict.conclusion,
-        "breaking": None,
+        "outlier_environments": None,
     }
 
 
@@ -81,8 +83,10 @@ def test_plain_values():
     trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
     plain = trace.to_dict()
     assert set(plain) == {each.name for each in fields(trace)} - {"criterion"}
-    assert plain["steps"][0]["chosen"]["rule"] == str(trace.steps[0].chosen.rule)
-    assert plain["steps"][0]["chosen"]["leaf"] == [list(n) for n in trace.steps[0].chosen.leaf]
+    assert plain["nodes"][0]["chosen"]["rule"] == str(trace.steps[0].chosen.rule)
+    assert plain["nodes"][0]["chosen"]["covered"] == [
+        list(n) for n in trace.steps[0].chosen.covered
+    ]
     assert plain["classes"] == list(trace.classes)
 
 
@@ -95,13 +99,15 @@ def test_why_the_search_stopped(reason):
 def test_what_was_not_tested_has_no_column():
     trace = fit(SCMClassifier())
     assert {"rule", "utility", "n_tied"} <= set(trace.to_frame())
-    assert not {"p_value", "verdict", "p_value_remaining"} & set(trace.to_frame())
+    assert not {"p_value", "verdict", "p_value_uncovered"} & set(trace.to_frame())
 
 
 def test_sets_of_the_exhaustive_search():
     trace = fit(ICSCMClassifier(search="exhaustive"))
     assert trace.to_frame("sets")["p_value"].tolist() == [each.p_value for each in trace.sets]
-    wanted = "^to_frame gives 'sets', 'steps', 'refused', 'pruning', not 'rules'$"
+    wanted = (
+        "^to_frame gives 'steps', 'splits', 'rejected', 'pruning', 'sets', 'tried', not 'rules'$"
+    )
     with pytest.raises(ValueError, match=wanted):
         trace.to_frame("rules")
 
@@ -144,12 +150,9 @@ def test_verdicts_of_steps_are_made_when_asked_for():
     """Describing every refused candidate took a third of a small fit, and few fits are asked."""
     asked, copied, pickled = (fit(ICSCMClassifier(alpha=0.3, stop="coverage")) for _ in range(3))
     assert asked.stop_text
-    assert "steps" not in vars(asked)
+    assert "nodes" not in vars(asked)
     assert all(step.chosen.verdict.p_value == step.chosen.p_value for step in asked.steps)
-    assert asked.looks == (*(step.look for step in asked.steps), asked.last_look)
-    changed = copied.change(alpha=0.5)
-    assert "steps" not in vars(changed)
-    assert changed == replace(asked, alpha=0.5)
+    assert asked.nodes == (*asked.steps, asked.last_scan)
     restored = pickle.loads(pickle.dumps(pickled))
     assert restored == asked == deepcopy(copied)
     assert list(vars(restored)) == [each.name for each in fields(asked)]
@@ -157,6 +160,15 @@ def test_verdicts_of_steps_are_made_when_asked_for():
         asked.step  # noqa: B018
 
 
+def test_old_names_warn():
+    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
+    with pytest.warns(FutureWarning, match=r"Trace\.looks is now Trace\.nodes"):
+        assert trace.looks == trace.nodes
+    with pytest.warns(FutureWarning, match='to_frame\\("refused"\\) is now "rejected"'):
+        old = trace.to_frame("refused")
+    pd.testing.assert_frame_equal(old, trace.to_frame("rejected"))
+
+
 def test_a_trace_not_asked_keeps_no_samples():
     trace = fit(ICSCMClassifier(feature_weights=np.ones(8)))
-    assert len(pickle.dumps(vars(trace)["_make"])) < 20_000
+    assert len(pickle.dumps(vars(trace)["_make_nodes"])) < 20_000

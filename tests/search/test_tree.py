@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import InvariantTreeClassifier
-from icscm.search.tree_trace import LEAF_ENDS
+from icscm.search.trace import Step
 from literal import as_tuple, assert_no_nan, fit_quietly
 from slow_tree import REASONS, grow_slowly
 
@@ -59,6 +59,9 @@ def make_table(seed):
     return columns, labels, place, weights
 
 
+ENDS = "max_leaves", "small", "uninformative", "rejected"
+NAMES = "deviance_explained", "heterogeneity", "heterogeneity_share", "log_odds_ratio"
+
 PARAMETERS = st.fixed_dictionaries(
     {
         "tolerance": st.sampled_from([0.03, 0.03, 0.3, None]),
@@ -89,14 +92,14 @@ def assert_same_look(look, node):
         as_negated(rule, side) for rule, side in node["path"]
     ]
     assert look.n_candidates == node["n_candidates"]
-    assert look.n_refused == node["n_refused"]
-    told = [(as_tuple(each.candidate.rule, False), each.reason) for each in look.best_refused]
+    assert look.n_rejected == node["n_refused"]
+    told = [(as_tuple(each.candidate.rule, False), each.reason) for each in look.best_rejected]
     assert told == node["refused"]
-    measured = [each.candidate for each in look.best_refused]
-    measured += [look.chosen] if look.chosen else []
+    measured = [each.candidate for each in look.best_rejected]
+    measured += [look.chosen] if isinstance(look, Step) else []
     for each in measured:
         wanted = node["found"][as_tuple(each.rule, False)]
-        for name in ("information", "excess", "share", "log_odds"):
+        for name in NAMES:
             assert getattr(each, name) == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
 
 
@@ -133,9 +136,9 @@ def test_the_tree_is_the_one_grown_row_by_row():
         assert_no_nan(trace.to_dict())
         reached.update(look.end for look in trace.leaves)
         for look in (*trace.splits, *trace.leaves):
-            reached.update(why for why, n in look.n_refused.items() if n)
-            reached.update(f"told {each.reason}" for each in look.best_refused)
+            reached.update(why for why, n in look.n_rejected.items() if n)
+            reached.update(f"told {each.reason}" for each in look.best_rejected)
 
     check()
-    wanted = {*LEAF_ENDS, *REASONS, *(f"told {why}" for why in REASONS)}
+    wanted = {*ENDS, *REASONS, *(f"told {why}" for why in REASONS)}
     assert wanted == set(reached), reached

@@ -6,7 +6,7 @@ import pytest
 
 from icscm import ICSCMClassifier
 from icscm.exceptions import NothingFoundWarning
-from icscm.search.finding import _measure_gain
+from icscm.search.rules import _measure_gain
 from literal import PAPER, fit_quietly
 
 
@@ -68,13 +68,13 @@ def test_rules_that_do_worse_than_a_constant_are_set_aside():
     with pytest.warns(NothingFoundWarning, match=r"The rules found \(risk == True\) do worse"):
         fitted = ICSCMClassifier().fit(X, y, environments=site)
     assert fitted.rules_ == ()
-    assert str(fitted.trace_.set_aside) == "risk == True"
+    assert str(fitted.trace_.discarded) == "risk == True"
     assert not fitted.predict(X).any()
     assert len(fitted.verdicts_) == len(fitted.model_.leaves) == 1
     balanced = fit_quietly(ICSCMClassifier(p="balanced"), X, y, site)
     assert str(balanced.model_) == "risk == True"
     asked = fit_quietly(ICSCMClassifier(min_utility=None), X, y, site)
-    assert asked.model_ == fitted.trace_.set_aside
+    assert asked.model_ == fitted.trace_.discarded
 
 
 @pytest.mark.parametrize("p", [0.25, 1.0, 4.0])
@@ -115,7 +115,7 @@ def test_the_environments_that_break_a_rule_are_named():
     coded = np.where(site == 5, ~smoker, smoker)
     fitted = fit_quietly(ICSCMClassifier(), pd.DataFrame({"smoker": coded}), y, names[site])
     trace = fitted.trace_
-    refused = {str(each.candidate.rule): each.candidate for each in trace.last_look.best_refused}
-    assert trace.find_breaking(refused["smoker == True"].leaf) == ("f",)
-    told = trace.to_frame("refused").set_index("rule")["breaking"]
+    refused = {str(each.candidate.rule): each.candidate for each in trace.last_scan.best_rejected}
+    assert trace.find_outlier_environments(refused["smoker == True"].covered) == ("f",)
+    told = trace.to_frame("rejected").set_index("rule")["outlier_environments"]
     assert told["smoker == True"] == ["f"]

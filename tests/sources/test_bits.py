@@ -13,9 +13,9 @@ from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import learn
+from icscm.search.grow import TreeSettings
 from icscm.search.settings import Settings
-from icscm.search.tree import TreeSettings
-from icscm.search.tree_finding import find_tree
+from icscm.search.trees import find_tree
 from icscm.sources.bits import packing
 from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile

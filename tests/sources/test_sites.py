@@ -102,7 +102,7 @@ def test_each_step_asks_for_one_cube():
     agreement = agree(frame)
     sites = make_sites(frame, ill, hospital, agreement)
     fitted = ICSCMClassifier().fit_counts(open_sites(sites, agreement))
-    n_looks = len(fitted.trace_.steps) + (fitted.trace_.last_look is not None)
+    n_looks = len(fitted.trace_.steps) + (fitted.trace_.last_scan is not None)
     for site in sites:
         cubes = [answer for name, answer in site.asked if name == "count_cube"]
         assert [name for name, _ in site.asked].count("count_totals") == 1

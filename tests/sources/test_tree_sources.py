@@ -45,8 +45,8 @@ def split_frame(frame):
 @pytest.fixture(scope="module")
 def expected(frame):
     fitted = InvariantTreeClassifier(n_jobs=1).fit(*split_frame(frame))
-    reasons = {why for look in fitted.trace_.splits for why, n in look.n_refused.items() if n}
-    assert reasons == {"unreplicated", "dependent", "remembered"}
+    reasons = {why for look in fitted.trace_.splits for why, n in look.n_rejected.items() if n}
+    assert reasons == {"unreplicated", "heterogeneous", "remembered"}
     assert fitted.features_used_ == ["age", "smoker"]
     assert len(fitted.model_) > 5
     return fitted
@@ -149,10 +149,12 @@ def test_the_order_of_environments_does_not_matter(frame, expected):
         np.array(found.model_.leaves)[..., order], np.array(expected.model_.leaves)
     )
     for one, other in zip(found.trace_.splits, expected.trace_.splits, strict=True):
-        assert (one.n_candidates, one.n_refused) == (other.n_candidates, other.n_refused)
-        assert one.chosen.share == pytest.approx(other.chosen.share, abs=1e-9)
-        assert [each.reason for each in one.best_refused] == [
-            each.reason for each in other.best_refused
+        assert (one.n_candidates, one.n_rejected) == (other.n_candidates, other.n_rejected)
+        assert one.chosen.heterogeneity_share == pytest.approx(
+            other.chosen.heterogeneity_share, abs=1e-9
+        )
+        assert [each.reason for each in one.best_rejected] == [
+            each.reason for each in other.best_rejected
         ]
 
 
@@ -181,7 +183,7 @@ def test_packed_genomes(tmp_path):
 
 
 def list_refused(trace):
-    return [each.candidate.rule for look in trace.splits for each in look.best_refused]
+    return [each.candidate.rule for look in trace.splits for each in look.best_rejected]
 
 
 # --- what is counted, and what is kept ----------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.stats.breaking import find_breaking
+from icscm.stats.breaking import find_outlier_environments
 from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest
 
@@ -21,28 +21,28 @@ def make_leaf(rates, sizes):
 
 def test_the_odd_ones_are_named_the_oddest_first():
     table = make_leaf([0.2, 0.2, 0.9, 0.2, 0.6, 0.2], [300] * 6)
-    assert find_breaking(table, CRITERION) == [2, 4]
-    assert find_breaking(table[:, [0, 1, 3]], CRITERION) == []
+    assert find_outlier_environments(table, CRITERION) == [2, 4]
+    assert find_outlier_environments(table[:, [0, 1, 3]], CRITERION) == []
 
 
 def test_where_half_would_have_to_go_none_is_odd():
     table = make_leaf([0.2, 0.2, 0.8, 0.8], [300] * 4)
-    assert find_breaking(table, CRITERION) is None
-    assert find_breaking(make_leaf([0.2, 0.8], [300] * 2), CRITERION) is None
+    assert find_outlier_environments(table, CRITERION) is None
+    assert find_outlier_environments(make_leaf([0.2, 0.8], [300] * 2), CRITERION) is None
 
 
 def test_environments_without_samples_do_not_count():
     """By equivalence an environment without a sample has not been shown to be like the others."""
     table = make_leaf([0.2, 0.2, 0.9, 0.0], [3000, 3000, 3000, 0])
-    assert find_breaking(table, CRITERION) == [2]
-    assert find_breaking(table, EquivalenceCriterion(0.05, 0.05)) == [2]
+    assert find_outlier_environments(table, CRITERION) == [2]
+    assert find_outlier_environments(table, EquivalenceCriterion(0.05, 0.05)) == [2]
 
 
 def test_many_environments_take_little():
     """Only those that stand out are tried, and the odd one among thousands is found."""
     rates = np.full(3_000, 0.3)
     rates[1_234] = 0.9
-    assert find_breaking(make_leaf(rates, np.full(3_000, 2_000)), CRITERION) == [1_234]
+    assert find_outlier_environments(make_leaf(rates, np.full(3_000, 2_000)), CRITERION) == [1_234]
 
 
 @settings(max_examples=100, deadline=None)
@@ -52,7 +52,7 @@ def test_what_is_left_passes_and_one_alone_is_the_best_one(seed, criterion):
     sizes = rng.integers(20, 400, 6)
     table = rng.binomial(sizes, rng.choice([0.3, 0.35, 0.6], 6, p=[0.5, 0.3, 0.2]))
     table = np.stack((sizes - table, table))
-    found = find_breaking(table, criterion)
+    found = find_outlier_environments(table, criterion)
     if found is None:
         return
     left = [k for k in range(6) if k not in found]
@@ -77,6 +77,6 @@ def test_a_single_odd_one_is_found_whenever_there_is_one(seed):
         for out in itertools.chain([()], itertools.combinations(range(7), 1))
         if CRITERION.find_accepted(table[np.newaxis][..., [k for k in range(7) if k not in out]])[0]
     ]
-    found = find_breaking(table, CRITERION)
+    found = find_outlier_environments(table, CRITERION)
     if passing:
         assert tuple(found) in passing

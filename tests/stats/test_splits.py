@@ -11,7 +11,13 @@ from scipy.stats import chi2
 import slow_splits
 from icscm.stats import splits
 
-NAMES = ("information", "excess", "share", "is_replicated", "log_odds")
+NAMES = (
+    "deviance_explained",
+    "heterogeneity",
+    "heterogeneity_share",
+    "is_replicated",
+    "log_odds_ratio",
+)
 
 
 def as_arrays(split):
@@ -49,15 +55,17 @@ def check_split(split, n_least, reached):
     found, wanted = measure(split, n_least), slow_splits.measure_split(split, n_least)
     if wanted is None:
         reached["small"] += 1
-        assert found["information"] == -1.0
+        assert found["deviance_explained"] == -1.0
         return
     # information is a difference of sums as large as this
     rounding = 2e-11 * sum(map(sum, split))
-    for name in ("information", "excess"):
+    for name in ("deviance_explained", "heterogeneity"):
         assert found[name] == pytest.approx(wanted[name], rel=1e-6, abs=1e-6 + rounding)
-    assert found["log_odds"] == pytest.approx(wanted["log_odds"], rel=1e-9, abs=1e-12)
-    if wanted["information"] > 1e-3 + 1e3 * rounding:
-        assert found["share"] == pytest.approx(wanted["share"], rel=1e-3, abs=1e-6)
+    assert found["log_odds_ratio"] == pytest.approx(wanted["log_odds_ratio"], rel=1e-9, abs=1e-12)
+    if wanted["deviance_explained"] > 1e-3 + 1e3 * rounding:
+        assert found["heterogeneity_share"] == pytest.approx(
+            wanted["heterogeneity_share"], rel=1e-3, abs=1e-6
+        )
     assert found["is_replicated"] == wanted["is_replicated"]
     ratio, compared = slow_splits.find_odds_ratio(split), slow_splits.list_compared(split)
     cases = {
@@ -66,7 +74,7 @@ def check_split(split, n_least, reached):
         "empty environment": not all(map(sum, split)),
         "odds 0": ratio == slow_splits.LEAST,
         "odds infinite": ratio == slow_splits.MOST,
-        "excess": wanted["excess"] > 0,
+        "heterogeneity": wanted["heterogeneity"] > 0,
         "unreplicated": not wanted["is_replicated"],
     }
     reached.update(case for case, is_so in cases.items() if is_so)
@@ -134,8 +142,8 @@ BY_STATSMODELS = [
 @pytest.mark.parametrize(("split", "log_odds", "statistic"), BY_STATSMODELS)
 def test_others_find_the_same(split, log_odds, statistic):
     found = measure(split)
-    assert found["log_odds"] == pytest.approx(-log_odds, rel=1e-9)  # of the other half
-    heterogeneity = slow_splits.measure_gain(split) - found["information"]
+    assert found["log_odds_ratio"] == pytest.approx(-log_odds, rel=1e-9)  # of the other half
+    heterogeneity = slow_splits.measure_gain(split) - found["deviance_explained"]
     assert heterogeneity == pytest.approx(statistic, rel=1e-9)
     assert slow_splits.measure_heterogeneity(split) == pytest.approx(statistic, rel=1e-9)
 
@@ -148,14 +156,16 @@ def test_an_effect_without_exception_is_the_same_everywhere(scale):
     split = [(7 * scale, 3 * scale, 2 * scale, 0), (2 * scale, scale, scale, 0)]
     for mirrored in (split, [(c, d, a, b) for a, b, c, d in split]):
         found = measure(mirrored)
-        assert found["excess"] == 0.0
-        assert found["information"] == pytest.approx(slow_splits.measure_gain(split), rel=1e-2)
+        assert found["heterogeneity"] == 0.0
+        assert found["deviance_explained"] == pytest.approx(
+            slow_splits.measure_gain(split), rel=1e-2
+        )
 
 
 def test_one_environment_differs_from_no_other():
     """A split without exception told, in a plain tree, of an effect that differs 20,000-fold."""
     found = measure([(47, 0, 2, 1), (0, 0, 0, 0)])
-    assert (found["excess"], found["share"]) == (0.0, 0.0)
+    assert (found["heterogeneity"], found["heterogeneity_share"]) == (0.0, 0.0)
 
 
 def test_the_effective_number_of_environments():

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from icscm.formatting import as_text, clip, count
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
-from icscm.search.tree_trace import SplitRefusal, TreeTrace
+from icscm.search.trace import Rejection, Trace
 
 # Refused columns, and environments, that are listed; characters of a rule beside its numbers.
 _N_REFUSED, _N_PLACES, _MAX_RULE = 5, 10, 34
@@ -26,7 +26,7 @@ _NOTHING = (
 )
 _WHY = {
     "unreplicated": "in too few environments",
-    "dependent": "effect differs",
+    "heterogeneous": "effect differs",
     "remembered": "effect differs further up",
     "banned": "leaves depend on the environment",
     "idle": "brings next to nothing",
@@ -35,7 +35,7 @@ _WHY = {
 
 def render_forest(learner: Any) -> Iterator[RenderableType]:
     """The forest in short, how well it does, and what was refused."""
-    trace: TreeTrace = learner.trace_
+    trace: Trace = learner.trace_
     yield Text(str(learner.model_))
     yield ""
     yield make_fact_table(_list_errors(learner))
@@ -81,10 +81,10 @@ def _render_places(frame: Any) -> Iterator[RenderableType]:
         yield make_note(f"and {len(ranked) - _N_PLACES:,} more, of higher AUC")
 
 
-def _render_refused(trace: TreeTrace) -> Iterator[RenderableType]:
+def _render_refused(trace: Trace) -> Iterator[RenderableType]:
     """What the look at all rows refused: of each column the most telling split."""
-    found = [each for look in (*trace.splits, *trace.leaves) for each in look.best_refused]
-    ranked = sorted(found, key=lambda each: -each.candidate.information)
+    found = [each for look in trace.nodes for each in look.best_rejected]
+    ranked = sorted(found, key=lambda each: -(each.candidate.deviance_explained or 0.0))
     yield make_heading("What was refused, and why")
     if not ranked:
         yield "Nothing that tells something of the label was refused."
@@ -102,8 +102,8 @@ def _render_refused(trace: TreeTrace) -> Iterator[RenderableType]:
     yield make_note(f"\n{note}.{more}")
 
 
-def _describe(refusal: SplitRefusal) -> tuple[str, str, str, str]:
+def _describe(refusal: Rejection) -> tuple[str, str, str, str]:
     found = refusal.candidate
-    differs = f"{max(found.share, 0.0) ** 0.5:.0%}"
-    rule, told = clip(str(found.rule), _MAX_RULE), f"{found.information:,.0f}"
+    differs = f"{max(found.heterogeneity_share or 0.0, 0.0) ** 0.5:.0%}"
+    rule, told = clip(str(found.rule), _MAX_RULE), f"{found.deviance_explained:,.0f}"
     return rule, told, differs, _WHY.get(refusal.reason, "")

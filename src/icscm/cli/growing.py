@@ -16,7 +16,7 @@ from icscm.exceptions import IcscmError, Parameter
 
 if TYPE_CHECKING:
     from icscm.estimators.tree import GrownClassifier
-    from icscm.search.tree_trace import TreeTrace
+    from icscm.search.trace import Trace
 
 RULES, GROWN = ("icscm", "scm"), ("tree", "forest")
 MODELS = (*RULES, *GROWN)
@@ -140,9 +140,9 @@ def check_route(route: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def say_purpose(trace: TreeTrace) -> str:
+def say_purpose(trace: Trace) -> str:
     """What a tree or forest is for."""
-    return _PLAIN if trace.tolerance is None else _PURPOSES[trace.invariance]
+    return _PLAIN if trace.tolerance is None else _PURPOSES[trace.invariance or ""]
 
 
 def make_grown(options: Mapping[str, Any], **more: Any) -> GrownClassifier:

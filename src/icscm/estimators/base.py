@@ -13,7 +13,7 @@ from icscm.estimators.reporting import ReportedRulesMixin
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
 from icscm.parameters import POSITIVE_OR_BALANCED, Allowed, check_weights, one_of, whole_number
-from icscm.search.finding import find_model
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
@@ -68,7 +68,7 @@ class CoverClassifier(ReportedRulesMixin, CountedClassifier):
         Returns
         -------
         Settings
-            This learner's parameters, made ready for `icscm.search.finding.find_model`.
+            This learner's parameters, made ready for `icscm.search.rules.find_model`.
 
         Raises
         ------

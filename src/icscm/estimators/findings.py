@@ -11,9 +11,9 @@ from icscm.search.trace import STOP_REASONS, Trace
 def warn_of_findings(model: Tree, trace: Trace) -> None:
     """Warn of a model without rules, and of one whose predictions and probabilities disagree."""
     if not model.rules:
-        told = f"No rule was found because {STOP_REASONS[trace.stop_reason]}"
-        if trace.set_aside is not None:
-            told = f"The rules found ({trace.set_aside}) do worse than always saying the same"
+        told = f"No rule was found because {STOP_REASONS[trace.stop_reason or 'no_candidate']}"
+        if trace.discarded is not None:
+            told = f"The rules found ({trace.discarded}) do worse than always saying the same"
         warn(
             f"{told}: the model is: {model}. See trace_ for what was tried and refused.",
             NothingFoundWarning,

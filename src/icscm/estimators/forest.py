@@ -14,7 +14,7 @@ from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forest import Forest
 from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
-from icscm.search.tree_trace import TreeTrace
+from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class InvariantForestClassifier(GrownClassifier):
     ----------
     model_ : Forest
         The fitted trees: `model_.trees`.
-    trace_ : TreeTrace
+    trace_ : Trace
         The look at all features on all rows: which were refused, and why.
     tolerance_ : float or None
         What `tolerance` came to.
@@ -87,7 +87,7 @@ class InvariantForestClassifier(GrownClassifier):
     """
 
     model_: Forest
-    trace_: TreeTrace
+    trace_: Trace
 
     _allowed: ClassVar[dict[str, Allowed]] = {
         **GrownClassifier._allowed,

@@ -18,9 +18,9 @@ from icscm.exceptions import (
 )
 from icscm.model.tree import Tree
 from icscm.parameters import SHARE_OR_NUMBER, TOLERANCE, Allowed, one_of, whole_number
-from icscm.search.tree import TOLERANCES, TreeSettings
-from icscm.search.tree_finding import find_tree
-from icscm.search.tree_trace import TreeTrace
+from icscm.search.grow import TOLERANCES, TreeSettings
+from icscm.search.trace import Trace
+from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.environments import warn_of_sparse
@@ -51,7 +51,7 @@ class GrownClassifier(CountedClassifier):
 
     #: what `tolerance` came to; None for a plain tree
     tolerance_: float | None
-    trace_: TreeTrace
+    trace_: Trace
 
     def make_settings(self, countable: Countable[Any]) -> TreeSettings:
         """What the search is told besides the counts.
@@ -64,7 +64,7 @@ class GrownClassifier(CountedClassifier):
         Returns
         -------
         TreeSettings
-            This learner's parameters, made ready for `icscm.search.tree_finding.find_tree`.
+            This learner's parameters, made ready for `icscm.search.trees.find_tree`.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class GrownClassifier(CountedClassifier):
         return TOLERANCES[self.invariance] if self.tolerance == "auto" else float(self.tolerance)
 
     def _warn_of_findings(self) -> None:
-        beyond = self.trace_.say_beyond()
+        beyond = self.trace_.describe_excess()
         if beyond is not None:
             warn(beyond, NotInvariantWarning)
 
@@ -159,7 +159,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
     ----------
     model_ : Tree
         The fitted tree; it prints with the label's rate in every node.
-    trace_ : TreeTrace
+    trace_ : Trace
         For each node the split that was made, the best that were refused, and why.
     tolerance_ : float or None
         What `tolerance` came to.
@@ -193,7 +193,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
     """
 
     model_: Tree
-    trace_: TreeTrace
+    trace_: Trace
 
     def __init__(
         self,
@@ -245,10 +245,10 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
 
     @property
     def feature_importances_(self) -> pandas.DataFrame:
-        """What each feature tells, and the dependence on the environment that it brings.
+        """Deviance that each feature explains, and heterogeneity of the rates that it adds.
 
-        A row for each feature, `information` and `dependence` as deviances, summed over the splits
-        of the feature; dependence below 0 was explained by it.
+        A row for each feature, `deviance_explained` and `rate_heterogeneity` summed over the splits
+        of the feature; a heterogeneity below 0 was explained by it.
         """
         check_is_fitted(self, "model_")
         return make_importances(self, self.trace_.list_importances())
@@ -260,7 +260,7 @@ def make_importances(learner: Any, found: dict[str | int, tuple[float, float]]) 
 
     names = getattr(learner, "feature_names_in_", None)
     index = range(learner.n_features_in_) if names is None else names
-    frame = pandas.DataFrame(0.0, index=index, columns=["information", "dependence"])
+    frame = pandas.DataFrame(0.0, index=index, columns=["deviance_explained", "rate_heterogeneity"])
     for feature, values in found.items():
         frame.loc[feature] = values
     return frame

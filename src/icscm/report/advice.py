@@ -138,7 +138,7 @@ def suggest(learner: Learner, search: Plain, errors: Plain, words: Words) -> lis
     if not search["is_tested"]:
         return [turned, "Other columns: of these none settles samples rightly."]
     compared = f"{words(Parameter('SCMClassifier'))}: the best rule without invariance, to compare."
-    if learner.trace_.set_aside is not None:
+    if learner.trace_.discarded is not None:
         return [*_suggest_for_set_aside(settings, words), turned, compared]
     checkup = words(Parameter("icscm.studies.checkup.check_environments"))
     if search["decided_by"] == "sets":

@@ -59,7 +59,7 @@ def make_answers(
 
 
 def _answer_rule(learner: Learner, names: Names, set_aside: Plain | None) -> tuple[str, str]:
-    model, aside = learner.model_, learner.trace_.set_aside
+    model, aside = learner.model_, learner.trace_.discarded
     nothing = "No rule passed. What was tried, and what to try next, is told below."
     told = nothing if set_aside is None else set_aside["explanation"]
     many = f"{len(model)} rules, asked in this order."

@@ -14,44 +14,36 @@ from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import format_name
 from icscm.model.leaves import LeafCounts
 from icscm.report.words import Names, Plain, count_samples
-from icscm.search.tree_trace import (
-    LEAF_ENDS,
-    SPLIT_REFUSALS,
-    NodeLook,
-    SplitCandidate,
-    SplitRefusal,
-    TreeTrace,
-)
+from icscm.search.trace import REJECTION_REASONS, STOP_REASONS, Candidate, Rejection, Scan, Trace
 from icscm.stats.splits import measure_effects
 
 # Odds ratios that are known this badly (standard error of the logarithm) are not named as ends.
 _VAGUE: Final = 1.0
 
 
-def describe_splits(trace: TreeTrace, names: Names) -> list[Plain]:
+def describe_splits(trace: Trace, names: Names) -> list[Plain]:
     """Every split of the tree, with what was refused beside it."""
     described = []
     for number, look in enumerate(trace.splits, start=1):
-        if look.chosen is not None:
-            told = describe_candidate(look.chosen, names)
-            described.append({"number": number, **told, **describe_look(look, names)})
+        told = describe_candidate(look.chosen, names)
+        described.append({"number": number, **told, **describe_look(look, names)})
     return described
 
 
-def describe_look(look: NodeLook, names: Names) -> Plain:
+def describe_look(look: Scan, names: Names) -> Plain:
     """The node, how many splits of it were refused, and the best of those; why it is a leaf."""
     return {
         "node": " and ".join(map(str, look.path)) or "all samples",
         "n_candidates": look.n_candidates,
-        "n_refused": dict(look.n_refused),
-        "n_refused_all": sum(look.n_refused.values()),
-        "refused": [_describe_refusal(each, names) for each in look.best_refused],
+        "n_refused": dict(look.n_rejected),
+        "n_refused_all": sum(look.n_rejected.values()),
+        "refused": [_describe_refusal(each, names) for each in look.best_rejected],
         "end": look.end,
-        "end_text": look.end and LEAF_ENDS[look.end],
+        "end_text": look.end and STOP_REASONS[look.end],
     }
 
 
-def describe_candidate(candidate: SplitCandidate, names: Names) -> Plain:
+def describe_candidate(candidate: Candidate, names: Names) -> Plain:
     """What a split tells, and its odds ratio by environment.
 
     How far the effect differs is measured here from the counts, so that it is known of plain trees,
@@ -64,13 +56,13 @@ def describe_candidate(candidate: SplitCandidate, names: Names) -> Plain:
         "feature": format_name(candidate.rule.feature),
         "n": count_samples(candidate.if_true) + count_samples(candidate.if_false),
         "n_true": count_samples(candidate.if_true),
-        "information": candidate.information,
-        "dependence": candidate.dependence,
+        "information": candidate.deviance_explained,
+        "dependence": candidate.rate_heterogeneity,
         "excess": excess,
         "share": share,
         "variation": sqrt(share),
         "variation_text": say_variation(share) if len(names.environments) > 1 else "",
-        "odds_ratio": exp(candidate.log_odds),
+        "odds_ratio": exp(candidate.log_odds_ratio or 0.0),
         "environments": environments,
         **_find_ends(environments),
     }
@@ -84,12 +76,17 @@ class Effect(NamedTuple):
     share: float
 
 
-def measure_effect(candidate: SplitCandidate) -> Effect:
+def measure_effect(candidate: Candidate) -> Effect:
     """The same two numbers for every split, whatever its tree was asked for."""
     halves = candidate.if_true, candidate.if_false
     true, false = (np.array(each, dtype=np.int64) for each in halves)
     found = measure_effects(false[np.newaxis], true + false, 1)
-    return Effect(float(found.information[0]), float(found.excess[0]), float(found.share[0]))
+    return Effect(
+        *(
+            float(each[0])
+            for each in (found.deviance_explained, found.heterogeneity, found.heterogeneity_share)
+        )
+    )
 
 
 def say_variation(share: float) -> str:
@@ -141,10 +138,10 @@ def _find_ends(environments: Sequence[Plain]) -> Plain:
     return dict(zip(("n_seen", "lowest", "highest"), (len(known), *told), strict=True))
 
 
-def _describe_refusal(refusal: SplitRefusal, names: Names) -> Plain:
+def _describe_refusal(refusal: Rejection, names: Names) -> Plain:
     fields = describe_candidate(refusal.candidate, names)
-    why = SPLIT_REFUSALS[refusal.reason]
-    if refusal.reason == "dependent" and fields["n_seen"] > 1:
+    why = REJECTION_REASONS[refusal.reason]
+    if refusal.reason == "heterogeneous" and fields["n_seen"] > 1:
         why += f": {say_ends(fields, names)}"
     del fields["environments"]  # its ends tell enough, and there are many of these
     return {**fields, "reason": refusal.reason, "why": why}
@@ -176,7 +173,7 @@ def list_refusing(splits: Sequence[Plain], leaves: Sequence[Plain]) -> Iterator[
         if split["refused"]:
             yield {**split, "title": f"Split {split['number']}, {split['rule']}"}
     for leaf in leaves:
-        if leaf["refused"] and leaf["end"] == "refused":
+        if leaf["refused"] and leaf["end"] == "rejected":
             yield {**leaf, "title": f"Leaf {leaf['number']}, not split"}
 
 
@@ -193,7 +190,7 @@ def list_refused_features(looks: Sequence[Plain], used: Sequence[str]) -> list[P
     return sorted(found.values(), key=lambda each: -each["information"])
 
 
-def describe_importances(trace: TreeTrace) -> list[Plain]:
+def describe_importances(trace: Trace) -> list[Plain]:
     """Features of the tree in two columns, the most informative first."""
     found = trace.list_importances()
     total = sum(information for information, _ in found.values()) or 1.0
@@ -210,14 +207,14 @@ def describe_importances(trace: TreeTrace) -> list[Plain]:
     ]
 
 
-def describe_tried(trace: TreeTrace) -> list[Plain]:
+def describe_tried(trace: Trace) -> list[Plain]:
     """The trees that were grown on the way, those of invariant rates have some."""
     return [
         {
             "banned": [format_name(each) for each in tree.banned],
             "used": [format_name(each) for each in tree.used],
-            "information": tree.information,
-            "dependence": tree.dependence,
+            "information": tree.deviance_explained,
+            "dependence": tree.rate_heterogeneity,
             "dof": tree.dof,
             "score": tree.score,
         }

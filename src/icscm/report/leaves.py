@@ -16,7 +16,7 @@ from icscm.model.tree import Tree
 from icscm.report.elsewhere import describe_expectation
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
-from icscm.stats.breaking import find_breaking
+from icscm.stats.breaking import find_outlier_environments
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
@@ -92,7 +92,7 @@ def describe_breaking(
     counts: LeafCounts, names: Names, criterion: Criterion | None, n_seen: int
 ) -> Plain:
     """The few environments without which a leaf that is not invariant would pass, and in words."""
-    found = criterion and find_breaking(np.array(counts), criterion, _MAX_BREAKING)
+    found = criterion and find_outlier_environments(np.array(counts), criterion, _MAX_BREAKING)
     places = [names.environments[k] for k in sorted(found)] if found else None
     return {"breaking": places, "breaking_text": names.say_breaking(places, n_seen)}
 

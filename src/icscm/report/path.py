@@ -14,8 +14,8 @@ from operator import itemgetter
 from icscm.exceptions import IcscmError
 from icscm.model.tree import Tree
 from icscm.parameters import LEVEL, check_value
-from icscm.search.finding import find_model
 from icscm.search.greedy import SharedLooks
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 from icscm.sources.memory import MemorySource

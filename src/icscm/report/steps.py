@@ -10,7 +10,7 @@ from icscm.formatting import format_name
 from icscm.model.learner import Learner
 from icscm.report.leaves import describe_breaking, describe_verdict, find_extremes, name_ends
 from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
-from icscm.search.trace import PRUNING_OUTCOMES, REFUSALS, Look, Refusal, Trace
+from icscm.search.trace import PRUNING_OUTCOMES, REJECTION_REASONS, Rejection, Scan, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
 
 
@@ -18,7 +18,7 @@ def describe_search(learner: Learner, names: Names) -> Plain:
     """The steps, what each refused, and why the search ended."""
     trace = learner.trace_
     kept = set(learner.model_.rules)
-    last = trace.last_look
+    last = trace.last_scan
     return {
         "stop_reason": trace.stop_reason,
         "stop_text": trace.stop_text,
@@ -32,11 +32,11 @@ def describe_search(learner: Learner, names: Names) -> Plain:
                 "rule": str(step.chosen.rule),
                 "in_model": step.chosen.rule in kept,
                 **_describe_candidate(step.chosen, names),
-                "n_remaining": count_samples(step.remaining),
-                "p_value_remaining": step.p_value_remaining,
+                "n_remaining": count_samples(step.uncovered),
+                "p_value_remaining": step.p_value_uncovered,
                 "n_tied": step.n_tied,
                 "n_equivalent": len(step.equivalent),
-                "look": _describe_look(step.look, names, trace),
+                "look": _describe_look(step, names, trace),
             }
             for number, step in enumerate(trace.steps, start=1)
         ],
@@ -72,34 +72,34 @@ def list_looks(search: Plain) -> list[Plain]:
     return [{"number": number, **look} for number, look in enumerate(looks, start=1) if look]
 
 
-def _describe_look(look: Look, names: Names, trace: Trace) -> Plain:
+def _describe_look(look: Scan, names: Names, trace: Trace) -> Plain:
     return {
         "n_candidates": look.n_candidates,
-        "n_refused": dict(look.n_refused),
-        "n_refused_all": sum(look.n_refused.values()),
+        "n_refused": dict(look.n_rejected),
+        "n_refused_all": sum(look.n_rejected.values()),
         "cutoff": look.cutoff,
-        "refused": [_describe_refusal(each, names, trace) for each in look.best_refused],
+        "refused": [_describe_refusal(each, names, trace) for each in look.best_rejected],
     }
 
 
-def _describe_refusal(refusal: Refusal, names: Names, trace: Trace) -> Plain:
+def _describe_refusal(refusal: Rejection, names: Names, trace: Trace) -> Plain:
     """A refused candidate, why, and of a dependent one which environments break it."""
     fields, reason = _describe_candidate(refusal.candidate, names), refusal.reason
     criterion = trace.criterion if reason == "dependent" else None
-    fields |= describe_breaking(refusal.candidate.leaf, names, criterion, fields["n_seen"])
+    fields |= describe_breaking(refusal.candidate.covered, names, criterion, fields["n_seen"])
     return {**fields, "reason": reason, "why": _explain_refusal(reason, fields, names)}
 
 
 def _describe_candidate(candidate: Any, names: Names) -> Plain:
     """Utility, test and counts of a candidate, and between which environments it differs most."""
-    overall, environments = describe_counts(candidate.leaf, names)
+    overall, environments = describe_counts(candidate.covered, names)
     return {
         "rule": str(candidate.rule),
         "utility": float(candidate.utility),
         "n": overall["n"],
-        "n_right": sum(candidate.leaf[names.settled]),
-        "n_wrong": sum(candidate.leaf[1 - names.settled]),
-        "counts": [list(row) for row in candidate.leaf],
+        "n_right": sum(candidate.covered[names.settled]),
+        "n_wrong": sum(candidate.covered[1 - names.settled]),
+        "counts": [list(row) for row in candidate.covered],
         "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
         **find_extremes(environments),
         **describe_verdict(candidate.verdict),
@@ -129,10 +129,12 @@ def _say_places(fields: Plain) -> str:
     return ", ".join(f"{n:,} in {place}" for place, n in largest[:3])
 
 
-def _describe_refusals(look: Look) -> str | None:
+def _describe_refusals(look: Scan) -> str | None:
     """How many candidates a look refused, and why, as a sentence; None if it refused none."""
-    reasons = [f"{n:,} because {REFUSALS[reason]}" for reason, n in look.n_refused.items() if n]
-    told = f"{sum(look.n_refused.values()):,}: {'; '.join(reasons)}."
+    reasons = [
+        f"{n:,} because {REJECTION_REASONS[reason]}" for reason, n in look.n_rejected.items() if n
+    ]
+    told = f"{sum(look.n_rejected.values()):,}: {'; '.join(reasons)}."
     return f"Of {look.n_candidates:,} candidates it refused {told}" if reasons else None
 
 

@@ -118,7 +118,7 @@ def make_summary(
     errors = describe_errors(model, names, make_plain(learner.get_params(deep=False)["p"]))
     search = describe_search(learner, names)
     search["suggestions"] = suggest(learner, search, errors, words)
-    aside = trace.set_aside and _describe_set_aside(trace.set_aside, errors, names)
+    aside = trace.discarded and _describe_set_aside(trace.discarded, errors, names)
     returns = None if stability is None else _describe_stability(learner, stability)
     return {
         "about": ABOUT,
@@ -192,7 +192,7 @@ def _describe_model(learner: Any, names: Names) -> Plain:
         "name": str(model),
         "text": str(model),
         "simple_rules": [*map(str, model.simple_rules)],
-        "sentence": make_sentence(model, names, learner.trace_.set_aside),
+        "sentence": make_sentence(model, names, learner.trace_.discarded),
         "missing": MISSING if has_missing else None,
         "n_rules": len(model),
         "features": [format_name(each) for each in learner.features_used_],

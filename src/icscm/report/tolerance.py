@@ -21,9 +21,9 @@ from icscm.formatting import clip, format_name, format_number
 from icscm.model.tree import Tree
 from icscm.parameters import POSITIVE_NUMBER, check_matplotlib, check_value
 from icscm.report.effects import measure_effect
-from icscm.search.tree import TreeSettings
-from icscm.search.tree_finding import find_tree
-from icscm.search.tree_trace import SplitCandidate, TreeTrace
+from icscm.search.grow import TreeSettings
+from icscm.search.trace import Candidate, Trace
+from icscm.search.trees import find_tree
 from icscm.stats.splits import measure_dependence
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class TolerancePoint:
     ----------
     tolerance : float or None
         None for the plain tree.
-    model, trace : Tree, TreeTrace
+    model, trace : Tree, Trace
         The tree, and how it came about.
     held_out : HeldOut, optional
         What leaving each environment out says, where that was asked.
@@ -81,7 +81,7 @@ class TolerancePoint:
 
     tolerance: float | None
     model: Tree
-    trace: TreeTrace
+    trace: Trace
     held_out: HeldOut | None = None
 
     @property
@@ -95,7 +95,7 @@ class TolerancePoint:
         """What all splits tell: for effects, of those common to all environments."""
         chosen = self._list_chosen()
         if self.trace.invariance == "rate":
-            return sum(each.information for each in chosen)
+            return sum(each.deviance_explained or 0.0 for each in chosen)
         return sum(measure_effect(each).information for each in chosen)
 
     @property
@@ -113,8 +113,8 @@ class TolerancePoint:
         """What of its notion differs between environments: `excess`, or `dependence` for rates."""
         return self.dependence if self.trace.invariance == "rate" else self.excess
 
-    def _list_chosen(self) -> list[SplitCandidate]:
-        return [look.chosen for look in self.trace.splits if look.chosen is not None]
+    def _list_chosen(self) -> list[Candidate]:
+        return [step.chosen for step in self.trace.splits]
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,7 +260,7 @@ def order_tolerances(
 
 def grow_along(
     source: CountSource, settings: TreeSettings, tolerances: Sequence[float | None]
-) -> list[tuple[Tree, TreeTrace]]:
+) -> list[tuple[Tree, Trace]]:
     """The tree of each tolerance, from the same counts."""
     return [find_tree(source, replace(settings, tolerance=each)) for each in tolerances]
 

@@ -52,7 +52,7 @@ from icscm.report.leaves import (
 from icscm.report.question import ABOUT, LeftOut, describe_question
 from icscm.report.tolerance import CAUTION, TolerancePath, name_tolerance
 from icscm.report.words import MISSING, Names, Plain, describe_rates, join_words, make_names
-from icscm.search.tree_trace import TreeTrace
+from icscm.search.trace import Trace
 from icscm.stats.verdicts import NOT_INVARIANT
 
 # Features that a sentence names.
@@ -172,7 +172,7 @@ def _describe_nodes(model: Tree, names: Names) -> Iterator[Plain]:
         }
 
 
-def _make_title(trace: TreeTrace, model: Tree, errors: Plain, names: Names) -> str:
+def _make_title(trace: Trace, model: Tree, errors: Plain, names: Names) -> str:
     if not model.splits:
         return "No split was made"
     if not errors["beats_majority"]:
@@ -180,7 +180,7 @@ def _make_title(trace: TreeTrace, model: Tree, errors: Plain, names: Names) -> s
         return f"A tree whose predictions are {say_fault(errors, always)}"
     if trace.tolerance is None:
         return "A plain tree: nothing was asked about environments"
-    if trace.say_beyond():
+    if trace.describe_excess():
         return f"No tree has leaves of the same rate in every {names.environment}: the nearest"
     if trace.invariance == "rate":
         return f"A tree whose leaves were asked to have the same rate in every {names.environment}"
@@ -213,7 +213,7 @@ def _make_answers(
     return {name: dict(zip(keys, answer, strict=False)) for name, answer in answers.items()}
 
 
-def _say_asked(trace: TreeTrace, names: Names) -> str:
+def _say_asked(trace: Trace, names: Names) -> str:
     """What the tolerance asked for, as a sentence."""
     if trace.tolerance is None:
         return "A plain tree: environments had no say in it, and nothing was refused."
@@ -231,7 +231,7 @@ def _say_asked(trace: TreeTrace, names: Names) -> str:
     )
 
 
-def _answer_effects(trace: TreeTrace, parts: Plain, names: Names) -> tuple[str, str]:
+def _answer_effects(trace: Trace, parts: Plain, names: Names) -> tuple[str, str]:
     splits = parts["splits"]
     if len(trace.environments) < 2:
         return "Not asked", "The data name no environments, so that there is nothing to compare."
@@ -253,7 +253,7 @@ def _answer_effects(trace: TreeTrace, parts: Plain, names: Names) -> tuple[str, 
     )
 
 
-def _answer_rates(trace: TreeTrace, parts: Plain) -> tuple[str, str]:
+def _answer_rates(trace: Trace, parts: Plain) -> tuple[str, str]:
     if len(trace.environments) < 2:
         return "Not asked", "The data name no environments, so that there is nothing to compare."
     counts = count_conclusions(leaf["conclusion"] for leaf in parts["leaves"])
@@ -265,7 +265,7 @@ def _answer_rates(trace: TreeTrace, parts: Plain) -> tuple[str, str]:
     )
 
 
-def _answer_refused(trace: TreeTrace, parts: Plain) -> tuple[str, str]:
+def _answer_refused(trace: Trace, parts: Plain) -> tuple[str, str]:
     if trace.tolerance is None:
         return "Nothing", "A plain tree refuses nothing."
     first = (*parts["splits"], *parts["leaves"])[0]
@@ -278,7 +278,7 @@ def _answer_refused(trace: TreeTrace, parts: Plain) -> tuple[str, str]:
     return answer, f"{told} The most telling, {best['rule']}: {best['why']}."
 
 
-def _explain_says(trace: TreeTrace, names: Names) -> list[str]:
+def _explain_says(trace: Trace, names: Names) -> list[str]:
     if trace.tolerance is None:
         return [
             "The tree describes these data as well as its growth could. Nothing was asked about "
@@ -286,7 +286,7 @@ def _explain_says(trace: TreeTrace, names: Names) -> list[str]:
         ]
     if trace.invariance == "rate":
         return [
-            trace.say_beyond()
+            trace.describe_excess()
             or f"In the leaves together, {names.target} depends on the {names.environment} by no "
             "more than the tolerance allows. Columns that made the leaves depend on it were left "
             "out.",
@@ -302,7 +302,7 @@ def _explain_says(trace: TreeTrace, names: Names) -> list[str]:
     ]
 
 
-def _list_limits(trace: TreeTrace) -> list[str]:
+def _list_limits(trace: Trace) -> list[str]:
     passes = (
         "An effect of the label whose relation to it is the same in these environments passes: "
         'effects are asked to be the same, not causes to be found (that is invariance="rate").'
@@ -322,10 +322,10 @@ def _list_limits(trace: TreeTrace) -> list[str]:
 
 
 def _list_cautions(
-    trace: TreeTrace, splits: Sequence[Plain], leaves: Sequence[Plain], errors: Plain
+    trace: Trace, splits: Sequence[Plain], leaves: Sequence[Plain], errors: Plain
 ) -> Iterator[str]:
     """Warnings that this very result calls for."""
-    beyond = trace.say_beyond()
+    beyond = trace.describe_excess()
     if beyond is not None:
         yield beyond
     if len(trace.environments) < 2:
@@ -354,7 +354,7 @@ def _list_cautions(
         yield "The probabilities may be of use though the predictions are not: see the AUC."
 
 
-def _suggest(trace: TreeTrace, model: Tree, errors: Plain, words: Words) -> list[str]:
+def _suggest(trace: Trace, model: Tree, errors: Plain, words: Words) -> list[str]:
     """What to try where there is no split, or none that changes a prediction."""
     if model.splits and errors["beats_majority"]:
         return []
@@ -370,7 +370,7 @@ def _suggest(trace: TreeTrace, model: Tree, errors: Plain, words: Words) -> list
             f"Splits that tell something were refused. A larger {words(Parameter('tolerance'))} "
             "lets more of them in, at the price of what it protects from."
         )
-        if looks.n_refused.get("unreplicated"):
+        if looks.n_rejected.get("unreplicated"):
             found.append(
                 "Some show in too few environments to be compared: environments that have more in "
                 "common would tell."

@@ -24,7 +24,7 @@ from icscm.model.leaves import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
-from icscm.search.trace import Candidate, Look, Screened, SetTest, Step, Trace
+from icscm.search.trace import Candidate, Screened, SetTest, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import (
@@ -77,14 +77,11 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     leaves = compute_leaves(table, kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were judged by
-    verdicts = settings.judge_leaves(model.leaves, GTest())
+    verdicts = settings.make_verdicts(model.leaves, test=GTest())
     chosen = [screened[i] for i in kept]
     trace = Trace(
-        steps=tuple(_make_steps(view, chosen, leaves, verdicts, Look(n_tried, {}, ()))),
+        nodes=tuple(_make_steps(view, chosen, leaves, verdicts, n_tried)),
         stop_reason=_find_reason(screened, shared),
-        last_look=None,
-        nearest=(),
-        pruning=(),
         classes=tuple(source.classes),
         environments=tuple(source.environments),
         alpha=settings.alpha,
@@ -204,22 +201,22 @@ def _make_steps(
     chosen: Sequence[_Screened],
     leaves: CountArray,
     verdicts: Sequence[Verdict],
-    look: Look,
+    n_tried: int,
 ) -> Iterator[Step]:
-    """The model's rules as steps, with the leaf that each makes and what remains after it."""
+    """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
     for number, each in enumerate(chosen):
-        remaining = leaves[number + 1 :].sum(axis=0)
+        uncovered = leaves[number + 1 :].sum(axis=0)
         yield Step(
+            n_candidates=n_tried,
+            n_rejected={},
             chosen=Candidate(
-                view.make_rule(each.cut),
-                each.utility,
-                verdicts[number].p_value,
-                freeze_counts(leaves[number]),
-                verdicts[number],
+                rule=view.make_rule(each.cut),
+                covered=freeze_counts(leaves[number]),
+                utility=each.utility,
+                verdict=verdicts[number],
             ),
-            remaining=freeze_counts(remaining),
-            p_value_remaining=float(compute_conditional([remaining[np.newaxis]]).p_values[0]),
-            look=look,
+            uncovered=freeze_counts(uncovered),
+            p_value_uncovered=float(compute_conditional([uncovered[np.newaxis]]).p_values[0]),
             equivalent=tuple(view.make_rule(cut) for cut in each.alike),
             n_tied=1 + len(each.alike),
         )

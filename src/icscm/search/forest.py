@@ -24,16 +24,11 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
-from icscm.search.banning import RateLooker, find_rate_tree
+from icscm.search.grow import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
 from icscm.search.nodes import make_root
-from icscm.search.tree import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
-from icscm.search.tree_finding import (
-    describe_rate_tree,
-    describe_tree,
-    list_binned_splits,
-    make_tree,
-)
-from icscm.search.tree_trace import TreeTrace
+from icscm.search.rate_tree import RateLooker, find_rate_tree
+from icscm.search.trace import Trace
+from icscm.search.trees import describe_rate_tree, describe_tree, list_binned_splits, make_tree
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
 DRAWN_SHARE: Final = 0.632
@@ -79,9 +74,7 @@ class OutOfBag:
     votes: FloatArray
 
 
-def find_forest(
-    source: DrawnSource, settings: ForestSettings
-) -> tuple[Forest, TreeTrace, OutOfBag]:
+def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
     """Grow a forest; the trace is that of the features being judged, on all rows."""
     judged = (_judge_rates if settings.tree.needs_rates else _judge_effects)(source, settings.tree)
     labels, environments = source.list_cells()
@@ -114,7 +107,7 @@ class _Judged(NamedTuple):
     features: IntArray
     memory: Memory
     make_looker: Callable[[IntArray], Looker]
-    trace: TreeTrace
+    trace: Trace
 
 
 def _judge_effects(source: CountSource, settings: TreeSettings) -> _Judged:

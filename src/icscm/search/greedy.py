@@ -19,17 +19,19 @@ from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.leaves import freeze_counts
 from icscm.model.tree import Tree, make_chain
-from icscm.search.asking import make_question
-from icscm.search.judging import judge_later
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
-from icscm.search.trace import REFUSALS, Candidate, Look, PruningOutcome, Refusal, Step, Trace
+from icscm.search.shortlist import make_question
+from icscm.search.trace import Candidate, PruningOutcome, Rejection, Scan, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.corrections import find_cutoff
 from icscm.stats.criteria import Criterion, PValueCriterion, find_accepted_by
 from icscm.stats.leaf_tables import LeafTables
 from icscm.stats.replication import find_replicated
 from icscm.stats.utility import Worth, make_utility
+
+# Why rules are rejected, in the order in which that is checked.
+REASONS = "dependent", "small", "unreplicated", "unhelpful"
 
 
 def learn(
@@ -40,9 +42,9 @@ def learn(
     cuts, trace = Growth(view, settings, shared).run()
     rules = tuple(view.make_rule(cut) for cut in cuts)
     kept = list(range(len(rules)))
-    leaves = [step.chosen.leaf for step in trace.steps]
+    leaves = [step.chosen.covered for step in trace.steps]
     leaves.append(
-        trace.steps[-1].remaining if trace.steps else freeze_counts(source.count_totals())
+        trace.steps[-1].uncovered if trace.steps else freeze_counts(source.count_totals())
     )
     model = make_chain(settings.model_type, rules, tuple(leaves))
     if settings.pruning and settings.test is not None and rules:
@@ -53,11 +55,8 @@ def learn(
         n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
         model = pruned
-    if settings.test is not None:
-        levels = [*(trace.steps[i].look.cutoff for i in kept), None]
-        verdicts = settings.judge_leaves(model.leaves, settings.test, levels)
-        trace = judge_later(replace(trace, verdicts=verdicts), settings, settings.test)
-    return model, trace
+    levels = [*(trace.steps[i].cutoff for i in kept), None]
+    return model, replace(trace, verdicts=settings.make_verdicts(model.leaves, levels))
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class _Seen:
 
     best: _Best | None = None
     n_candidates: int = 0
-    n_refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REFUSALS, 0))
+    n_refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     refused: list[_Refused] = field(default_factory=list)
 
 
@@ -160,35 +159,35 @@ class Growth:
         """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
         settings = self._settings
         cuts: list[Cut] = []
-        steps: list[Step] = []
-        last_look: Look | None = None
-        nearest: tuple[Refusal, ...] = ()
-        while (reason := self._find_reason_to_stop(len(steps))) is None:
+        nodes: list[Scan] = []
+        while (reason := self._find_reason_to_stop(len(nodes))) is None:
             criterion = self._make_step_criterion()
             if self._shared is None:
                 (seen,) = self.look([criterion])
             else:
                 seen = self._shared.find(self, cuts, settings.alpha)
-            refused, level = self._describe_refused(seen.refused), _find_level(criterion)
-            look = Look(seen.n_candidates, dict(seen.n_refused), refused, level)
+            scan = Scan(
+                n_candidates=seen.n_candidates,
+                n_rejected=dict(seen.n_refused),
+                best_rejected=self._describe_refused(seen.refused),
+                cutoff=_find_level(criterion),
+            )
             if seen.best is None:
-                reason, last_look = "no_candidate", look
-                nearest = self._find_nearest(criterion)
+                reason = "no_candidate"
+                nodes.append(replace(scan, end=reason, nearest=self._find_nearest(criterion)))
                 break
             leaf, alike = seen.best.find_first()
-            steps.append(self._add(alike, self._read_leaf(leaf), seen.best.n_ties, look))
+            added = self._add(alike, self._read_leaf(leaf))
+            nodes.append(Step(**vars(scan), **added, n_tied=seen.best.n_ties))
             cuts.append(alike[0])
         source = self._view.source
         return cuts, Trace(
-            steps=tuple(steps),
-            stop_reason=reason,
-            last_look=last_look,
-            nearest=nearest,
-            pruning=(),
+            nodes=tuple(nodes),
             classes=tuple(source.classes),
             environments=tuple(source.environments),
-            alpha=None if settings.test is None else settings.alpha,
             notes=tuple(source.notes),
+            stop_reason=reason,
+            alpha=None if settings.test is None else settings.alpha,
             criterion=settings.make_criterion(),
         )
 
@@ -203,20 +202,17 @@ class Growth:
             return "independence"
         return "max_rules" if n_steps == settings.max_rules else None
 
-    def _add(self, alike: Sequence[Cut], settled: CountArray, n_tied: int, look: Look) -> Step:
-        """Let the samples that the first of some rules settles leave, and tell of it."""
+    def _add(self, alike: Sequence[Cut], covered: CountArray) -> dict[str, Any]:
+        """Let the samples that the first of some rules covers leave; the fields of its step."""
         view, cut = self._view, alike[0]
         equivalent = view.find_equivalent(cut, alike[1:])
         view.source.keep(view.make_binned_rule(cut))
-        self._remaining = self._remaining - settled
-        return Step(
-            chosen=self._make_candidate(cut, settled),
-            remaining=view.as_given(self._remaining),
-            p_value_remaining=None,
-            look=look,
-            equivalent=tuple(view.make_rule(each) for each in equivalent),
-            n_tied=n_tied,
-        )
+        self._remaining = self._remaining - covered
+        return {
+            "chosen": self._make_candidate(cut, covered),
+            "uncovered": view.as_given(self._remaining),
+            "equivalent": tuple(view.make_rule(each) for each in equivalent),
+        }
 
     # --- criterion (i) --------------------------------------------------------
 
@@ -272,7 +268,7 @@ class Growth:
     def _refuse(
         self, leaves: LeafTables, worth: Worth, is_dependent: BoolArray
     ) -> dict[str, BoolArray]:
-        """Those refused, each for one reason, in the order of `REFUSALS`."""
+        """Those refused, each for one reason, in the order of `REASONS`."""
         settings = self._settings
         refused = {"dependent": is_dependent, "small": worth.is_small}
         is_left = worth.is_candidate & ~worth.is_small & ~is_dependent
@@ -383,7 +379,7 @@ class Growth:
             first = first + [_Refused(*rank, cut, reason, leaf) for cut in cuts]
         return sorted(first)[:N_REFUSED_KEPT]
 
-    def _find_nearest(self, criterion: Criterion | None) -> tuple[Refusal, ...]:
+    def _find_nearest(self, criterion: Criterion | None) -> tuple[Rejection, ...]:
         """The candidates refused for dependence whose p-values came nearest to alpha."""
         test = self._settings.test
         if test is None:
@@ -398,15 +394,16 @@ class Growth:
 
     # --- in the terms of the trace; p-values and verdicts are added when asked for -----------
 
-    def _describe_refused(self, refused: Sequence[_Refused]) -> tuple[Refusal, ...]:
+    def _describe_refused(self, refused: Sequence[_Refused]) -> tuple[Rejection, ...]:
         return tuple(
-            Refusal(self._make_candidate(each.cut, self._read_leaf(each.leaf)), each.reason)
+            Rejection(self._make_candidate(each.cut, self._read_leaf(each.leaf)), each.reason)
             for each in refused
         )
 
     def _make_candidate(self, cut: Cut, table: CountArray) -> Candidate:
         utility = self._utility.compute(table, cut.feature)
-        return Candidate(self._view.make_rule(cut), utility, None, self._view.as_given(table))
+        covered = self._view.as_given(table)
+        return Candidate(rule=self._view.make_rule(cut), covered=covered, utility=utility)
 
     def _read_leaf(self, leaf: bytes) -> CountArray:
         return np.frombuffer(leaf, self._remaining.dtype).reshape(self._remaining.shape)

@@ -62,7 +62,7 @@ def _pass_leaves(
     inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
     if shown and not inside.find_accepted(leaves).all():
         return False
-    cutoffs = [*(trace.steps[i].look.cutoff for i in rules), None]
+    cutoffs = [*(trace.steps[i].cutoff for i in rules), None]
     levels = np.array([settings.alpha if each is None else each for each in cutoffs])
     criteria = {level: settings.make_criterion(level) for level in levels.tolist()}
     return all(

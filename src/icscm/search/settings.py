@@ -1,4 +1,4 @@
-"""What a search must know besides the counts."""
+"""Settings of a search for a rule set."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from icscm.stats.verdicts import Verdict, make_verdicts
 
 @dataclass(frozen=True)
 class Settings:
-    """What the search must know besides the counts.
+    """What the search needs besides the counts.
 
-    Without a `test` nothing is refused for depending on the environment: the plain SCM.
+    Without a `test` nothing is rejected for depending on the environment: the plain SCM.
     """
 
     p: float = 1.0
@@ -42,23 +42,26 @@ class Settings:
     missing: str = "candidate"
 
     def make_criterion(self, level: float | None = None) -> Criterion | None:
-        """What criteria (i) and (ii) take for invariant, at alpha or another level."""
+        """What criteria (i) and (ii) accept as invariant, at alpha or another level."""
         if self.test is None:
             return None
         alpha = self.alpha if level is None else level
         return make_criterion(self.criterion, self.test, alpha, self.margin, self.margin_on)
 
-    def judge_leaves(
+    def make_verdicts(
         self,
         leaves: Sequence[LeafCounts],
-        test: IndependenceTest,
         levels: Sequence[float | None] | None = None,
+        test: IndependenceTest | None = None,
     ) -> tuple[Verdict, ...]:
-        """The verdict on each leaf; what a criterion accepts, none calls *not invariant*.
+        """The verdict on each leaf by the settings' own or another test; none without a test.
 
-        `levels` are those at which criterion (i) tested the leaves, None for alpha.
+        A leaf that the criterion accepts is never *not invariant*. `levels` are those at which
+        criterion (i) tested the leaves, None for alpha.
         """
-        alphas = [self.alpha if each is None else each for each in levels or [None] * len(leaves)]
+        test = test or self.test
+        if test is None:
+            return ()
         return make_verdicts(
             leaves,
             test,
@@ -66,5 +69,5 @@ class Settings:
             self.margin,
             margin_on=self.margin_on,
             trivial_is_invariant=self.criterion == "equivalence",
-            levels=alphas,
+            levels=[self.alpha if each is None else each for each in levels] if levels else None,
         )

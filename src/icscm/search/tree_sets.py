@@ -22,10 +22,10 @@ from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CandidateMap
 from icscm.exceptions import IcscmError
 from icscm.search.forest import DrawnSource
+from icscm.search.grow import DECIMALS, LEVEL, Found, Memory, SplitLook, grow, rank
 from icscm.search.nodes import Node, make_root
 from icscm.search.sets import InvariantSets, find_shared, list_subsets
-from icscm.search.tree import DECIMALS, LEVEL, Found, Memory, SplitLook, grow, rank
-from icscm.search.tree_finding import list_binned_splits
+from icscm.search.trees import list_binned_splits
 from icscm.stats.independence import exceeds
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 from icscm.stats.sparse import PearsonSum, sum_pearson
@@ -193,10 +193,10 @@ class _SetLooker:
         if not n_candidates:
             return nothing
         best = min((each.telling for each in own), key=rank)
-        if best.information > find_quantile(LEVEL / n_candidates, 1):
+        if best.deviance_explained > find_quantile(LEVEL / n_candidates, 1):
             return SplitLook(best, memory, n_candidates)
         best = min((each.explaining for each in own), key=rank)
-        may_explain = best.information > 0 and _is_dependent(node)
+        may_explain = best.deviance_explained > 0 and _is_dependent(node)
         return SplitLook(best if may_explain else None, memory, n_candidates)
 
     def _find(self, node: Node) -> dict[int, _FeatureSplits]:

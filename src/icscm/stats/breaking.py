@@ -12,7 +12,7 @@ from icscm.stats.criteria import Criterion
 _N_TRIED = 16
 
 
-def find_breaking(
+def find_outlier_environments(
     table: CountArray, criterion: Criterion, most: int | None = None
 ) -> list[int] | None:
     """The environments to leave out of a leaf (label, environment) for it to pass, the first first.

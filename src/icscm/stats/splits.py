@@ -36,11 +36,11 @@ class Effects:
     shows in enough environments. `log_odds` is the common effect.
     """
 
-    information: FloatArray
-    excess: FloatArray
-    share: FloatArray
+    deviance_explained: FloatArray
+    heterogeneity: FloatArray
+    heterogeneity_share: FloatArray
     is_replicated: BoolArray
-    log_odds: FloatArray
+    log_odds_ratio: FloatArray
 
 
 def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effects:

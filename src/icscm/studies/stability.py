@@ -24,7 +24,7 @@ from icscm.model.learner import check_learner
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
 from icscm.parameters import MAJORITY, check_value, whole_number
-from icscm.search.finding import find_model
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.environments import number_environments, take_environments

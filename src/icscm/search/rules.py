@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from icscm.engine.counts import CountSource
 from icscm.model.tree import Tree
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import SharedLooks, learn
+from icscm.search.lazy_verdicts import defer_verdicts
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 
@@ -18,21 +20,19 @@ def find_model(
     """Learn a model from counts with the search that the settings name.
 
     `shared` are looks at the same counts by searches at other levels. With a least utility, rules
-    that together do worse than always saying the same are set aside.
+    that together do no better than the majority-class baseline are discarded.
     """
     if settings.search == "exhaustive":
         model, trace = learn_exhaustively(source, settings)
     else:
         model, trace = learn(source, settings, shared)
-    if settings.min_utility is None or not model.rules or settings.test is None:
-        return model, trace
-    # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
-    gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
-    if gain >= Fraction(str(settings.min_utility)):
-        return model, trace
-    nothing = model.make_baseline()
-    verdicts = settings.judge_leaves(nothing.leaves, settings.test)
-    return nothing, trace.change(verdicts=verdicts, set_aside=model)
+    if settings.min_utility is not None and model.rules and settings.test is not None:
+        # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
+        gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
+        if gain < Fraction(str(settings.min_utility)):
+            found, model = model, model.make_baseline()
+            trace = replace(trace, verdicts=settings.make_verdicts(model.leaves), discarded=found)
+    return model, trace if settings.search == "exhaustive" else defer_verdicts(trace, settings)
 
 
 def _measure_gain(model: Tree, p: float) -> Fraction:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, NotInvariantWarning
-from icscm.search.banning import N_TRIED_KEPT
+from icscm.search.rate_tree import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects
@@ -100,16 +100,18 @@ def assert_same_refusals(look, node, reasons, slow):
     for rule in node["found"]:
         if rule[0] in reasons:
             wanted[reasons[rule[0]]] += 1
-    assert look.n_refused == (wanted if node["n_candidates"] else dict.fromkeys(wanted, 0))
+    assert look.n_rejected == (wanted if node["n_candidates"] else dict.fromkeys(wanted, 0))
     best = [slow.find_first(node["found"], {feature}) for feature in reasons]
     best = sorted(filter(None, best), key=lambda rule: (-round(node["found"][rule], 6), rule[0]))
-    told = [(as_tuple(each.candidate.rule, False), each.reason) for each in look.best_refused]
+    told = [(as_tuple(each.candidate.rule, False), each.reason) for each in look.best_rejected]
     assert told == [(rule, reasons[rule[0]]) for rule in best[:5]]
 
 
 def assert_same_splits(trace, found, reasons, slow):
     for look, node in zip(trace.splits, walk_splits(found["top"]), strict=True):
-        assert look.chosen.information == pytest.approx(node["found"][node["best"]], abs=1e-6)
+        assert look.chosen.deviance_explained == pytest.approx(
+            node["found"][node["best"]], abs=1e-6
+        )
         assert look.n_candidates == node["n_candidates"]
         assert_same_refusals(look, node, reasons, slow)
 
@@ -122,7 +124,7 @@ def assert_same_trees(trace, slow):
     tried = {(each.banned, each.used): each for each in trace.tried}
     assert len(tried) == len(trace.tried) == min(len(wanted), N_TRIED_KEPT)
     for key, each in tried.items():
-        for name in ("information", "dependence", "dof"):
+        for name in ("deviance_explained", "rate_heterogeneity", "dof"):
             assert getattr(each, name) == pytest.approx(wanted[key][name], abs=1e-5)
 
 
@@ -151,11 +153,11 @@ def test_the_tree_is_the_one_found_row_by_row():
         assert cells == found["cells"]
         trace = fitted.trace_
         assert_no_nan(trace.to_dict())
-        owed = found["excess"] / slow.balance / max(found["information"], 1e-9)
+        owed = found["heterogeneity"] / slow.balance / max(found["deviance_explained"], 1e-9)
         if splits:
-            assert trace.share == pytest.approx(owed, abs=1e-6)
+            assert trace.heterogeneity_share == pytest.approx(owed, abs=1e-6)
         reached.update(
-            {"tree": 1, "splits": bool(splits), "beyond": trace.say_beyond() is not None}
+            {"tree": 1, "splits": bool(splits), "beyond": trace.describe_excess() is not None}
         )
         if len(set(map(tuple, columns))) < len(columns):
             return  # identical features may be stored once, and then are told of once
@@ -187,12 +189,12 @@ def test_the_parents_are_used_and_the_child_is_banned(paper):
     assert (chosen.banned, chosen.used) == (("C1",), ("A1", "A2"))
     assert [each.score for each in others] == sorted(each.score for each in others)
     root = tree.trace_.splits[0]
-    assert [(each.candidate.rule.feature, each.reason) for each in root.best_refused] == [
+    assert [(each.candidate.rule.feature, each.reason) for each in root.best_rejected] == [
         ("C1", "banned")
     ]
-    assert root.n_refused == {"banned": 1, "idle": 0}
-    assert tree.trace_.share <= 0.005
-    assert tree.trace_.say_beyond() is None
+    assert root.n_rejected == {"banned": 1, "idle": 0}
+    assert tree.trace_.heterogeneity_share <= 0.005
+    assert tree.trace_.describe_excess() is None
 
 
 def test_splits_are_told_in_the_same_columns(paper):
@@ -200,9 +202,9 @@ def test_splits_are_told_in_the_same_columns(paper):
     chosen = find_tree(paper).trace_.splits[0].chosen
     true, false = np.array(chosen.if_true), np.array(chosen.if_false)
     wanted = measure_effects(false[None], true + false, 1)
-    for name in ("excess", "share", "log_odds"):
+    for name in ("heterogeneity", "heterogeneity_share", "log_odds_ratio"):
         assert getattr(chosen, name) == pytest.approx(float(getattr(wanted, name)[0]))
-    assert chosen.information != pytest.approx(float(wanted.information[0]))
+    assert chosen.deviance_explained != pytest.approx(float(wanted.deviance_explained[0]))
 
 
 def test_a_feature_that_brings_next_to_nothing_is_idle():
@@ -216,7 +218,7 @@ def test_a_feature_that_brings_next_to_nothing_is_idle():
     tree = fit_quietly(InvariantTreeClassifier("rate"), frame, label, place)
     assert tree.features_used_ == ["A1", "A2"]
     looks = (*tree.trace_.splits, *tree.trace_.leaves)
-    refused = {(e.candidate.rule.feature, e.reason) for look in looks for e in look.best_refused}
+    refused = {(e.candidate.rule.feature, e.reason) for look in looks for e in look.best_rejected}
     assert refused == {("little", "idle")}
 
 
@@ -245,9 +247,9 @@ def test_no_tree_of_invariant_rates_is_said_aloud():
     x = rng.random(3000) < 0.2 + 0.3 * place
     y = rng.random(3000) < 0.1 + 0.5 * x + 0.1 * place
     learner = InvariantTreeClassifier("rate", keep_columns="all")
-    with pytest.warns(NotInvariantWarning, match=r"amount to .*% of what it tells, where 0.5%"):
+    with pytest.warns(NotInvariantWarning, match=r"amount to .*% of the deviance .*, where 0.5%"):
         learner.fit(x.reshape(-1, 1), y, environments=place)
-    assert learner.trace_.notes == (learner.trace_.say_beyond(),)
+    assert learner.trace_.notes == (learner.trace_.describe_excess(),)
     with pytest.warns(IcscmWarning) as said:
         learner.fit(rng.integers(0, 2, (3000, 1)), y, environments=place)
     assert {each.category for each in said} == {NothingFoundWarning, NotInvariantWarning}

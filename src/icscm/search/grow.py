@@ -5,7 +5,7 @@ The search never sees a row. `invariance` says what must not differ between envi
     "effect"   of each split: what it does to the odds, whatever an environment's own rate;
                splits whose effect differs too much are refused (this module)
     "rate"     of each leaf: the label's rate; the tree is grown without the features that make
-               its leaves depend on the environment (`icscm.search.banning`)
+               its leaves depend on the environment (`icscm.search.rate_tree`)
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Found(NamedTuple):
 
     cut: Cut
     half: CountArray
-    information: float
-    excess: float
-    share: float
-    log_odds: float
+    deviance_explained: float
+    heterogeneity: float
+    heterogeneity_share: float
+    log_odds_ratio: float
 
 
 class RefusedSplit(NamedTuple):
@@ -126,7 +126,7 @@ def grow(root: Node, look: Looker, max_leaves: int, memory: Memory | None = None
     def wait(leaf: Growing) -> None:
         nonlocal n_seen
         if leaf.look.best is not None:
-            heappush(waiting, (-round(leaf.look.best.information, DECIMALS), n_seen, leaf))
+            heappush(waiting, (-round(leaf.look.best.deviance_explained, DECIMALS), n_seen, leaf))
         n_seen += 1
 
     wait(top)
@@ -201,7 +201,7 @@ class EffectLooker:
             halves.append(tables)
             effects.append(measure_effects(counts, totals, settings.n_least))
         n_candidates = sum(
-            tables.count(each.information >= 0)
+            tables.count(each.deviance_explained >= 0)
             for tables, each in zip(halves, effects, strict=True)
         )
         if not n_candidates:
@@ -241,14 +241,18 @@ def _find_scale(
     """The information that a tree is about, from that of its first split."""
     first = 0.0
     for each in effects:
-        is_allowed = (each.information > cutoff) & each.is_replicated & (each.share <= tolerance)
-        first = max(first, float(each.information[is_allowed].max(initial=0.0)))
+        is_allowed = (
+            (each.deviance_explained > cutoff)
+            & each.is_replicated
+            & (each.heterogeneity_share <= tolerance)
+        )
+        first = max(first, float(each.deviance_explained[is_allowed].max(initial=0.0)))
     return min(_FIRST * first, _MOST * measure_deviance(totals))
 
 
 def rank(found: Found) -> tuple[float, Cut]:
     """The most informative first; of equals the first in the order of cuts."""
-    return -round(found.information, DECIMALS), found.cut
+    return -round(found.deviance_explained, DECIMALS), found.cut
 
 
 class _Judged:
@@ -267,11 +271,15 @@ class _Judged:
         self._tables, self._effects = tables, effects
         n_features = len(tables.features)
         shape = n_features, tables.n_candidates
-        self._is_informative = effects.information > cutoff
+        self._is_informative = effects.deviance_explained > cutoff
         # what differs by little does little harm, however small the effect
-        is_small = effects.excess <= negligible
-        share = np.where(is_small, np.minimum(effects.share, tolerance), effects.share)
-        self._rounded = effects.information.round(DECIMALS)
+        is_small = effects.heterogeneity <= negligible
+        share = np.where(
+            is_small,
+            np.minimum(effects.heterogeneity_share, tolerance),
+            effects.heterogeneity_share,
+        )
+        self._rounded = effects.deviance_explained.round(DECIMALS)
         own = self._is_informative.reshape(shape)
         at = np.where(own, self._rounded.reshape(shape), -1.0).argmax(axis=1)
         every = np.arange(n_features)
@@ -281,7 +289,7 @@ class _Judged:
         is_known = np.repeat(self.shares > tolerance, shape[1])
         self._refused: dict[str, BoolArray] = {
             "unreplicated": ~effects.is_replicated,
-            "dependent": share > tolerance,
+            "heterogeneous": share > tolerance,
             "remembered": is_known,
         }
         self._is_usable = self._is_informative
@@ -327,10 +335,10 @@ class _Judged:
         return Found(
             self._tables.locate(at),
             self._tables.tables[at].copy(),
-            float(effects.information[at]),
-            float(effects.excess[at]),
-            float(effects.share[at]),
-            float(effects.log_odds[at]),
+            float(effects.deviance_explained[at]),
+            float(effects.heterogeneity[at]),
+            float(effects.heterogeneity_share[at]),
+            float(effects.log_odds_ratio[at]),
         )
 
 

@@ -26,8 +26,7 @@ from icscm._types import IntArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, CountSource
 from icscm.model.leaves import LeafCounts, freeze_counts
-from icscm.search.nodes import Node, make_root
-from icscm.search.tree import (
+from icscm.search.grow import (
     DECIMALS,
     LEVEL,
     Found,
@@ -40,7 +39,8 @@ from icscm.search.tree import (
     rank,
     walk,
 )
-from icscm.search.tree_trace import TriedTree
+from icscm.search.nodes import Node, make_root
+from icscm.search.trace import TriedTree
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 from icscm.stats.splits import (
     Rates,
@@ -176,9 +176,9 @@ def _find_in_block(
     effects = measure_effects(halves, node.totals, n_least)
     numbers = zip(
         rates.pooled[at].tolist(),
-        effects.excess.tolist(),
-        effects.share.tolist(),
-        effects.log_odds.tolist(),
+        effects.heterogeneity.tolist(),
+        effects.heterogeneity_share.tolist(),
+        effects.log_odds_ratio.tolist(),
         strict=True,
     )
     found = [
@@ -194,10 +194,10 @@ class _Grown:
 
     used: tuple[int, ...]
     leaves: tuple[LeafCounts, ...]
-    information: float
-    dependence: float
+    deviance_explained: float
+    rate_heterogeneity: float
     dof: int
-    excess: float
+    heterogeneity: float
     score: float
 
 
@@ -212,7 +212,7 @@ class RateTree:
     top: Growing
     banned: Mapping[int, str]
     tried: tuple[TriedTree, ...]
-    share: float
+    heterogeneity_share: float
 
 
 def find_rate_tree(source: CountSource, settings: TreeSettings) -> RateTree:
@@ -222,12 +222,12 @@ def find_rate_tree(source: CountSource, settings: TreeSettings) -> RateTree:
     all_banned = search.drop_idle(banned)
     reasons = {each: "banned" if each in banned else "idle" for each in sorted(all_banned)}
     found = search.tree(all_banned)
-    owed = found.excess / search.balance
+    owed = found.heterogeneity / search.balance
     return RateTree(
         search.grow(reasons, is_told=True),
         reasons,
         search.list_tried(all_banned),
-        owed / found.information if found.information > 0 else float(owed > 0),
+        owed / found.deviance_explained if found.deviance_explained > 0 else float(owed > 0),
     )
 
 
@@ -266,7 +266,7 @@ class _Search:
             name = self._source.candidates.make_rule(split.cut).feature
             self._names.setdefault(split.cut.feature, name)
         statistics, dof = measure_dependence(np.stack(leaves))
-        information = round(sum(split.information for split in splits), DECIMALS)
+        information = round(sum(split.deviance_explained for split in splits), DECIMALS)
         chance = find_quantile(_CHANCE, int(dof.sum()))
         excess = round(max(0.0, float(statistics.sum()) - chance), DECIMALS)
         return _Grown(
@@ -311,12 +311,12 @@ class _Search:
         best: Banned = frozenset()
         front = [best]
         while front and len(self._trees) < _MOST_TREES:
-            dependent = [each for each in front if self.tree(each).excess > 0]
+            dependent = [each for each in front if self.tree(each).heterogeneity > 0]
             wider = {more for each in dependent for more in self._ban_each(each)}
             front = sorted(wider, key=self._rank)[:_BEAM]
             best = self._find_best([best, *front])
             least = self.tree(best).score
-            front = [each for each in front if self.tree(each).information > least]
+            front = [each for each in front if self.tree(each).deviance_explained > least]
         return best
 
     def take_back(self, banned: Banned) -> Banned:
@@ -341,9 +341,12 @@ class _Search:
     def _is_idle(self, banned: Banned, wider: Banned, noise: float) -> bool:
         """Whether what is banned besides is not missed."""
         before, after = self.tree(banned), self.tree(wider)
-        slack = max(noise, _LEAST * before.information)
-        allowed = max(before.excess, self._tolerance * after.information / 2)
-        return after.information >= before.information - slack and after.excess <= allowed
+        slack = max(noise, _LEAST * before.deviance_explained)
+        allowed = max(before.heterogeneity, self._tolerance * after.deviance_explained / 2)
+        return (
+            after.deviance_explained >= before.deviance_explained - slack
+            and after.heterogeneity <= allowed
+        )
 
     def list_tried(self, chosen: Banned) -> tuple[TriedTree, ...]:
         """The best trees, better and better, and last the one that was chosen."""
@@ -355,8 +358,8 @@ class _Search:
         return TriedTree(
             tuple(self._names[each] for each in sorted(banned)),
             tuple(self._names[each] for each in tree.used),
-            tree.information,
-            tree.dependence,
+            tree.deviance_explained,
+            tree.rate_heterogeneity,
             tree.dof,
             tree.score,
         )

@@ -11,12 +11,9 @@ from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
 from icscm.model.leaves import freeze_counts
-from icscm.model.rules import Rule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from icscm.search.banning import RateTree, find_rate_tree
-from icscm.search.nodes import make_root
-from icscm.search.tree import (
+from icscm.search.grow import (
     LEVEL,
     EffectLooker,
     Found,
@@ -26,13 +23,15 @@ from icscm.search.tree import (
     grow,
     walk,
 )
-from icscm.search.tree_trace import NodeLook, SplitCandidate, SplitRefusal, TreeTrace
+from icscm.search.nodes import make_root
+from icscm.search.rate_tree import RateTree, find_rate_tree
+from icscm.search.trace import Candidate, Rejection, Scan, Step, Trace
 from icscm.stats.independence import make_test
 from icscm.stats.splits import measure_dependence
 from icscm.stats.verdicts import make_verdicts
 
 
-def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, TreeTrace]:
+def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, Trace]:
     """Grow the tree that the settings ask for."""
     if settings.needs_rates:
         return describe_rate_tree(source, settings, find_rate_tree(source, settings))
@@ -75,46 +74,48 @@ def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
     return [BinnedSplit(rule, *each) for rule, each in zip(rules, children, strict=True)]
 
 
-def describe_tree(
-    source: CountSource, settings: TreeSettings, top: Growing
-) -> tuple[Tree, TreeTrace]:
+def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> tuple[Tree, Trace]:
     """The model and how it came about."""
-    splits, leaves = [], []
+    nodes: list[Scan] = []
     for each, _, path in walk(top):
-        rules = tuple(_make_rule(source, cut, holds=holds) for cut, holds in path)
         look = each.look
-        told = rules, look.n_candidates, look.n_refused, _list_refused(source, each)
+        rules = (source.candidates.make_rule(cut) for cut, _ in path)
+        scan = Scan(
+            path=tuple(
+                rule if holds else rule.negate()
+                for rule, (_, holds) in zip(rules, path, strict=True)
+            ),
+            n_candidates=look.n_candidates,
+            n_rejected=look.n_refused,
+            best_rejected=tuple(
+                Rejection(_describe(source, each, refused.found), refused.reason)
+                for refused in look.refused
+            ),
+        )
         if each.children and look.best is not None:
-            splits.append(NodeLook(*told, _describe(source, each, look.best)))
+            nodes.append(Step(**vars(scan), chosen=_describe(source, each, look.best)))
         else:
-            leaves.append(NodeLook(*told, end=_find_end(look)))
+            nodes.append(replace(scan, end=_find_end(look)))
     model = make_tree(source, top, balanced=settings.balanced)
-    test = make_test("chi2")
-    return model, TreeTrace(
-        tuple(splits),
-        tuple(leaves),
-        settings.invariance,
-        settings.tolerance,
-        tuple(source.classes),
-        tuple(source.environments),
-        tuple(source.notes),
-        verdicts=make_verdicts(model.leaves, test, LEVEL, DEFAULT_MARGIN),
+    return model, Trace(
+        nodes=tuple(nodes),
+        classes=tuple(source.classes),
+        environments=tuple(source.environments),
+        notes=tuple(source.notes),
+        verdicts=make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN),
+        invariance=settings.invariance,
+        tolerance=settings.tolerance,
     )
 
 
 def describe_rate_tree(
     source: CountSource, settings: TreeSettings, found: RateTree
-) -> tuple[Tree, TreeTrace]:
+) -> tuple[Tree, Trace]:
     """The model and how it came about, with a note if the tree is beyond the tolerance."""
     model, trace = describe_tree(source, settings, found.top)
-    trace = replace(trace, tried=found.tried, share=found.share)
-    note = trace.say_beyond()
+    trace = replace(trace, tried=found.tried, heterogeneity_share=found.heterogeneity_share)
+    note = trace.describe_excess()
     return model, replace(trace, notes=(*trace.notes, note)) if note else trace
-
-
-def _make_rule(source: CountSource, cut: Cut, *, holds: bool) -> Rule:
-    rule = source.candidates.make_rule(cut)
-    return rule if holds else rule.negate()
 
 
 def _find_end(look: SplitLook) -> str:
@@ -123,27 +124,20 @@ def _find_end(look: SplitLook) -> str:
         return "max_leaves"
     if not look.n_candidates:
         return "small"
-    return "refused" if any(look.n_refused.values()) else "uninformative"
+    return "rejected" if any(look.n_refused.values()) else "uninformative"
 
 
-def _describe(source: CountSource, each: Growing, found: Found) -> SplitCandidate:
+def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
     true: CountArray = each.node.totals - found.half
     statistics, _ = measure_dependence(np.stack([each.node.totals, true, found.half]))
     whole, *halves = statistics.tolist()
-    return SplitCandidate(
-        source.candidates.make_rule(found.cut),
-        found.information,
-        sum(halves) - whole,
-        found.excess,
-        found.share,
-        found.log_odds,
-        freeze_counts(true),
-        freeze_counts(found.half),
-    )
-
-
-def _list_refused(source: CountSource, each: Growing) -> tuple[SplitRefusal, ...]:
-    return tuple(
-        SplitRefusal(_describe(source, each, refused.found), refused.reason)
-        for refused in each.look.refused
+    return Candidate(
+        rule=source.candidates.make_rule(found.cut),
+        if_true=freeze_counts(true),
+        if_false=freeze_counts(found.half),
+        deviance_explained=found.deviance_explained,
+        rate_heterogeneity=sum(halves) - whole,
+        heterogeneity=found.heterogeneity,
+        heterogeneity_share=found.heterogeneity_share,
+        log_odds_ratio=found.log_odds_ratio,
     )
