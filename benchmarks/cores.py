@@ -1,4 +1,4 @@
-"""What all cores make of a dense table in memory, beside what was asked for.
+"""Fits of a dense table in memory on all cores, against their targets.
 
     python benchmarks/cores.py [--rows 832000] [--columns 232] [--jobs 1,2,4,8,16]
 
@@ -67,12 +67,12 @@ def measure_speedup(X, y, e, jobs, repeats):
         learner = ICSCMClassifier(stop="coverage", n_jobs=n_jobs)
         fit = take_least(lambda learner=learner: learner.fit(X, y, environments=e), repeats)
         one = one or fit
-        asked = SPEEDUPS.get(n_jobs)
-        if asked is None:
+        target = SPEEDUPS.get(n_jobs)
+        if target is None:
             print(f"n_jobs={n_jobs:<27}{'':>16}{one / fit:>14.1f} x          {fit:.2f} s")
             continue
-        is_met = one / fit >= asked
-        tell(f"n_jobs={n_jobs}", f"{asked:.1f} x", f"{one / fit:.1f} x", is_met, f"{fit:.2f} s")
+        is_met = one / fit >= target
+        tell(f"n_jobs={n_jobs}", f"{target:.1f} x", f"{one / fit:.1f} x", is_met, f"{fit:.2f} s")
 
 
 def measure_rules(X, repeats):
@@ -97,13 +97,13 @@ def main():
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     default = ",".join(str(n) for n in (1, 2, 4, 8, 16) if n <= n_cores)
     parser.add_argument("--jobs", default=default, help="numbers of threads, from 1 on")
-    asked = parser.parse_args()
-    X, y, e = make_table(asked.rows, asked.columns)
-    print(f"{asked.rows:,} x {asked.columns}, {n_cores} cores")
+    options = parser.parse_args()
+    X, y, e = make_table(options.rows, options.columns)
+    print(f"{options.rows:,} x {options.columns}, {n_cores} cores")
     print(f"{'':<34}{'target':>16}{'measured':>16}")
-    measure_copies(X, y, e, asked.repeats)
-    measure_speedup(X, y, e, [int(n) for n in asked.jobs.split(",")], asked.repeats)
-    measure_rules(X, asked.repeats)
+    measure_copies(X, y, e, options.repeats)
+    measure_speedup(X, y, e, [int(n) for n in options.jobs.split(",")], options.repeats)
+    measure_rules(X, options.repeats)
 
 
 if __name__ == "__main__":

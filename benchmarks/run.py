@@ -13,91 +13,33 @@ benchmarks/.work, and are left out, with a note, where they cannot be installed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 from datetime import date
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-WORK = HERE / ".work"
-README = HERE / "README.md"
+import targets
+import trees
+from common import (
+    PEERS,
+    WORK,
+    find_version,
+    format_seconds,
+    make_few_valued,
+    make_floats,
+    run_worker,
+)
+
+README = Path(__file__).parent / "README.md"
 BOOSTERS = ["HistGradientBoosting, 1 tree", "LightGBM, 1 tree", "XGBoost, 1 tree"]
 NEIGHBOURS = ["pyscm", "tree, depth 10", *BOOSTERS, "np.copyto"]
-# Of those with a virtual environment of their own: its name, what to import, what to install.
-PEERS = {
-    "pyscm": ("pyscm", ["numpy<2", "scikit-learn", "setuptools", "wheel"], ["pyscm-ml"]),
-    "LightGBM, 1 tree": ("lightgbm", ["numpy"], ["lightgbm"]),
-    "XGBoost, 1 tree": ("xgboost", ["numpy"], ["xgboost-cpu"]),
-}
 OWN = ["icscm SCM", "icscm ICSCM"]
-
-
-def make_floats(n_rows: int, n_columns: int, seed: int = 0) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return label(rng.random((n_rows, n_columns)), 0.4, rng)
-
-
-def make_few_valued(n_rows: int, n_columns: int, n_values: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    return label(rng.integers(0, n_values, size=(n_rows, n_columns)) / n_values, 0.4, rng)
-
-
-def label(X: np.ndarray, cut: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """A noisy conjunction of three features: ten rules find plenty to do."""
-    y = (X[:, :3] > cut).all(axis=1) ^ (rng.random(len(X)) < 0.1)
-    return {"X": X, "y": y.astype(np.int64), "e": rng.integers(0, 2, len(X))}
-
-
-def run_worker(
-    contender: str, data: Path, repeats: int, *options: str, python: str | Path | None = None
-) -> dict | None:
-    """One process; None if the contender cannot run here."""
-    python = python or (find_python(contender) if contender in PEERS else sys.executable)
-    if python is None:
-        return None
-    command = [str(python), str(HERE / "worker.py"), contender, str(data), str(repeats), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(done.stderr, file=sys.stderr)
-        return None
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@cache
-def find_python(peer: str) -> Path | None:
-    """The interpreter of a peer's own virtual environment, made on first use."""
-    module, needed, packages = PEERS[peer]
-    python = WORK / f"{module}-venv" / "bin" / "python"
-    if not python.exists():
-        print(f"setting up {module} ...", flush=True)
-        install = [python, "-m", "pip", "install", "--quiet"]
-        steps = [
-            [sys.executable, "-m", "venv", python.parent.parent],
-            [*install, *needed],
-            [*install, "--no-build-isolation", *packages],
-        ]
-        for step in steps:
-            if subprocess.run(step, check=False, capture_output=True).returncode != 0:
-                print(f"{module} could not be installed and is left out", file=sys.stderr)
-                return None
-    probe = subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True)
-    return python if probe.returncode == 0 else None
-
-
-def find_version(peer: str) -> str | None:
-    """Name and version of a peer, as installed."""
-    python, package = find_python(peer), PEERS[peer][2][0]
-    code = f"from importlib.metadata import version; print(version({package!r}))"
-    found = python and subprocess.run([python, "-c", code], capture_output=True, text=True)
-    return f"{package} {found.stdout.strip()}" if found else None
 
 
 def compare(
@@ -226,10 +168,6 @@ def measure_compilation() -> list[str]:
     return [*lines, ""]
 
 
-def format_seconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
 def describe_machine() -> str:
     cpu = next(
         (
@@ -264,14 +202,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes; write nothing")
     parser.add_argument("--against", metavar="PYTHON", help="another checkout's interpreter")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
-    if asked.against:
-        compare_all_with(asked.against)
+    if options.against:
+        compare_all_with(options.against)
         return
     everyone = OWN + NEIGHBOURS
     lines = [describe_machine(), ""]
-    if asked.quick:
+    if options.quick:
         compare("2,000 x 10 binary", make_few_valued(2_000, 10, 2), everyone, 1, 3)
         compare("20,000 x 20 floats", make_floats(20_000, 20), everyone, 1, 2)
         measure_scaling(10_000, 20)
@@ -281,13 +219,10 @@ def main() -> None:
     lines += compare("200,000 x 100 floats", make_floats(200_000, 100), everyone, 3, 2)
     own_and_floor = [*OWN, *BOOSTERS, "np.copyto"]
     lines += compare("832,000 x 232 floats", make_floats(832_000, 232), own_and_floor, 2, 3)
-    from asked import measure_all as measure_asked  # which need this module
-    from trees import measure as measure_trees
-
-    lines += measure_trees()
+    lines += trees.measure()
     lines += measure_scaling(200_000, 100)
     lines += measure_compilation()
-    lines += measure_asked(WORK)
+    lines += targets.measure_all(WORK)
     write_tables(lines)
 
 

@@ -1,4 +1,4 @@
-"""What small things cost, beside what was asked for: small fits, resamples, imports, more rules.
+"""Costs of small fits, resamples, imports and more rules, against their targets.
 
     python benchmarks/small.py            half a minute
     python benchmarks/small.py --quick    small sizes, to see that it runs
@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
+from common import make_few_valued, make_floats, print_targets
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
-from run import make_few_valued, make_floats
 
-# As in the paper, with everything that can be asked for.
+# As in the paper, with tests, verdicts and pruning.
 FULL = {"stop": "coverage", "pruning": "always", "min_replication": 0, "min_utility": None}
 PEERS = "import sklearn, numba, pandas"
 USES_NUMBA = """
@@ -37,9 +37,7 @@ sys.exit("numba" in sys.modules)
 
 
 def main() -> None:
-    from asked import list_lines
-
-    list_lines(measure(is_quick="--quick" in sys.argv))
+    print_targets(measure(is_quick="--quick" in sys.argv))
 
 
 def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
@@ -47,7 +45,7 @@ def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
     many = make_floats(*((1_000, 20) if is_quick else (100_000, 200)))
     parts = ICSCMClassifier(), many["X"], many["y"], many["e"]
     (seconds,) = find_best([lambda: stability_selection(*parts, random_state=0)], 1)
-    yield f"seconds stability_selection, 100 halves of {describe(many)}", seconds, 2.0
+    yield f"seconds stability_selection, 100 subsamples of {describe(many)}", seconds, 2.0
     imports = ["from icscm import ICSCMClassifier", PEERS]
     own, peers = find_best([partial(run, code) for code in imports], 1 if is_quick else 10)
     yield f"`{imports[0]}` over `{PEERS}`", own / peers, 1.0
@@ -61,12 +59,12 @@ def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
 
 def measure_fits(*, is_quick: bool) -> Iterator[tuple[str, float, float]]:
     few = make_few_valued(1_000 if is_quick else 16_000, 10, 2)
-    for name, learner, asked in (
+    for name, learner, target in (
         ("10 rules, tests, verdicts, pruning", ICSCMClassifier(**FULL), 0.008),
         ("the default ICSCM fit", ICSCMClassifier(), 0.004),
     ):
         (seconds,) = find_best([make_fit(learner, few)], 3 if is_quick else 60, time.process_time)
-        yield f"seconds {describe(few)} binary, {name}", seconds, asked
+        yield f"seconds {describe(few)} binary, {name}", seconds, target
 
 
 def measure_commands() -> Iterator[tuple[str, float, float]]:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from run import format_seconds, run_worker
+from common import format_seconds, run_worker
 
-# Ours and theirs, rows, columns, and the share of their time that is asked for.
+# Ours and theirs, rows, columns, and the target share of their time.
 CASES = [
     ("invariant tree, 16 leaves", "sklearn tree, 16 leaves", 200_000, 100, 1 / 10),
     ("invariant forest, 100 x 32 leaves", "sklearn forest, 100 x 32 leaves", 100_000, 50, 1 / 5),
@@ -43,10 +43,10 @@ def measure(*, is_quick: bool = False, rounds: int = 2) -> list[str]:
         "",
         f"{N_ENVIRONMENTS} environments. Best of {rounds} rounds.",
         "",
-        "| rows x columns | ours | theirs | ours / theirs | asked | peak / codes | asked |",
+        "| rows x columns | ours | theirs | ours / theirs | target | peak / codes | target |",
         "|---|---|---|---|---|---|---|",
     ]
-    for ours, theirs, n_rows, n_columns, asked in CASES:
+    for ours, theirs, n_rows, n_columns, target in CASES:
         n_rows, n_columns = (2_000, 12) if is_quick else (n_rows, n_columns)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "data.npz"
@@ -59,7 +59,7 @@ def measure(*, is_quick: bool = False, rounds: int = 2) -> list[str]:
             for name, each in zip((ours, theirs), seconds, strict=True)
         )
         lines.append(
-            f"| {n_rows:,} x {n_columns} | {shown} | {seconds[0] / seconds[1]:.3f} | {asked:g} "
+            f"| {n_rows:,} x {n_columns} | {shown} | {seconds[0] / seconds[1]:.3f} | {target:g} "
             f"| {memory:.1f} | {MOST_MEMORY:g} |"
         )
         print(lines[-1], flush=True)

@@ -1,0 +1,96 @@
+"""Count the calls of our own functions on the way of a fit, a report and a command.
+
+    python benchmarks/trace_calls.py            a table: calls, distinct functions, modules
+    python benchmarks/trace_calls.py --list     and the functions, by the number of calls
+
+Calls of Python functions defined in the package, in the thread that calls; comprehensions and
+lambdas count with the function around them. Compiled kernels are not seen. Each is traced the
+second time it runs: the first compiles and imports. To trace another checkout, set PYTHONPATH to
+its src folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import icscm
+from icscm import ICSCMClassifier, InvariantTreeClassifier
+from icscm.cli import main as run_command
+from icscm.datasets import make_conjunction, make_hospitals
+
+OWN = str(Path(icscm.__file__).parent)
+
+
+def trace(task: Callable[[], Any]) -> Counter[CodeType]:
+    """How often each of our functions is called."""
+    calls: Counter[CodeType] = Counter()
+
+    def record(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(OWN) and code.co_name[0] != "<":
+            calls[code] += 1
+
+    task()
+    sys.setprofile(record)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def make_tasks(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    data = make_conjunction(8_000, 7, random_state=0)  # 16,000 x 10
+    X, known = data.X.to_numpy(), {"environments": data.environments}
+    yield "`ICSCMClassifier().fit(array)`", lambda: ICSCMClassifier().fit(X, data.y, **known)
+    admissions = make_hospitals(random_state=0)
+    tree = InvariantTreeClassifier()
+    tree.fit(admissions.X, admissions.y, environments=admissions.environments)
+    yield "tree `report().to_html()`", lambda: tree.report().to_html()
+    path = folder / "x.csv"
+    data.X.assign(y=data.y, site=data.environments).to_csv(path, index=False)
+    words = ["fit", str(path), "--target", "y", "--environment", "site"]
+
+    def fit_file() -> None:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.suppress(SystemExit),
+        ):
+            run_command(words)
+
+    yield "`icscm fit x.csv`", fit_file
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="the functions, by number of calls")
+    is_listed = parser.parse_args().list
+    warnings.simplefilter("ignore")
+    print("| way | calls | functions | modules |\n|---|--:|--:|--:|")
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, task in make_tasks(Path(folder)):
+            found[name] = calls = trace(task)
+            modules = {code.co_filename for code in calls}
+            print(f"| {name} | {calls.total():,} | {len(calls):,} | {len(modules)} |", flush=True)
+    for name, calls in found.items() if is_listed else ():
+        print(f"\n{name}")
+        for code, n in calls.most_common():
+            module = os.path.relpath(code.co_filename, OWN)
+            print(f"{n:6,}  {module}:{code.co_firstlineno} {code.co_qualname}")
+
+
+if __name__ == "__main__":
+    main()
