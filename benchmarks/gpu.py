@@ -35,9 +35,9 @@ from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClass
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
-from icscm.search.shortlist import make_question
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
+from icscm.search.shortlist import make_question
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words

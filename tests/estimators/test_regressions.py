@@ -19,7 +19,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
 from icscm.stats.independence import ChiSquaredTest, exceeds
-from icscm.tables.environments import encode_environments
+from icscm.tables.labels import encode_environments
 from literal import assert_same, fit_quietly
 from slow_learner import learn_slowly
 

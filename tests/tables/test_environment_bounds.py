@@ -9,7 +9,7 @@ from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning
 from icscm.tables import column_checks
 from icscm.tables.coded import CONSTANT, IDENTIFIER, CodedTable
-from icscm.tables.environments import check_several, encode_environments, warn_of_sparse
+from icscm.tables.labels import check_several, encode_environments, warn_of_sparse
 
 
 def test_as_many_samples_as_the_limit_are_enough():

@@ -24,9 +24,8 @@ from icscm.tables.column_checks import (
     look_at_numbers,
 )
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_column, read_numbers
-from icscm.tables.environments import encode_environments
 from icscm.tables.errors import name_columns
-from icscm.tables.labels import check_labels, find_counted_rows
+from icscm.tables.labels import check_labels, encode_environments, find_counted_rows
 from icscm.tables.parsing import find_names, read_table
 
 N = 400

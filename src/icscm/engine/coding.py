@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,7 @@ from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
 from icscm.tables.coded import CodedTable
-from icscm.tables.columns import Column, Dates, Levels, Numbers, read_numbers, sort_key
+from icscm.tables.columns import Column, Level, Levels, Numbers, read_numbers, sort_key
 from icscm.tables.errors import reject_infinity
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def encode(
 ) -> tuple[Binning, list[Store]]:
     """Choose thresholds for the columns and store each in the fewest bits that hold it.
 
-    Categories come as they are. For the others, each look settles some columns and leaves the
-    rest to the next, which sees more rows. A column of few values is settled when all rows
-    confirm, while they are coded, that it has no others; one of many values when the look's
-    quantiles are those we want. Which rows the first look sees makes no difference to the
+    Categories come as they are. For the others, each scan finishes some columns and leaves the
+    rest to the next, which sees more rows. A column of few values is finished when all rows
+    confirm, while they are coded, that it has no others; one of many values when the scan's
+    quantiles are those we want. Which rows the first scan sees makes no difference to the
     outcome: columns of few values are cut at each of them, all others as the sample says.
 
     That values are missing, or infinite, is found on the way as well, if the table does not know:
@@ -68,74 +68,71 @@ def encode(
     """
     X = table.values
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    own_missing = table.find_missing().copy()
+    has_missing = table.find_missing().copy()
     no_edges = [np.empty(0, X.dtype)] * X.shape[1]
-    coder = _Coder(table, position, rows, n_threads, no_edges, own_missing)
-    categories = np.array(sorted({*table.levels} - {*table.dropped}), dtype=np.int64)
-    coder.code(plan_levels(table, categories))
+    coder = _Coder(table, position, rows, n_threads, no_edges, has_missing)
+    coder.code(plan_levels(table, np.array(sorted({*table.levels} - {*table.dropped}), np.int64)))
     sample: ColumnPlan | None = None
     any_sampled = False
-    numbers, has_missing = table.find_numbers(), coder.has_missing
-    unused = np.array([*table.dropped], dtype=np.int64)
+    numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
     left = np.setdiff1d(numbers, unused)
     for j in np.intersect1d(numbers, unused).tolist():  # few, and nobody else looks at them
         has_missing[j] |= bool((X[:, j] != X[:, j]).any())
         if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
             reject_infinity(X, table.names)
-    for look in _list_looks(table, numbers, max_thresholds, n_threads) if len(left) else ():
-        has_missing |= look.has_missing
-        plan = plan_columns(table, left, has_missing, look.rows, look.max_thresholds, n_threads)
+    for scan in _list_scans(table, numbers, max_thresholds, n_threads) if len(left) else ():
+        has_missing |= scan.has_missing
+        plan = plan_columns(table, left, has_missing, scan.rows, scan.max_thresholds, n_threads)
         has_missing[plan.columns] |= plan.has_missing
-        if look.is_sample:
+        if scan.is_sample:
             sample = plan
         elif sample is not None:
             plan = plan.cut_unknown_as(sample, max_thresholds)
-        ready = plan if look.settles_many else plan.select(plan.known)
+        ready = plan if scan.finishes_many else plan.select(plan.known)
         any_sampled |= sample is not None and not plan.known.all()
         left = np.union1d(np.setdiff1d(left, ready.columns), coder.code(ready))
         if len(left) == 0:
-            break  # before the next look takes any time
+            break  # before the next scan takes any time
     # without the thresholds below which values are missing
     edges = [part[int(gap) :] for part, gap in zip(coder.edges, has_missing, strict=True)]
     stores = [store for store in coder.stores if len(store.features)]
     return make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
 
 
-class _Look(NamedTuple):
-    """Some rows to plan columns from, and whether they settle columns of many values.
+class _Scan(NamedTuple):
+    """Some rows to plan columns from, and whether they finish columns of many values.
 
     `has_missing` says in which columns missing values were met on the way.
     """
 
     rows: NDArray[np.intp] | slice
     max_thresholds: int | None
-    settles_many: bool = True
+    finishes_many: bool = True
     is_sample: bool = False
     has_missing: BoolArray | bool = False
 
 
-def _list_looks(
+def _list_scans(
     table: CodedTable, numbers: IntArray, max_thresholds: int | None, n_threads: int
-) -> Iterator[_Look]:
+) -> Iterator[_Scan]:
     X = table.values
     step = len(X) // FIRST_LOOK_ROWS
-    if step >= 8:  # else all rows are nearly as quick to look at
+    if step >= 8:  # else all rows are nearly as quick to scan
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
-        yield _Look(slice(None, None, step), few, settles_many=False)
+        yield _Scan(slice(None, None, step), few, finishes_many=False)
     # more thresholds than a byte can tell apart want more than a sample
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         hashes, odd = hash_rows(X, numbers, n_threads)
         if (odd & INFINITE).any():
             reject_infinity(X, table.names)
-        has_missing = (odd & MISSING) > 0
-        rows = choose_sample(hashes, n_threads)
-        yield _Look(rows, max_thresholds, is_sample=True, has_missing=has_missing)
-    yield _Look(slice(None), max_thresholds)
+        rows, has_missing = choose_sample(hashes, n_threads), (odd & MISSING) > 0
+        yield _Scan(rows, max_thresholds, is_sample=True, has_missing=has_missing)
+    yield _Scan(slice(None), max_thresholds)
 
 
 @dataclass
 class _Coder:
-    """Turns planned columns into stores; tells which were not as planned.
+    """Turns planned columns into stores; finds those that were not as planned.
 
     `edges` are the thresholds of all columns, as planned last, and `has_missing` says which of
     them are known to hold missing values.
@@ -150,79 +147,72 @@ class _Coder:
     stores: list[Store] = field(default_factory=list)
 
     def code(self, plan: ColumnPlan) -> IntArray:
-        """Store the columns; return those that hold values which the plan did not know of."""
+        """Store the columns, those of one layout and width together.
+
+        Returns those that hold values which the plan did not know of.
+        """
         for column, edges in zip(plan.columns, plan.edges, strict=True):
             self.edges[column] = edges
         levels, has_missing = self.table.levels, self.has_missing
-        if not levels and not has_missing.any():
-            return self._code_alike(plan, ORDERED)
-        layouts = [find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
-        surprises = [plan.columns[:0]]
-        for layout in sorted(set(layouts)):
-            alike = plan.select(np.array([each == layout for each in layouts], dtype=np.bool_))
-            surprises.append(self._code_alike(alike, layout))
-        return np.concatenate(surprises)
-
-    def _code_alike(self, plan: ColumnPlan, layout: Layout) -> IntArray:
-        """Columns of one layout, each in the narrowest kind of store."""
+        alike = {ORDERED: np.ones(len(plan.columns), dtype=np.bool_)}
+        if levels or has_missing.any():
+            layouts = [find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
+            alike = {one: np.array([each == one for each in layouts]) for one in sorted({*layouts})}
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
         surprises = [plan.columns[:0]]
-        for code, wanted in (
-            (self._code_singly, n_bins > MAX_NARROW_BINS),
-            (self._check_constant, n_bins == 1),
-            (self._pack, n_bins == 2),
-            (self._code, (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)),
-        ):
-            if wanted.any():
-                some = plan.select(wanted)
-                surprises.append(some.columns[code(some, layout)])
+        for layout, own in alike.items():
+            for code, wanted in (
+                (self._code_singly, n_bins > MAX_NARROW_BINS),
+                (self._check_constant, n_bins == 1),
+                (self._pack, n_bins == 2),
+                (self._code, (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)),
+            ):
+                if (wanted & own).any():
+                    some = plan.select(wanted & own)
+                    surprised = np.zeros(len(some.columns), dtype=np.bool_)
+                    code(some, layout, surprised)
+                    surprises.append(some.columns[surprised])
         return np.concatenate(surprises)
 
-    def _check_constant(self, plan: ColumnPlan, _: Layout) -> BoolArray:
+    def _check_constant(self, plan: ColumnPlan, _: Layout, surprised: BoolArray) -> None:
         """Constant columns are not stored, but are they constant?"""
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         values = self.table.values
         size = max(1, _CONSTANT_CELLS // len(values))
         for start in range(0, len(surprised), size):
             part = slice(start, start + size)
             surprised[part] = (values[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
-        return surprised
 
-    def _pack(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+    def _pack(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
         """Columns of two bins, a bit a cell."""
         store = BitStore(plan.columns, self.rows, self.n_threads, layout)
         X, bits, edge = self.table.values, store.bits[self.position], np.concatenate(plan.edges)
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
 
         def pack_part(part: slice) -> None:
             known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]
             _kernels.pack_columns(X, bits, *known, store.words[part], surprised[part])
 
         run_tasks(pack_part, split_columns(len(plan.columns), self.n_threads), self.n_threads)
-        self.stores.append(store.select(~surprised))
-        return surprised
+        if surprised.any():
+            store.features, store.words = plan.columns[~surprised], store.words[~surprised]
+        self.stores.append(store)
 
-    def _code(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+    def _code(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
         """Columns of up to 256 bins, a byte a cell."""
-        table = make_search_table(plan.edges, self.table.values.dtype)
-        codes = np.empty((len(plan.columns), len(self.table.values)), dtype=CODE_DTYPE)
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
-        X, known = self.table.values, (plan.columns, table, plan.known, plan.highest)
+        X, table = self.table.values, make_search_table(plan.edges, self.table.values.dtype)
+        codes = np.empty((len(plan.columns), len(X)), dtype=CODE_DTYPE)
+        known = plan.columns, table, plan.known, plan.highest
 
         def code_part(part: slice) -> None:
-            own = self.position, *known, part.start, part.stop
-            _kernels.code_columns(X, *own, codes, surprised)
+            _kernels.code_columns(X, self.position, *known, part.start, part.stop, codes, surprised)
 
         run_tasks(code_part, split_rows(len(X), self.n_threads), self.n_threads)
         if surprised.any():
             codes = codes[~surprised]
         n_bins, columns = int(table.n_edges.max()) + 1, plan.columns[~surprised]
         self.stores.append(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
-        return surprised
 
-    def _code_singly(self, plan: ColumnPlan, layout: Layout) -> BoolArray:
+    def _code_singly(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
         """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
-        surprised = np.zeros(len(plan.columns), dtype=np.bool_)
         for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
             values = self.table.values[:, column]
             codes = _search(edges, values)
@@ -233,7 +223,6 @@ class _Coder:
                 ordered[0, self.position] = codes
                 found = np.array([column]), ordered, len(edges) + 1
                 self.stores.append(CodeStore(*found, self.rows, self.n_threads, layout))
-        return surprised
 
 
 def _search(edges: Array, values: Array) -> NDArray[np.intp]:
@@ -280,14 +269,24 @@ class PieceCoder:
     """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
-        self.features = features
+        self.features, self._binned = features, binned
         n_bins = binned.count_bins(np.array(features, dtype=np.int64))
         # one byte where that is enough for all features, else two or four
         self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), MAX_NARROW_BINS) - 1)
-        self._coders = [
-            (_make_level_coder if j in binned.levels else _make_number_coder)(binned, j)
-            for j in features
-        ]
+        self._edges: dict[int, Array] = {}
+        self._tables: dict[int, SearchTable] = {}
+        self._bins: dict[int, dict[tuple[str, Level], int]] = {}
+        for j in features:
+            bins, edges = binned.levels.get(j), binned.find_edges(j)
+            if bins is not None:
+                levels, first = [*bins.levels, *bins.pool], int(binned.has_missing[j])
+                last = first + len(bins.levels)
+                numbers = {sort_key(each): min(first + k, last) for k, each in enumerate(levels)}
+                self._bins[j] = numbers
+                continue
+            self._edges[j] = put_missing_first(edges) if binned.has_missing[j] else edges
+            if 1 < len(self._edges[j]) < MAX_NARROW_BINS:  # else NumPy is as quick
+                self._tables[j] = make_search_table([self._edges[j]], edges.dtype)
 
     def code(
         self,
@@ -300,45 +299,24 @@ class PieceCoder:
         `columns` are the columns of the piece by position; only the features' own are needed.
         """
         if out is None:
-            n_rows = _count_rows(columns[self.features[0]]) if self.features else 0
+            n_rows = len(columns[self.features[0]]) if self.features else 0
             out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
         def code_feature(k: int) -> None:
-            self._coders[k](columns[self.features[k]], out[k])
+            j = self.features[k]
+            (self._code_levels if j in self._bins else self._code_numbers)(j, columns[j], out[k])
 
         run_in_parts(code_feature, range(len(self.features)), n_threads)
         return out
 
-
-def _count_rows(column: Column) -> int:
-    assert not isinstance(column, Dates)
-    return len(column.values if isinstance(column, Numbers) else column.codes)
-
-
-def _make_level_coder(binned: Binning, feature: int) -> Callable[[Column, Array], None]:
-    """What writes the bins of a category."""
-    levels, first = binned.levels[feature], int(binned.has_missing[feature])
-    bins = {sort_key(level): first + k for k, level in enumerate(levels.levels)}
-    bins |= {sort_key(level): first + len(levels.levels) for level in levels.pool}
-
-    def code(column: Column, out: Array) -> None:
+    def _code_levels(self, feature: int, column: Column, out: Array) -> None:
         assert isinstance(column, Levels)
-        found = [bins[sort_key(level)] for level in column.levels]
+        found = [self._bins[feature][sort_key(level)] for level in column.levels]
         out[:] = np.array([*found, 0], dtype=out.dtype)[column.codes]  # the last is for missing
 
-    return code
-
-
-def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array], None]:
-    """What writes the bins of a column of numbers."""
-    edges = binned.find_edges(feature)
-    if binned.has_missing[feature]:
-        edges = put_missing_first(edges)
-    is_searched = 1 < len(edges) < MAX_NARROW_BINS  # else NumPy is as quick
-    table = make_search_table([edges], edges.dtype) if is_searched else None
-
-    def code(column: Column, out: Array) -> None:
+    def _code_numbers(self, feature: int, column: Column, out: Array) -> None:
         assert isinstance(column, Numbers)
+        edges, table = self._edges[feature], self._tables.get(feature)
         values = read_numbers(column, is_exact=edges.dtype.kind in "iu")
         values = values.astype(edges.dtype, copy=False)
         if table is None or out.dtype != CODE_DTYPE:
@@ -348,5 +326,3 @@ def _make_number_coder(binned: Binning, feature: int) -> Callable[[Column, Array
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
         own = in_place, first, table, no, edges[:1], 0, len(values)
         _kernels.code_columns(one, *own, bins, no)
-
-    return code

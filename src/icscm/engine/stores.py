@@ -203,12 +203,6 @@ class BitStore(Store):
         self.n_alike: IntArray | None = None
         self._set_in_play(rows)
 
-    def select(self, wanted: BoolArray) -> BitStore:
-        """This store without the unwanted features."""
-        if not wanted.all():
-            self.features, self.words = self.features[wanted], self.words[wanted]
-        return self
-
     def keep_first(self, features: IntArray, n_alike: IntArray) -> None:
         """Keep these of the features, ascending, each for as many identical ones."""
         kept = np.searchsorted(self.features, features)

@@ -33,7 +33,7 @@ from icscm.sources.countable import Countable
 from icscm.stats.corrections import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
-from icscm.tables.environments import check_several, warn_of_sparse
+from icscm.tables.labels import check_several, warn_of_sparse
 
 
 class SCMClassifier(CoverClassifier):

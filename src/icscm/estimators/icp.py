@@ -26,8 +26,7 @@ from icscm.parameters import (
 from icscm.search.sets import SET_TESTS, InvariantSets, check_affordable, find_invariant_sets
 from icscm.search.tree_sets import SetSettings, find_tree_sets
 from icscm.sources.memory import make_memory_source
-from icscm.tables.environments import check_several, encode_environments, take_environments
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import check_table
 
 

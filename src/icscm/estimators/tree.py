@@ -23,7 +23,7 @@ from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
-from icscm.tables.environments import warn_of_sparse
+from icscm.tables.labels import warn_of_sparse
 
 if TYPE_CHECKING:
     import pandas

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.coding import encode
@@ -23,8 +23,12 @@ from icscm.sources.stored import StoredSource, place
 from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.column_checks import drop_suspicious
 from icscm.tables.columns import bring, is_dask
-from icscm.tables.environments import number_environments, take_environments
-from icscm.tables.labels import check_labels, find_counted_rows
+from icscm.tables.labels import (
+    check_labels,
+    find_counted_rows,
+    number_environments,
+    take_environments,
+)
 from icscm.tables.parsing import ParsedTable, make_dense, read_table
 
 if TYPE_CHECKING:
@@ -124,44 +128,50 @@ def open_memory(
         given = read_table(bring(X))
     rows = find_counted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
-    numbers, environment_labels = number_environments(environments, given.n_rows, rows)
-
-    def count(given: ParsedTable | CardValues) -> Countable[MemorySource]:
-        binned: CodedTable | CardValues
-        if isinstance(given, ParsedTable):
-            table = given.code(asked.max_thresholds, rows)
-            if asked.missing == "error" and given.whole is not None:  # before columns are dropped
-                replace(table, has_missing=find_missing(table.values)).reject_missing()
-            table = drop_suspicious(given, table, labels, numbers, rows, asked.keep_columns)
-            binned = table
-        else:
-            binned = given if rows is None else given.take(rows)
-            table = CodedTable(np.empty((0, given.n_columns), dtype=given.values.dtype))
-        source = make_memory_source(
-            binned,
-            labels,
-            numbers,
-            classes=classes.tolist(),
-            environment_labels=environment_labels,
-            max_thresholds=asked.max_thresholds,
-            n_jobs=asked.n_jobs,
-            device=asked.device,
-        )
-        has_missing = table.has_missing
-        if isinstance(source.candidates, Binning):  # else all are 0 or 1
-            has_missing = source.candidates.has_missing
-        values = np.empty((0, table.n_columns), dtype=table.values.dtype)
-        known = replace(table, values=values, has_missing=has_missing)
-        if asked.missing == "error":
-            known.reject_missing()
-        sizes = table.n_columns, environments is not None
-        return Countable(source, known, table.names, classes, *sizes, config=asked)
-
+    numbers, places = number_environments(environments, given.n_rows, rows)
+    groups = labels, numbers, {"classes": classes.tolist(), "environment_labels": places}
     try:
-        return count(given)
+        source, table = _count(given, rows, *groups, asked)
     except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
         assert isinstance(given, ParsedTable)
-        return count(read_table(make_dense(given.content, rows)))
+        source, table = _count(read_table(make_dense(given.content, rows)), rows, *groups, asked)
+    if asked.missing == "error":
+        table.reject_missing()
+    sizes = table.n_columns, environments is not None
+    return Countable(source, table, table.names, classes, *sizes, config=asked)
+
+
+def _count(
+    given: ParsedTable | CardValues,
+    rows: NDArray[np.intp] | None,
+    labels: IntArray,
+    environments: IntArray,
+    names: Mapping[str, Any],
+    asked: BinningConfig,
+) -> tuple[MemorySource, CodedTable]:
+    """A source over the rows that count, and what is known of its columns."""
+    binned: CodedTable | CardValues
+    if isinstance(given, ParsedTable):
+        table = given.code(asked.max_thresholds, rows)
+        if asked.missing == "error" and given.whole is not None:  # before columns are dropped
+            replace(table, has_missing=find_missing(table.values)).reject_missing()
+        binned = drop_suspicious(given, table, labels, environments, rows, asked.keep_columns)
+        table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
+    else:
+        binned = given if rows is None else given.take(rows)
+        table = CodedTable(np.empty((0, given.n_columns), dtype=given.values.dtype))
+    source = make_memory_source(
+        binned,
+        labels,
+        environments,
+        **names,
+        max_thresholds=asked.max_thresholds,
+        n_jobs=asked.n_jobs,
+        device=asked.device,
+    )
+    if isinstance(source.candidates, Binning):  # else all are 0 or 1
+        table = replace(table, has_missing=source.candidates.has_missing)
+    return source, table
 
 
 def make_memory_source(

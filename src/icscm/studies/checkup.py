@@ -28,8 +28,7 @@ from icscm.stats.verdicts import compute_detectable
 from icscm.tables.coded import CodedTable
 from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import count_rows
-from icscm.tables.environments import check_several, encode_environments, take_environments
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import ParsedTable, read_table
 
 Codes = NDArray[np.int64]

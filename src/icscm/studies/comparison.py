@@ -23,7 +23,7 @@ from icscm.studies.conclusions import MEASURES, CandidateScores, draw_comparison
 from icscm.studies.folds import Cohort, FoldResult, describe_model, fit_and_score, make_cohort
 from icscm.studies.scores import TITLES, Z
 from icscm.tables.columns import is_frame, open_frame
-from icscm.tables.environments import check_several
+from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
     import pandas

@@ -25,7 +25,7 @@ from icscm.report.words import Plain, format_p, format_share
 from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
 from icscm.studies.scores import TITLES, Score, compute_scores
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column, take_rows
-from icscm.tables.environments import encode_environments, take_environments
+from icscm.tables.labels import encode_environments, take_environments
 
 if TYPE_CHECKING:
     import pandas

@@ -28,8 +28,7 @@ from icscm.model.splits import CHAINS
 from icscm.sources.memory import open_memory
 from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_auc, compute_scores
 from icscm.tables.columns import count_rows, is_frame, take_rows
-from icscm.tables.environments import encode_environments, take_environments
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
 
 # A name of ours or of scikit-learn's, or a function of (estimator, X, y), as its scorers are.

@@ -12,7 +12,7 @@ from icscm.exceptions import Words
 from icscm.parameters import LEVEL, check_value
 from icscm.sources.countable import Countable
 from icscm.studies.checkup import CheckUp, Codes, Giveaway, add_advice, judge_column, make_checkup
-from icscm.tables.environments import check_several
+from icscm.tables.labels import check_several
 
 # Features that are told, of millions.
 N_TELLING = 100

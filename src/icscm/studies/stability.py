@@ -27,7 +27,7 @@ from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.tables.environments import number_environments, take_environments
+from icscm.tables.labels import number_environments, take_environments
 
 if TYPE_CHECKING:
     import pandas

@@ -19,8 +19,7 @@ from icscm.sources.bits.store import BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
-from icscm.tables.environments import number_environments
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, number_environments
 
 
 def open_bits(

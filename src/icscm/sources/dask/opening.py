@@ -36,9 +36,14 @@ from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource, Tasks, compute
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coded import CodedTable
-from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
 from icscm.tables.errors import make_missing_error
-from icscm.tables.labels import check_labels, find_plain_dtype
+from icscm.tables.labels import (
+    ALL_SAMPLES,
+    check_labels,
+    encode_environments,
+    find_plain_dtype,
+    take_environments,
+)
 from icscm.tables.parsing import find_names
 
 THINNED = (

@@ -16,9 +16,8 @@ from icscm.engine.survey import Groups
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
 from icscm.tables.columns import read_arrow_groups
-from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.errors import make_missing_error
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import check_labels, encode_environments, number_environments
 
 
 class GroupReader:
