@@ -22,7 +22,7 @@ from icscm.exceptions import IcscmError
 from icscm.io import cells, lines
 from icscm.io.formats import TextFormat
 from icscm.io.streams import open_table, read_file
-from icscm.sources.dask import folders
+from icscm.sources.dask import frames
 from icscm.sources.dask.opening import open_dask_files
 
 PLAIN = {
@@ -109,7 +109,7 @@ def small_pieces():
         warnings.simplefilter("ignore")
         patch.setattr(lines, "MIN_BLOCK", 1)
         patch.setattr(lines, "_ROWS_IN_BLOCK", 2)
-        patch.setattr(folders, "_PARTITION_BYTES", 200)
+        patch.setattr(frames, "_PARTITION_BYTES", 200)
         patch.setattr("icscm.sources.files.budget._MOST_BATCH_ROWS", 7)
         with dask.config.set(scheduler="synchronous"):
             yield
@@ -143,7 +143,7 @@ def read_in_passes(path, form):
 
 
 def read_on_dask(path, form):
-    frame = folders.read_folder(path, form).compute()
+    frame = frames.read_folder(path, form).compute()
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
 
 

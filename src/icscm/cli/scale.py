@@ -154,9 +154,8 @@ def _learn_in_passes(learner: CountedClassifier, data: Path, options: dict[str, 
 
 def _learn_on_dask(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.dask.client import open_client
-    from icscm.sources.dask.folders import read_folder
+    from icscm.sources.dask.frames import read_folder, take_apart
     from icscm.sources.dask.opening import open_dask
-    from icscm.sources.dask.relabelling import take_apart
 
     with open_client(options["dask"], options["workers"]), translate_errors(data):
         frame = read_folder(data, TextFormat(**get_text_settings(options)))

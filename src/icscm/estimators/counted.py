@@ -302,7 +302,7 @@ class CountedClassifier(KnownLabelsMixin, BaseEstimator):  # type: ignore[misc]
 
     def _predict_lazily(self, method: Callable[[Any], Array], X: Any, like: Array) -> Any:
         """A Dask array: of Dask collections nothing is computed yet."""
-        from icscm.sources.dask.partitions import predict_lazily
+        from icscm.sources.dask.frames import predict_lazily
 
         return predict_lazily(method, X, like)
 

@@ -29,11 +29,10 @@ from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.locating import translate_errors
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.dask.client import check_cluster
-from icscm.sources.dask.folders import read_folder
-from icscm.sources.dask.partitions import align_partitions
+from icscm.sources.dask.client import Tasks, check_cluster, compute
+from icscm.sources.dask.frames import align_partitions, read_folder
 from icscm.sources.dask.picking import MAX_HASHES
-from icscm.sources.dask.source import DaskSource, Tasks, compute
+from icscm.sources.dask.source import DaskSource
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coded import CodedTable
 from icscm.tables.errors import make_missing_error

@@ -12,112 +12,18 @@ make again what a lost worker held. Without a client the same tasks run on Dask'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
-from uuid import uuid4
 
-import dask
 import numpy as np
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm._types import BoolArray, CountArray
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
 from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
-from icscm.exceptions import IcscmError
-
-Function = Callable[..., Any]
-
-# Results added up by one task: enough to keep the tree flat, few enough to hold at once.
-FAN_IN = 8
-
-
-class Tasks:
-    """Makes the tasks of a fit, with names that the dashboard groups by what is done."""
-
-    def __init__(self) -> None:
-        self._fit = uuid4().hex[:8]
-        self._n_used = 0
-
-    def map(self, what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
-        """`function` of the first of each column, of the second, ...: a task each.
-
-        What all of them need goes with the function. As a task of its own it would draw the others
-        to the worker that has it, and their rows with them.
-        """
-        self._n_used += 1
-        name = f"icscm-{what}-{self._fit}{self._n_used:04x}"
-        call = delayed(function, pure=False)
-        rows = zip(*columns, strict=True)
-        return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
-
-    def merge(
-        self, what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
-    ) -> Delayed:
-        """One result from many, `FAN_IN` at a time, so that no task holds more.
-
-        Neighbours with the same home come first: what they make together is made there, and one
-        result leaves a home instead of many.
-        """
-        level = parts
-        if homes is not None:
-            pairs = groupby(zip(homes, parts, strict=True), key=itemgetter(0))
-            level = [self.merge(what, merge, [part for _, part in pair]) for _, pair in pairs]
-        while len(level) > 1:
-            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-            level = self.map(what, merge, groups)
-        return level[0]
-
-
-def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
-    """Start tasks whose results stay where they are made."""
-    with explain_failures():
-        return list(dask.persist(*tasks))
-
-
-def compute(tasks: Sequence[Delayed]) -> list[Any]:
-    """Run tasks and bring their results here."""
-    with explain_failures():
-        return list(dask.compute(*tasks))
-
-
-# What to tell of the errors of a cluster, by their names: they need no import then.
-_FAILURES = {
-    "KilledWorker": "workers died again and again over the same task, most likely for lack of "
-    "memory; make the partitions smaller or give the workers more",
-    "ClosedClientError": "the Dask client was closed in the middle of the work; see whether its "
-    "scheduler still runs",
-    "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
-    "FutureCancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
-    "whether it still runs, and fit again",
-    "CancelledError": "the Dask scheduler cancelled what was asked of it, or is gone; see "
-    "whether it still runs, and fit again",
-    "TimeoutError": "the Dask scheduler did not answer in time; see whether it still runs",
-}
-
-
-@contextmanager
-def explain_failures() -> Iterator[None]:
-    """Turn what goes wrong with a cluster, not with the data, into one clear error."""
-    try:
-        yield
-    except IcscmError:
-        raise
-    except Exception as error:
-        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "icscm":
-            raise IcscmError(f"{NO_PACKAGE} ({error})") from error
-        if type(error).__name__ not in _FAILURES:
-            raise
-        raise IcscmError(_FAILURES[type(error).__name__]) from error
-
-
-NO_PACKAGE = (
-    "the Dask scheduler or a worker cannot import icscm; install the same version on all of them"
-)
+from icscm.sources.dask.client import Function, Tasks, compute, find_client, persist
 
 
 class DaskSource:
@@ -256,11 +162,3 @@ def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
     homes = [min(holders.get(piece.key, ()), default="") for piece in pieces]
     order = sorted(range(len(pieces)), key=homes.__getitem__)
     return [pieces[i] for i in order], [homes[i] for i in order]
-
-
-def find_client() -> Any:
-    """The client that tasks would run on; None where Dask's local scheduler would run them."""
-    from dask.base import get_scheduler
-
-    client = getattr(get_scheduler(), "__self__", None)
-    return client if hasattr(client, "who_has") else None

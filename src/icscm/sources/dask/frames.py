@@ -1,0 +1,241 @@
+"""Dask collections: read from files, taken apart, aligned, and predicted for where they lie.
+
+Parquet is read by Dask, text by our own reader:
+
+    every file        where lines start, about every `_PARTITION_BYTES`      icscm-cut
+    every partition   possible types of its columns                          icscm-kinds
+    joined here       the type of each column
+    every partition   read as that, whenever Dask asks for it
+
+A file is one partition if it is compressed, or if quotes in it could hold ends of lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, pairwise
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from dask.delayed import Delayed
+
+from icscm._types import Array
+from icscm.exceptions import IcscmError
+from icscm.io.formats import TextFormat
+from icscm.io.lines import Lines
+from icscm.io.locating import PACKED_ENDINGS, TEXT_ENDINGS, Source, find_ending, find_sources
+from icscm.io.roles import Labelling, Roles, RoleTally, find_labelling, tally_roles
+from icscm.io.streams import TextFiles
+from icscm.sources.dask.client import Tasks, compute
+from icscm.tables.columns import is_dask
+
+_PARTITION_BYTES = 2**26
+# The column of row numbers while rows are chosen; no user's column has this name.
+_ROW = "\0row"
+
+
+def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
+    """A Dask DataFrame over a Parquet or text file, or a folder of either, anywhere Dask reads.
+
+    Its columns are typed as the same files would be in memory.
+    """
+    import dask.dataframe
+
+    try:
+        sources = _find_texts(str(path))
+        if not sources:
+            return dask.dataframe.read_parquet(str(path))
+    except (OSError, ValueError) as error:
+        raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
+    return _read_texts(TextFiles(sources, text or TextFormat(), {}))
+
+
+def _find_texts(path: str) -> list[Source]:
+    """Text files; those elsewhere, and patterns of names, as fsspec finds them."""
+    if Path(path).exists():
+        return [source for source in find_sources(Path(path)) if source.kind == "text"]
+    if find_ending(path) not in TEXT_ENDINGS:
+        return []
+    from fsspec import open_files  # type: ignore[import-untyped]
+
+    found = [(Path(file.path), file) for file in open_files(path, compression="infer")]
+    return [Source(where, where.name, "text", remote=file) for where, file in found]
+
+
+def _read_texts(files: TextFiles) -> Any:
+    import dask.dataframe
+    import pandas
+
+    tasks = Tasks()
+    parts = [*chain.from_iterable(compute(tasks.map("cut", cut_lines, files.files)))]
+    find = partial(Lines.find_kinds, names=files.names)
+    schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
+    meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
+    return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
+
+
+def cut_lines(lines: Lines) -> list[Lines]:
+    """Pieces of about so many bytes; a single one where the file must stay whole."""
+    source, size = lines.source, _PARTITION_BYTES
+    is_plain = source.member is None and source.remote is None
+    if (
+        not is_plain
+        or source.path.suffix.lower() in PACKED_ENDINGS
+        or source.path.stat().st_size <= size
+        or "\n".encode(lines.form.encoding) != b"\n"
+    ):
+        return [lines]
+    with source.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        if content.find(b'"') >= 0:
+            return [lines]
+        end = len(content)
+        starts = {content.find(b"\n", place) + 1 for place in range(size, end, size)}
+    return [_take_part(lines, span) for span in pairwise(sorted(starts | {0, end}))]
+
+
+def _take_part(lines: Lines, span: tuple[int, int]) -> Lines:
+    if span[0] == 0:
+        return replace(lines, source=replace(lines.source, span=span))
+    source = replace(lines.source, span=span, member=f"from byte {span[0]:,}")
+    return replace(lines, source=source, header=replace(lines.header, n_rows=0))
+
+
+def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None = None) -> Any:
+    """The rows of one partition, some columns of them, as a pandas frame of Arrow's types."""
+    import pandas
+
+    wanted = schema if columns is None else pyarrow.schema([schema.field(n) for n in columns])
+    tables = [wanted.empty_table(), *part.read(wanted)]
+    return pyarrow.concat_tables(tables).to_pandas(types_mapper=pandas.ArrowDtype)
+
+
+def take_apart(
+    frame: Any, roles: Roles, columns: Sequence[str]
+) -> tuple[tuple[Any, Any, Any], Labelling]:
+    """Features, labels and environments, and what the labels mean."""
+    target, environment = roles.target, roles.environment
+    if roles.is_plain:
+        places = None if environment is None else frame[environment]
+        return (frame[list(columns)], frame[target], places), Labelling(roles=roles)
+    told = frame[roles.columns]
+    tally = partial(tally_partition, roles=roles)
+    labelling = find_labelling(compute(Tasks().map("roles", tally, list_pieces(told))), roles)
+
+    def take(part: Any, names: Sequence[str]) -> Any:
+        change = partial(relabel, labelling=labelling, names=list(names))
+        return part.map_partitions(change, meta=change(part._meta))
+
+    X = take(frame[list(dict.fromkeys((*columns, *roles.columns)))], columns)
+    places = None if environment is None else take(told, [environment])[environment]
+    return (X, take(told, [target])[target], places), labelling
+
+
+def tally_partition(frame: Any, roles: Roles) -> RoleTally:
+    """What target and environment are in one partition."""
+    return tally_roles(pyarrow.Table.from_pandas(frame, preserve_index=False), roles)
+
+
+def relabel(frame: Any, labelling: Labelling, names: Sequence[str]) -> Any:
+    """The rows of one partition that stay, some columns of them: as they were, or made anew."""
+    import pandas
+
+    roles = pyarrow.Table.from_pandas(frame[labelling.roles.columns], preserve_index=False)
+    numbered = roles.append_column(_ROW, pyarrow.array(range(len(frame)), pyarrow.int64()))
+    table = labelling.apply(numbered)
+    if not {*names} <= {labelling.target, labelling.environment}:
+        return frame[list(names)].iloc[table.column(_ROW).to_numpy()]
+    return table.select(list(names)).to_pandas(types_mapper=pandas.ArrowDtype)
+
+
+def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], ...]:
+    """X, y, environments and number of each partition, the former as delayed tasks.
+
+    Raises if the collections are not cut at the same rows, as far as that can be told unread.
+    """
+    if X.ndim != 2:
+        raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
+    if hasattr(X, "chunks") and X.dtype.kind not in "biuf":
+        raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
+    pieces = list_pieces(X)
+    _check_aligned("y", y, X, len(pieces))
+    places: list[Any] = [None] * len(pieces)
+    if environments is not None:
+        _check_aligned("environments", environments, X, len(pieces))
+        places = list_pieces(environments)
+    return pieces, list_pieces(y), places, range(len(pieces))
+
+
+def list_pieces(collection: Any) -> list[Delayed]:
+    """The partitions of a collection, each a delayed task."""
+    if hasattr(collection, "chunks"):
+        if collection.ndim == 2 and collection.numblocks[1] > 1:
+            raise IcscmError(
+                f"the columns of X are cut into {collection.numblocks[1]} chunks, and rows must be "
+                "whole; call X = X.rechunk({1: -1}) first"
+            )
+        return list(np.ravel(collection.to_delayed()))
+    # reads only the columns that are used, and stops there: Dask would also join small files, as
+    # many as the columns allow, and so cut y at other rows than X
+    pieces: list[Delayed] = collection.simplify().to_delayed(optimize_graph=False)
+    return pieces
+
+
+def _check_aligned(what: str, values: Any, X: Any, n_pieces: int) -> None:
+    """Raise unless there is a partition for each of X's, and they may be cut at the same rows."""
+    if not is_dask(values):
+        raise IcscmError(
+            f"X is a Dask collection and {what} is not; give {what} as a Dask series or array with "
+            "the same partitions, such as a column of the same Dask DataFrame"
+        )
+    if values.ndim != 1:
+        raise IcscmError(f"{what} must be one column of labels, not a table")
+    n_values = values.numblocks[0] if hasattr(values, "chunks") else values.npartitions
+    if n_values != n_pieces:
+        raise IcscmError(
+            f"{what} has {n_values} partitions and X has {n_pieces}; they must be cut at the same "
+            f"rows: {_advise(what, X)}"
+        )
+    cuts, wanted = _find_cuts(values), _find_cuts(X)
+    if type(cuts) is type(wanted) and cuts != wanted:
+        raise IcscmError(f"{what} and X are not cut at the same rows: {_advise(what, X)}")
+
+
+def _find_cuts(collection: Any) -> Any:
+    """Where it is cut: sizes of an array's chunks, divisions of a frame; None if unknown."""
+    if hasattr(collection, "chunks"):
+        sizes = collection.chunks[0]
+        return None if np.isnan(sizes).any() else [int(size) for size in sizes]
+    return collection.divisions if collection.known_divisions else None
+
+
+def _advise(what: str, X: Any) -> str:
+    if hasattr(X, "chunks"):
+        return f"call {what} = {what}.rechunk((X.chunks[0],))"
+    return f"take {what} from the same Dask DataFrame, or repartition it as X is"
+
+
+def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
+    """A Dask array of what a learner's `method` says of each partition of X.
+
+    `like` is what it would say of no rows.
+    """
+    import dask.array
+
+    pieces = list_pieces(X)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
+    parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
+    arrays = [
+        dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return dask.array.concatenate(arrays, allow_unknown_chunksizes=True)
+
+
+def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:
+    """One partition; learners refuse tables without rows."""
+    return method(X) if len(X) else like
