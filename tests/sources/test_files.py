@@ -559,7 +559,7 @@ STOPPED = """
     if sys.argv[3] == "writing":
         icscm.sources.files.opening._write_codes = dawdle
     else:
-        ICSCMClassifier.fit_counts = dawdle
+        ICSCMClassifier._learn = dawdle
     ICSCMClassifier().fit_dataset(
         sys.argv[1], target="y", environments="site", temp_dir=sys.argv[2], max_memory="8GiB"
     )

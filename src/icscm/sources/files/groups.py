@@ -24,17 +24,19 @@ class GroupReader:
     """Numbers the values of the column of labels, or of environments, as they turn up."""
 
     def __init__(self, name: str, role: str, most: int) -> None:
-        self.name = name
-        self._role = role
-        self._most = most
+        self.name, self._role, self._most = name, role, most
         self._parts: list[Array] = []
         self._n_rows = 0
         self.known: pyarrow.Array | None = None
 
     def read(self, array: pyarrow.Array) -> Groups:
         """The next rows."""
-        array = read_arrow_groups(array, f"column {self.name!r}, the {self._role},")
-        self._check_present(array)
+        what = f"column {self.name!r}, the {self._role},"
+        array = read_arrow_groups(array, what)
+        is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
+        if is_missing.true_count:
+            where = f"row {is_missing.index(True).as_py() + self._n_rows:,}"
+            raise make_missing_error(what, where, is_label=self._role == "target")
         known = array.slice(0, 0) if self.known is None else self.known
         codes = pyarrow.compute.index_in(array, value_set=known)
         if codes.null_count:
@@ -43,7 +45,11 @@ class GroupReader:
             codes = pyarrow.compute.index_in(array, value_set=known)
         self.known = known
         if len(known) > self._most:
-            self._refuse(known)
+            some = shorten_list([repr(value) for value in known[:3].to_pylist()])
+            advice = "environments; group them"
+            if self._role == "target":
+                advice = "classes; merge them into two, or fit one model per class"
+            raise IcscmError(f"{what} holds {some} and more: over {self._most:,} {advice}")
         numbers = codes.to_numpy(zero_copy_only=False).astype(np.min_scalar_type(len(known)))
         self._parts.append(numbers)
         self._n_rows += len(numbers)
@@ -54,23 +60,6 @@ class GroupReader:
         self._parts.reverse()
         while self._parts:
             yield self._parts.pop()
-
-    def _check_present(self, array: pyarrow.Array) -> None:
-        is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
-        if is_missing.true_count:
-            where = f"row {is_missing.index(True).as_py() + self._n_rows:,}"
-            what = f"column {self.name!r}, the {self._role},"
-            raise make_missing_error(what, where, is_label=self._role == "target")
-
-    def _refuse(self, known: pyarrow.Array) -> None:
-        some = shorten_list([repr(value) for value in known[:3].to_pylist()])
-        what = "classes; merge them into two, or fit one model per class"
-        if self._role != "target":
-            what = "environments; group them"
-        raise IcscmError(
-            f"column {self.name!r}, the {self._role}, holds {some} and more: over "
-            f"{self._most:,} {what}"
-        )
 
 
 def number_segments(

@@ -11,13 +11,11 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -45,8 +43,6 @@ from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_sourc
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow
 from icscm.tables.errors import name_columns
-
-_log = logging.getLogger(__name__)
 
 # Labels of environments are few; a column with more values is something else.
 _MOST_ENVIRONMENTS = 2**16
@@ -113,50 +109,35 @@ def open_files(
     A1 > 0 and A2 > 0
     """
     asked = preparation or BinningConfig()
-    _check_narrow(asked.max_thresholds)
-    reader = open_table(data, text)
-    names = _choose_features(reader.schema.names, target, environments, columns)
-    budget = Budget.make(max_memory, reader, len(names))
-    table_file = TableFile(reader, names, budget, count_threads(asked.n_jobs))
-    with ScratchFile(temp_dir) as hash_file:
-        first = FirstPass(hash_file, target, environments, asked.max_thresholds)
-        with _time("pass one"):
-            first.read(table_file)
-        ranks, classes = rank_labels(first.labels, positive)
-        groups = first.labels, first.environments
-        segments, rows, places = number_segments(ranks, *groups, first.survey.n_rows)
-        budget.check_rows(first.survey.n_rows)
-        table = describe_columns(first.survey, names, asked)
-        with _time("sampled rows"):
-            binned = _plan(table_file, first, table)
-    features = _choose_stored(binned, table)
-    with ExitStack() as stack:
-        scratch = stack.enter_context(ScratchFile(temp_dir))
-        file = CodeFile(scratch, len(features), rows, table_file.n_threads)
-        with _time("pass two"):
-            _write_codes(table_file, file, PieceCoder(binned, features), segments)
-        info = SourceInfo(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
-        sizes = {"n_threads": table_file.n_threads, "block_bytes": budget.share}
-        source = make_mapped_source(info, features, file, rows, **sizes, device=asked.device)
-        stack.callback(source.close)
-        close, has_environments = stack.pop_all().close, environments is not None
-        return Countable(source, table, names, classes, len(names), has_environments, close, asked)
-
-
-@contextmanager
-def _time(what: str) -> Iterator[None]:
-    started = time.perf_counter()
-    yield
-    _log.info("%s: %.2f s", what, time.perf_counter() - started)
-
-
-def _check_narrow(max_thresholds: int | None) -> None:
-    if max_thresholds is None or max_thresholds >= MAX_NARROW_BINS:
+    if asked.max_thresholds is None or asked.max_thresholds >= MAX_NARROW_BINS:
         raise IcscmError(
             "files are binned to one byte a value: ",
             Parameter("max_thresholds"),
-            f" must be at most {MAX_NARROW_BINS - 1} here; got {max_thresholds!r}",
+            f" must be at most {MAX_NARROW_BINS - 1} here; got {asked.max_thresholds!r}",
         )
+    reader, n_threads = open_table(data, text), count_threads(asked.n_jobs)
+    names = _choose_features(reader.schema.names, target, environments, columns)
+    budget = Budget.make(max_memory, reader, len(names))
+    file = TableFile(reader, names, budget, n_threads)
+    with ScratchFile(temp_dir) as hash_file:
+        first = _survey(file, HashFile(hash_file), target, environments, asked.max_thresholds)
+        ranks, classes = rank_labels(first.labels, positive)
+        n_rows = first.survey.n_rows
+        segments, rows, places = number_segments(ranks, first.labels, first.environments, n_rows)
+        budget.check_rows(n_rows)
+        table = describe_columns(first.survey, names, asked)
+        binned = _plan(file, first, table)
+    features = _choose_stored(binned, table)
+    with ExitStack() as stack:
+        scratch = stack.enter_context(ScratchFile(temp_dir))
+        codes = CodeFile(scratch, len(features), rows, n_threads)
+        _write_codes(file, codes, PieceCoder(binned, features), segments)
+        info = SourceInfo(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
+        sizes = {"n_threads": n_threads, "block_bytes": budget.share}
+        source = make_mapped_source(info, features, codes, rows, **sizes, device=asked.device)
+        stack.callback(source.close)
+        close, has_environments = stack.pop_all().close, environments is not None
+        return Countable(source, table, names, classes, len(names), has_environments, close, asked)
 
 
 def _choose_features(
@@ -205,47 +186,49 @@ class TableFile:
         )
 
 
-class FirstPass:
-    """What pass one finds, in `survey` and others; hashes go to a file."""
+class FirstPass(NamedTuple):
+    """Results of pass one; the rows of least hash are the sample, unless rows have copies."""
 
+    labels: GroupReader
+    environments: GroupReader | None
+    hashes: HashFile
     survey: Survey
-    #: the rows of least hash: the sample, unless rows have copies
+    least: SampledRows | None
+
+
+def _survey(
+    file: TableFile, hashes: HashFile, target: str, environments: str | None, most: int
+) -> FirstPass:
+    """Pass one: survey the columns, number labels and environments, hash the rows."""
+    groups = [GroupReader(target, "target", 2)]
+    if environments is not None:
+        groups.append(GroupReader(environments, "environment", _MOST_ENVIRONMENTS))
+    survey: Survey | None = None
     least: SampledRows | None = None
-
-    def __init__(
-        self, hash_file: ScratchFile, target: str, environments: str | None, most: int | None
-    ) -> None:
-        self.labels = GroupReader(target, "target", 2)
-        self.environments: GroupReader | None = None
-        if environments is not None:
-            self.environments = GroupReader(environments, "environment", _MOST_ENVIRONMENTS)
-        self.hashes = HashFile(hash_file)
-        self._max_thresholds = most
-
-    def read(self, table: TableFile) -> None:
-        """All rows."""
-        groups = [each for each in (self.labels, self.environments) if each is not None]
-        keeps_least = table.budget.can_hold(len(table.names), 4 * QUANTILE_SAMPLE)
-        for batch in table.read([*table.names, *(each.name for each in groups)]):
-            columns = table.read_columns(batch, table.names)
-            labels, *places = [each.read(batch.column(each.name)) for each in groups]
-            survey = survey_piece(
-                columns,
-                len(batch),
-                labels,
-                places[0] if places else None,
-                max_thresholds=self._max_thresholds,
-                names=table.names,
-                n_threads=table.n_threads,
-            )
-            is_first = len(self.hashes) == 0
-            self.survey = survey if is_first else merge_surveys(self.survey, survey, table.names)
-            hashes = hash_piece(columns, len(batch), table.n_threads)
-            self.hashes.append(hashes)
-            if keeps_least:
-                self.least = _add_least(self.least, columns, hashes)
-        if len(self.hashes) == 0:
-            raise IcscmError("the data has no rows")
+    keeps_least = file.budget.can_hold(len(file.names), 4 * QUANTILE_SAMPLE)
+    for batch in file.read([*file.names, *(each.name for each in groups)]):
+        columns, n_rows = file.read_columns(batch, file.names), len(batch)
+        labels, places, *_ = *(each.read(batch.column(each.name)) for each in groups), None
+        found = survey_piece(
+            columns,
+            n_rows,
+            labels,
+            places,
+            max_thresholds=most,
+            names=file.names,
+            n_threads=file.n_threads,
+        )
+        if survey is None or len(hashes) == 0:  # batches before may have been empty
+            survey = found
+        else:
+            survey = merge_surveys(survey, found, file.names)
+        row_hashes = hash_piece(columns, n_rows, file.n_threads)
+        hashes.append(row_hashes)
+        if keeps_least:
+            least = _add_least(least, columns, row_hashes)
+    if survey is None or len(hashes) == 0:
+        raise IcscmError("the data has no rows")
+    return FirstPass(groups[0], groups[1] if len(groups) > 1 else None, hashes, survey, least)
 
 
 def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:
@@ -306,43 +289,21 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
 
 
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
-    """Pass two."""
+    """Pass two. Codes are buffered: long runs of each segment are quicker to write."""
     wanted = {table.names[j]: j for j in coder.features}
     most = max(table.budget.batch_rows, table.budget.share // (len(wanted) + 1))
-    buffer, start = _CodeBuffer(file, len(wanted), most), 0
+    buffer, first, start = np.empty((len(wanted), most), dtype=np.uint8), 0, 0
     for batch in table.read([*wanted]) if wanted else ():
-        if start + len(batch) > len(segments):
+        stop = start + len(batch)
+        if stop > len(segments):
             break
-        found = table.read_columns(batch, [*wanted])
-        columns = dict(zip(wanted.values(), found, strict=True))
-        buffer.add(coder, columns, segments[start : start + len(batch)], table.n_threads)
-        start += len(batch)
-    buffer.flush()
+        if stop - first > most:
+            file.write(buffer[:, : start - first], segments[first:start])
+            first = start
+        columns = dict(zip(wanted.values(), table.read_columns(batch, [*wanted]), strict=True))
+        coder.code(columns, buffer[:, start - first : stop - first], table.n_threads)
+        start = stop
+    file.write(buffer[:, : start - first], segments[first:start])
     if wanted and start != len(segments):
         raise IcscmError("the files changed while they were read; nothing was learned")
     pyarrow.default_memory_pool().release_unused()
-
-
-class _CodeBuffer:
-    """Codes on their way to the file: long runs of each segment are quicker to write."""
-
-    def __init__(self, file: CodeFile, n_features: int, n_rows: int) -> None:
-        self._file = file
-        self._codes = np.empty((n_features, n_rows), dtype=np.uint8)
-        self._segments: list[Array] = []
-        self._n_rows = 0
-
-    def add(
-        self, coder: PieceCoder, columns: Mapping[int, Column], segments: Array, n_threads: int
-    ) -> None:
-        if self._n_rows + len(segments) > self._codes.shape[1]:
-            self.flush()
-        here = self._codes[:, self._n_rows : self._n_rows + len(segments)]
-        coder.code(columns, here, n_threads)
-        self._segments.append(segments)
-        self._n_rows += len(segments)
-
-    def flush(self) -> None:
-        if self._n_rows:
-            self._file.write(self._codes[:, : self._n_rows], np.concatenate(self._segments))
-        self._segments, self._n_rows = [], 0

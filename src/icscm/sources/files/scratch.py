@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -44,16 +44,15 @@ class ScratchFile:
 
     def reserve(self, n_bytes: int) -> None:
         """Make the file this long; raise now rather than later if the disk is too small."""
-        free = shutil.disk_usage(self._folder).free
-        if n_bytes > free:
-            self._refuse(n_bytes, free)
+        if n_bytes > shutil.disk_usage(self._folder).free:
+            self._fail(n_bytes)
         try:
             if hasattr(os, "posix_fallocate") and n_bytes:
                 os.posix_fallocate(self._file.fileno(), 0, n_bytes)
             else:
                 self._file.truncate(n_bytes)
         except OSError as error:
-            self._explain(error, n_bytes)
+            self._fail(n_bytes, error)
         self._size = n_bytes
 
     def append(self, values: Array) -> None:
@@ -69,7 +68,7 @@ class ScratchFile:
             while len(left):  # a disk that fills up takes a part before it refuses
                 left = left[self._file.write(left) :]
         except OSError as error:
-            self._explain(error, values.nbytes)
+            self._fail(values.nbytes, error)
 
     def read(self, start: int, stop: int, dtype: Any) -> Array:
         """Values from one number to another, as if the file held nothing but this type."""
@@ -77,7 +76,10 @@ class ScratchFile:
         self._file.seek(start * values.itemsize)
         view, n_read = values.view(np.uint8).data, 0
         while n_read < values.nbytes:
-            n_read += self._file.readinto(view[n_read:]) or self._complain_of_end()
+            n_more = self._file.readinto(view[n_read:])
+            if not n_more:
+                raise IcscmError(f"the temporary store in {self._folder} was cut off while in use")
+            n_read += n_more
         return values
 
     def map(self) -> mmap.mmap:
@@ -94,22 +96,19 @@ class ScratchFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _explain(self, error: OSError, n_bytes: int) -> None:
-        if error.errno in _FULL:
-            self._refuse(n_bytes, shutil.disk_usage(self._folder).free)
-        raise IcscmError(
-            f"the temporary store in {self._folder} cannot be written: {error.strerror}; name "
-            "another folder with ",
-            Parameter("temp_dir"),
-        ) from error
-
-    def _refuse(self, n_bytes: int, free: int) -> None:
+    def _fail(self, n_bytes: int, error: OSError | None = None) -> NoReturn:
+        """Raise for a full disk, or for any other error of writing so many bytes."""
+        folder = Parameter("temp_dir")
+        if error is not None and error.errno not in _FULL:
+            raise IcscmError(
+                f"the temporary store in {self._folder} cannot be written: {error.strerror}; name "
+                "another folder with ",
+                folder,
+            ) from error
+        free = shutil.disk_usage(self._folder).free
         raise IcscmError(
             f"the disk is full: the temporary store needs {format_size(n_bytes)} in "
             f"{self._folder}, which has {format_size(free)} left; free some, or name a folder on "
             "another disk with ",
-            Parameter("temp_dir"),
+            folder,
         ) from None
-
-    def _complain_of_end(self) -> int:
-        raise IcscmError(f"the temporary store in {self._folder} was cut off while in use")
