@@ -23,10 +23,18 @@ from icscm.tables.column_checks import (
     judge_columns,
     look_at_numbers,
 )
-from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_column, read_numbers
+from icscm.tables.columns import (
+    Dates,
+    Levels,
+    Numbers,
+    find_names,
+    read_arrow,
+    read_column,
+    read_numbers,
+)
 from icscm.tables.errors import name_columns
 from icscm.tables.labels import check_labels, encode_environments, find_counted_rows
-from icscm.tables.parsing import find_names, read_table
+from icscm.tables.parsing import read_table
 
 N = 400
 

@@ -125,7 +125,7 @@ def open_memory(
 
         given = put_values(X, asked.device, asked.max_thresholds)
     if given is None:
-        given = read_table(bring(X))
+        given = read_table(X)
     rows = find_counted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
     numbers, places = number_environments(environments, given.n_rows, rows)

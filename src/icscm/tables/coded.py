@@ -12,7 +12,7 @@ their own share one number. Columns that no rule should be made of are dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, Parameter
-from icscm.tables.columns import Column, Dates, Level, Levels, are_finite, read_numbers
+from icscm.tables.columns import Column, Dates, Level, Levels, read_numbers
 from icscm.tables.errors import name_columns
 
 # Why a column is dropped. The words complete "column 'x' is ...".
@@ -84,10 +84,6 @@ class CodedTable:
             for j in range(self.n_columns)
         )
 
-    def drop(self, reasons: Mapping[int, str]) -> CodedTable:
-        """This table without rules on some more columns."""
-        return replace(self, dropped={**self.dropped, **reasons})
-
     def reject_missing(self) -> None:
         """Raise if anything is missing (`missing="error"`)."""
         columns = np.flatnonzero(self.find_missing()).tolist()
@@ -119,6 +115,12 @@ def code_mixed(
         else:
             values[:, j] = read_numbers(column if rows is None else column.take(rows))
     return CodedTable(values, names, levels, find_missing(values), dropped)
+
+
+def are_finite(values: Array) -> bool:
+    """A quick look: if this is true all numbers are finite; False may be a false alarm."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum is the fastest
+        return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
 
 
 def find_missing(values: Array) -> BoolArray | None:

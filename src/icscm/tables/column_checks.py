@@ -111,7 +111,7 @@ def drop_suspicious(
             present = column.values if column.missing is None else column.values[~column.missing]
             if not look_at_numbers(present).is_numbering():
                 raise make_rounded_error(name_columns([j], table.names))
-            table = table.drop({j: IDENTIFIER})
+            table = replace(table, dropped={**table.dropped, j: IDENTIFIER})
     if parsed.whole is None:
         return table
     once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
@@ -140,7 +140,8 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
     if listed:
         what = f"Dropped: {listed}. Name columns in keep_columns to keep them."
         warn(what, LeftOutWarning)
-    return table.drop({j: why for j, why in found.items() if j not in kept})
+    dropped = {j: why for j, why in found.items() if j not in kept}
+    return replace(table, dropped={**table.dropped, **dropped})
 
 
 def _find_kept(table: CodedTable, keep: Any) -> set[int]:

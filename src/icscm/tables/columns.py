@@ -106,27 +106,19 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
 
         X = pyarrow.Table.from_batches([X])
     elif nw.dependencies.is_pandas_dataframe(X):
-        X = _name_with_text(X)
+        names = list(X.columns)
+        if not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
+            # positions, as pandas has them, stay; names of several levels are joined
+            texts = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
+            X = X.set_axis(texts, axis=1)
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:
-        names = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
+        twice = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
         raise IcscmError(
-            f"the table has more than one column of the same name ({names}); names must differ, "
+            f"the table has more than one column of the same name ({twice}); names must differ, "
             "since rules go by them"
         ) from None
-
-
-def _name_with_text(X: Any) -> Any:
-    """A pandas frame whose names are all text, or its columns' positions, as pandas has them.
-
-    Names of several levels are joined.
-    """
-    names = list(X.columns)
-    if all(isinstance(name, str) for name in names) or names == list(range(len(names))):
-        return X
-    names = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
-    return X.set_axis(names, axis=1)
 
 
 def count_rows(X: Any) -> int:
@@ -137,6 +129,12 @@ def count_rows(X: Any) -> int:
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of any kind of table, which keeps its names and types."""
     return open_frame(X)[rows].to_native() if is_frame(X) else X[rows]
+
+
+def find_names(X: Any) -> tuple[str, ...] | None:
+    """The names of a frame's columns; None where these are positions, or X is an array."""
+    names: list[Any] = open_frame(X).columns if is_frame(X) else [None]
+    return tuple(names) if all(isinstance(each, str) for each in names) else None
 
 
 def list_names(X: Any) -> list[str]:
@@ -180,12 +178,6 @@ def read_numbers(column: Numbers, is_exact: bool = False) -> Array:
     values = values.astype(np.float64)
     values[column.missing] = np.nan
     return values
-
-
-def are_finite(values: Array) -> bool:
-    """A quick look: if this is true all numbers are finite; False may be a false alarm."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a sum is the fastest
-        return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
 
 
 def as_plain_numbers(values: Array) -> Array:
@@ -240,7 +232,13 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
     is_number = types.is_integer(kind) or types.is_floating(kind)
     if not is_category and (is_number or types.is_decimal(kind)):
-        return _read_arrow_numbers(array)
+        if types.is_decimal(kind):
+            # by way of text, which is read to the nearest float; the direct way is off by one bit
+            array = array.cast(pyarrow.string()).cast(pyarrow.float64())
+        if array.null_count == 0:
+            return read_array(array.to_numpy(zero_copy_only=False), "")
+        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
@@ -262,26 +260,9 @@ def read_arrow_groups(array: Any, what: str) -> Any:
             f"{what} is of type {kind}; labels and environments are text, numbers, booleans or "
             "dates, so convert it or name another column"
         )
-    plainer = {
-        pyarrow.string_view(): pyarrow.string(),
-        pyarrow.binary_view(): pyarrow.binary(),
-        pyarrow.float16(): pyarrow.float32(),
-    }
-    kind = plainer.get(kind, kind)
+    views = {pyarrow.string_view(): pyarrow.string(), pyarrow.binary_view(): pyarrow.binary()}
+    kind = pyarrow.float32() if types.is_float16(kind) else views.get(kind, kind)
     return array if kind == array.type else array.cast(kind)
-
-
-def _read_arrow_numbers(array: pyarrow.Array) -> Column:
-    import pyarrow
-    from pyarrow import types
-
-    if types.is_decimal(array.type):
-        # by way of text, which is read to the nearest float; the direct way is off by one bit
-        array = array.cast(pyarrow.string()).cast(pyarrow.float64())
-    if array.null_count == 0:
-        return read_array(array.to_numpy(zero_copy_only=False), "")
-    missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
 
 
 def _read_levels(array: pyarrow.Array) -> Levels:

@@ -200,7 +200,7 @@ def encode_environments(
     values = _as_one_dimensional(environments, what)
     codes, labels = number_groups(values, n_rows, rows, what)
     plain = pandas.Index(labels).tolist()
-    order = sorted(range(len(plain)), key=_make_sort_key(plain))
+    order = _sort(plain)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], tuple(plain[i] for i in order)
@@ -231,8 +231,10 @@ def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
         )
     known = list(X.columns) if is_lazy else list_names(X)
     absent = [name for name in names if name not in known]
-    if names is environments and (not names or absent == names or len(names) == _count(X, is_lazy)):
-        return X, environments
+    if names is environments:
+        n_rows = -1 if is_lazy else count_rows(X)
+        if not names or absent == names or len(names) == n_rows:
+            return X, environments
     if absent:
         there = shorten_list([repr(name) for name in known])
         what = f"environments names {absent[0]!r}, and X has no such column; it has {there}"
@@ -243,25 +245,19 @@ def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
             return rest, X[names[0]]
         return rest, part.map_partitions(join_columns, meta=join_columns(part._meta))
     frame = open_frame(X)
-    rest = frame.drop(*names).to_native()
-    if len(names) == 1:
-        return rest, frame[names[0]].to_native()
-    return rest, join_columns(frame.select(*names).to_native())
-
-
-def _count(X: Any, is_lazy: bool) -> int:
-    return -1 if is_lazy else count_rows(X)
+    one, rest = frame[names[0]].to_native(), frame.drop(*names).to_native()
+    return rest, one if len(names) == 1 else join_columns(frame.select(*names).to_native())
 
 
 def join_columns(frame: Any) -> Any:
     """`north / 2019` of each row; None where a value is missing."""
     import pandas
 
-    columns = [each.to_list() for each in open_frame(frame).iter_columns()]
-    joined = [
-        None if any(each is None or each != each for each in row) else JOINT.join(map(_write, row))
-        for row in zip(*columns, strict=True)
-    ]
+    columns = [each.to_list() for each in nw.from_native(frame, eager_only=True).iter_columns()]
+    joined: list[str | None] = []
+    for row in zip(*columns, strict=True):
+        is_missing = any(each is None or each != each for each in row)
+        joined.append(None if is_missing else JOINT.join(map(_write, row)))
     return pandas.Series(joined, index=getattr(frame, "index", None), dtype=object)
 
 
@@ -289,23 +285,19 @@ def check_several(labels: Sequence[Any]) -> None:
 
 def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:
     """Warn of environments that can say little; `totals` are samples by (label, environment)."""
-    complaints = []
+    sparse = []
     for environment, (negatives, positives) in zip(labels, totals.T.tolist(), strict=True):
         if negatives + positives < SPARSE_ENVIRONMENT:
             n = negatives + positives
-            complaints.append(f"{environment!r} holds only {n} sample{'s' * (n != 1)}")
+            sparse.append(f"{environment!r} holds only {n} sample{'s' * (n != 1)}")
         elif 0 in (negatives, positives):
             absent = classes[0 if negatives == 0 else 1]
-            complaints.append(f"{environment!r} holds no sample of class {absent!r}")
+            sparse.append(f"{environment!r} holds no sample of class {absent!r}")
     if not (totals > 0).all(axis=0).any():
-        what = (
-            "Every environment holds samples of one class only: they cannot tell a rule that holds "
-            "in all of them from one that does not."
-        )
+        what = "Every environment holds samples of one class only: no rule can be compared in them."
         warn(what, SparseEnvironmentWarning)
-    elif complaints:
-        listed = shorten_list(complaints, "; ")
-        what = f"Some environments can say little about invariance: {listed}."
+    elif sparse:
+        what = f"Some environments can say little about invariance: {shorten_list(sparse, '; ')}."
         warn(what, SparseEnvironmentWarning)
 
 
@@ -316,10 +308,11 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
     if not isinstance(environments, np.ndarray) and nw.dependencies.is_into_series(environments):
         environments = nw.from_native(environments, series_only=True).to_numpy()
     if isinstance(environments, np.ndarray):
-        shape = environments.shape
-        if len(shape) != 1:
-            raise IcscmError(f"{what} must be one-dimensional, got an array of shape {shape}")
-        return environments
+        if environments.ndim == 1:
+            return environments
+        raise IcscmError(
+            f"{what} must be one-dimensional, got an array of shape {environments.shape}"
+        )
     try:
         labels = list(environments)
     except TypeError:
@@ -331,14 +324,13 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
     return values
 
 
-def _make_sort_key(labels: list[Any]) -> Any:
-    """By value where the labels have one natural order, by type and text otherwise.
+def _sort(labels: list[Any]) -> list[int]:
+    """Their order by value where they have one natural order, by type and text otherwise.
 
     Only for kinds known to be ordered throughout: sets, say, compare, but are not.
     """
     for kind in (str, Real, date, tuple):
         if all(isinstance(label, kind) for label in labels):
             with suppress(TypeError):
-                sorted(labels)
-                return lambda i: labels[i]
-    return lambda i: (type(labels[i]).__name__, repr(labels[i]))
+                return sorted(range(len(labels)), key=labels.__getitem__)
+    return sorted(range(len(labels)), key=lambda i: (type(labels[i]).__name__, repr(labels[i])))

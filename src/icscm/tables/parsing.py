@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +20,14 @@ from icscm._constants import LARGEST_EXACT
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.tables.coded import CodedTable, code_mixed
+from icscm.tables.coded import CodedTable, are_finite, code_mixed
 from icscm.tables.columns import (
     Column,
     Levels,
     Numbers,
-    are_finite,
     as_plain_numbers,
+    bring,
+    find_names,
     is_frame,
     is_on_card,
     list_names,
@@ -81,6 +82,7 @@ class ParsedTable:
 
 def read_table(X: Any) -> ParsedTable:
     """Check what `fit` was given."""
+    X = bring(X)
     if is_frame(X):
         return _read_frame(X)
     if issparse(X):
@@ -104,7 +106,7 @@ def _read_frame(X: Any) -> ParsedTable:
     for what, number in (("sample", len(frame)), ("feature", len(types))):
         if number == 0:
             raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    names, whole = _list_text(types), np.array([each.is_integer() for each in types.values()])
+    names, whole = find_names(table), np.array([each.is_integer() for each in types.values()])
     if all(each.is_integer() or each.is_float() for each in types.values()):
         with suppress(RoundedError):  # then column by column: these may be identifiers
             array = _read_numbers(table, _validate, types)
@@ -112,15 +114,6 @@ def _read_frame(X: Any) -> ParsedTable:
     columns = [read_series(each) for each in frame.iter_columns()]
     _check_columns(columns, list(types))
     return ParsedTable(table, columns, len(frame), names, whole)
-
-
-def find_names(X: Any) -> tuple[str, ...] | None:
-    """The names of a frame's columns; None where these are positions, or X is an array."""
-    return _list_text(open_frame(X).columns) if is_frame(X) else None
-
-
-def _list_text(names: Iterable[Any]) -> tuple[str, ...] | None:
-    return tuple(names) if all(isinstance(each, str) for each in names) else None
 
 
 def check_table(
@@ -160,8 +153,9 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
     except ValueError as error:
         if "string" not in str(error):
             raise
-        columns = name_columns(_find_text_columns(np.asarray(X, dtype=object)), None)
-        why = f"X holds text in {columns}; encode it as numbers or drop it"
+        objects = np.asarray(X, dtype=object)
+        texts = [j for j in range(objects.shape[1]) if not all(map(_is_number, objects[:, j]))]
+        why = f"X holds text in {name_columns(texts, None)}; encode it as numbers or drop it"
         raise HoldsTextError(why) from None
     if table.dtype.kind == "O":  # numbers such as decimals, or missing; None becomes NaN
         try:
@@ -181,17 +175,12 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
     return as_plain_numbers(table)
 
 
-def _find_text_columns(X: Array) -> list[int]:
-    """The columns of an array that cannot be read as numbers."""
-
-    def is_number(value: Any) -> bool:
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-
-    return [j for j in range(X.shape[1]) if not all(map(is_number, X[:, j]))]
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_objects(X: Any) -> Array:

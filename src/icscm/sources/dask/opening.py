@@ -35,6 +35,7 @@ from icscm.sources.dask.picking import MAX_HASHES
 from icscm.sources.dask.source import DaskSource
 from icscm.sources.dask.tasks import Look, Reader, choose_thresholds, keep_sampled, merge_looks
 from icscm.tables.coded import CodedTable
+from icscm.tables.columns import find_names
 from icscm.tables.errors import make_missing_error
 from icscm.tables.labels import (
     ALL_SAMPLES,
@@ -43,7 +44,6 @@ from icscm.tables.labels import (
     find_plain_dtype,
     take_environments,
 )
-from icscm.tables.parsing import find_names
 
 THINNED = (
     f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "
