@@ -37,7 +37,7 @@ from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
-from icscm.search.shortlist import make_question
+from icscm.search.shortlist import make_screen_query
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
@@ -258,7 +258,7 @@ def describe_bits(
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
     in_play, utility = source.count_totals(), make_utility(1.0, None, n_samples)
-    question = make_question(settings, settings.make_criterion(), utility, in_play, inverted=False)
+    question = make_screen_query(settings, settings.make_criterion(), utility, in_play, inverted=False)
     assert question is not None
     describe_part(card, store, question)
     found = {
@@ -348,7 +348,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     here = CardBits(card, np.arange(len(words)), sender.send_all(), rows)
     in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, None, len(rows))
     own = PLAIN, PLAIN.make_criterion(), utility, in_play
-    question = make_question(*own, inverted=False)
+    question = make_screen_query(*own, inverted=False)
     assert question is not None
     for name, store in (("on the card", here), ("sent for each look", streamed)):
         taken = take_time(card, lambda store=store: list(shorten(store, question).cubes), 3)

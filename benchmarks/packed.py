@@ -138,7 +138,7 @@ def look(source) -> None:
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
-    Growth(make_view(source, settings), settings).look([settings.make_criterion()])
+    Growth(make_view(source, settings), settings).scan([settings.make_criterion()])
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):

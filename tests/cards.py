@@ -12,7 +12,7 @@ from icscm.engine.counts import Cut
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
-from icscm.search.shortlist import make_question
+from icscm.search.shortlist import make_screen_query
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.judging import make_query
 from icscm.sources.gpu.opening import put_on_card
@@ -172,7 +172,7 @@ def check_kernels(rng, card):
     utility = make_utility(settings.p, None, int(in_play.sum()))
     inverted = bool(rng.integers(2))
     in_order = in_play[::-1] if inverted else in_play
-    question = make_question(
+    question = make_screen_query(
         settings, settings.make_criterion(), utility, in_order, inverted=inverted
     )
     found = []

@@ -9,7 +9,7 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, NothingAcceptedWarning
 from icscm.search.tree_sets import SetSettings, SetTester, draw_half
 from icscm.sources.memory import make_memory_source
-from icscm.stats.sparse import sum_pearson
+from icscm.stats.independence import sum_pearson
 from slow_rate_tree import weigh
 
 
@@ -50,7 +50,7 @@ def grow_slowly(X, y, environments, features, rows, max_leaves, share):
     n_least = max(1, int(np.ceil(share * len(rows))))
     cuts = [(j, t) for j in features for t in sorted(set(X[:, j]))[:-1]]
 
-    def measure_dependence(own):
+    def compute_rate_heterogeneity(own):
         groups = [[y[i] for i in own if environments[i] == e] for e in set(environments[own])]
         labels = [y[i] for i in own]
         dof = len(groups) - 1 if len(set(labels)) == 2 else 0
@@ -65,15 +65,15 @@ def grow_slowly(X, y, environments, features, rows, max_leaves, share):
             halves = [[i for i in own if (X[i, j] > t) == side] for side in (True, False)]
             if min(map(len, halves)) >= n_least:
                 told = 2 * (sum(weigh([y[i] for i in half]) for half in halves) - weigh(labels))
-                after = sum(measure_dependence(half)[0] for half in halves)
-                found.append(((j, t), told, measure_dependence(own)[0] - after))
+                after = sum(compute_rate_heterogeneity(half)[0] for half in halves)
+                found.append(((j, t), told, compute_rate_heterogeneity(own)[0] - after))
         if not found:
             return None
         cut, told, _ = min(found, key=lambda each: -round(each[1], 6))
         if told > chi2.isf(0.05 / len(found), 1):
             return round(told, 6), cut
         cut, _, explained = min(found, key=lambda each: -round(each[2], 6))
-        dependence, dof = measure_dependence(own)
+        dependence, dof = compute_rate_heterogeneity(own)
         is_dependent = dof and dependence > chi2.isf(0.05, dof)
         return (round(explained, 6), cut) if is_dependent and explained > 0 else None
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.stats.breaking import find_outlier_environments
-from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion
+from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import ChiSquaredTest
 
 CRITERION = PValueCriterion(ChiSquaredTest(), 0.05)

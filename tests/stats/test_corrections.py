@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from icscm.stats.corrections import METHODS, find_cutoff
+from icscm.stats.criteria import METHODS, find_cutoff
 from slow_learner import adjust
 
 SOME_P_VALUES = st.lists(st.integers(0, 40).map(lambda i: i / 200) | st.floats(0, 1), max_size=30)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.stats.replication import count_effective, find_replicated
+from icscm.stats.criteria import count_effective, find_replicated
 
 
 @settings(max_examples=200, deadline=None)

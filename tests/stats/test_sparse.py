@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from icscm.stats.sparse import PearsonSum, sum_pearson
+from icscm.stats.independence import PearsonSum, sum_pearson
 
 MARGINS = [
     ([3, 1], 1),

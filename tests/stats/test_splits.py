@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 import slow_splits
 from icscm.stats import splits
+from icscm.stats.criteria import count_effective
 
 NAMES = (
     "deviance_explained",
@@ -108,7 +109,7 @@ def test_rates_and_dependence_equal_the_literal_formulas(drawn):
         assert found.within[0] == pytest.approx(within, abs=rounding)
         assert found.n_divided[0] == n_divided
     halves = np.stack([node, half, node - half])
-    statistics, _ = splits.measure_dependence(halves)
+    statistics, _ = splits.compute_rate_heterogeneity(halves)
     wanted = [slow_splits.measure_dependence(each[1].tolist(), each[0].tolist()) for each in halves]
     np.testing.assert_allclose(statistics, wanted, atol=rounding)
     rest = -2 * sum(slow_splits.weigh(*map(int, each)) for each in node.T)
@@ -122,7 +123,9 @@ def test_deviances_nest(drawn):
     to the dependence: within - pooled = G(L) + G(R) - G(N)."""
     half, node = as_arrays(drawn[0])
     found = splits.measure_rates(half[np.newaxis], node, 0)
-    (of_node, *of_halves), _ = splits.measure_dependence(np.stack([node, half, node - half]))
+    (of_node, *of_halves), _ = splits.compute_rate_heterogeneity(
+        np.stack([node, half, node - half])
+    )
     changed = sum(of_halves) - of_node
     assert found.within[0] - found.pooled[0] == pytest.approx(changed, abs=1e-9 * node.sum() + 1e-6)
 
@@ -169,6 +172,6 @@ def test_one_environment_differs_from_no_other():
 
 
 def test_the_effective_number_of_environments():
-    assert splits.count_effective(np.array([10, 10, 10, 0])) == pytest.approx(3.0)
+    assert count_effective(np.array([[[10, 10, 10, 0], [0] * 4]]))[0] == pytest.approx(3.0)
     assert splits.find_quantile(0.05, 3) == chi2.isf(0.05, 3)
     assert splits.find_quantile(0.05, 0) == 0.0

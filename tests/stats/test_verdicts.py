@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from scipy import stats
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import TooLittleDataWarning
-from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion, make_criterion
+from icscm.search.settings import Settings
+from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, find_independent, make_test
 from icscm.stats.verdicts import (
     compute_detectable,
@@ -171,8 +173,8 @@ def test_equivalence_gains_power_with_samples_where_p_values_lose_patience():
     shown, passed = [], []
     for size in (200, 2000, 200_000):
         tables = simulate(rng, 500, [size, size], [0.300, 0.305])
-        shown.append(make_criterion("equivalence", TEST, 0.05, 0.05).find_accepted(tables).mean())
-        passed.append(make_criterion("pvalue", TEST, 0.05, 0.05).find_accepted(tables).mean())
+        shown.append(EquivalenceCriterion(0.05, 0.05).find_accepted(tables).mean())
+        passed.append(PValueCriterion(TEST, 0.05).find_accepted(tables).mean())
     assert shown[0] < 0.05 < shown[1] < shown[2] == 1.0
     assert passed[0] > 0.9 > passed[2]
 
@@ -238,8 +240,13 @@ def test_which_label_is_positive_and_the_order_of_environments_do_not_matter(see
 
 
 def test_criteria_by_name():
-    assert make_criterion("pvalue", TEST, 0.05, 0.1) == PValueCriterion(TEST, 0.05)
-    assert make_criterion("equivalence", TEST, 0.05, 0.1) == EquivalenceCriterion(0.05, 0.1)
+    given = Settings(test=TEST, alpha=0.05, margin=0.1)
+    assert given.make_criterion() == PValueCriterion(TEST, 0.05)
+    assert replace(given, criterion="equivalence").make_criterion() == EquivalenceCriterion(
+        0.05, 0.1
+    )
+    assert given.make_criterion(0.01) == PValueCriterion(TEST, 0.01)
+    assert Settings().make_criterion() is None
 
 
 @pytest.mark.parametrize("search", ["greedy", "exhaustive"])

@@ -17,8 +17,8 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.model.plain import dump_json
 from icscm.model.saved import make_saved_model
-from icscm.stats.corrections import find_cutoff
-from icscm.studies.calibration import adjust_holm, calibrate
+from icscm.stats.criteria import adjust_holm, find_cutoff
+from icscm.studies.calibration import calibrate
 from icscm.studies.scores import TITLES, compute_scores
 
 

@@ -30,7 +30,7 @@ from icscm.parameters import (
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.settings import Settings
 from icscm.sources.countable import Countable
-from icscm.stats.corrections import METHODS
+from icscm.stats.criteria import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.labels import check_several, warn_of_sparse

@@ -16,8 +16,7 @@ from icscm.model.tree import Tree
 from icscm.report.elsewhere import describe_expectation
 from icscm.report.words import Names, Plain, describe_counts, format_p, format_points, format_share
 from icscm.search.trace import Trace
-from icscm.stats.breaking import find_outlier_environments
-from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts

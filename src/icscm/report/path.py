@@ -14,7 +14,7 @@ from operator import itemgetter
 from icscm.exceptions import IcscmError
 from icscm.model.tree import Tree
 from icscm.parameters import LEVEL, check_value
-from icscm.search.greedy import SharedLooks
+from icscm.search.greedy import SharedScans
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
@@ -99,7 +99,7 @@ def compute_alpha_path(
         )
     started = time.perf_counter()
     ordered = sorted({*levels, settings.alpha})
-    shared = SharedLooks(settings, ordered)
+    shared = SharedScans(ordered)
     learned = [
         (alpha, *find_model(source.start_again(), replace(settings, alpha=alpha), shared))
         for alpha in ordered

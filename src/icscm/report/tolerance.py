@@ -24,7 +24,7 @@ from icscm.report.effects import measure_effect
 from icscm.search.grow import TreeSettings
 from icscm.search.trace import Candidate, Trace
 from icscm.search.trees import find_tree
-from icscm.stats.splits import measure_dependence
+from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +106,9 @@ class TolerancePoint:
     @property
     def dependence(self) -> float:
         """How much the label depends on the environment in all leaves: their G statistics."""
-        return float(measure_dependence(np.array(self.model.leaves, dtype=np.int64))[0].sum())
+        return float(
+            compute_rate_heterogeneity(np.array(self.model.leaves, dtype=np.int64))[0].sum()
+        )
 
     @property
     def differs(self) -> float:

@@ -26,7 +26,7 @@ from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
 from icscm.search.trace import Candidate, Screened, SetTest, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
-from icscm.stats.criteria import PValueCriterion
+from icscm.stats.criteria import PValueCriterion, find_replicated
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
@@ -36,7 +36,6 @@ from icscm.stats.independence import (
     find_independent,
 )
 from icscm.stats.leaf_tables import LeafTables
-from icscm.stats.replication import find_replicated
 from icscm.stats.utility import make_utility
 from icscm.stats.verdicts import Verdict
 

@@ -20,12 +20,16 @@ from icscm.model.leaves import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.settings import Settings
-from icscm.search.shortlist import make_query
+from icscm.search.shortlist import make_screen_query
 from icscm.search.trace import Candidate, PruningOutcome, Rejection, Scan, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
-from icscm.stats.corrections import find_cutoff
-from icscm.stats.criteria import Criterion, PValueCriterion, find_accepted_by
-from icscm.stats.independence import find_replicated
+from icscm.stats.criteria import (
+    Criterion,
+    PValueCriterion,
+    find_accepted_by,
+    find_cutoff,
+    find_replicated,
+)
 from icscm.stats.leaf_tables import LeafTables
 from icscm.stats.utility import Worth, make_utility
 
@@ -281,7 +285,7 @@ class Growth:
         if judge is None:
             return None
         own = self._settings, criterion, self._utility, self._uncovered
-        query = make_query(*own, inverted=self._view.inverted)
+        query = make_screen_query(*own, inverted=self._view.inverted)
         return None if query is None else getattr(judge, method)(query)
 
     def _scan_cubes(

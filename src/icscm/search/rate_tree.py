@@ -44,10 +44,10 @@ from icscm.search.trace import TriedTree
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 from icscm.stats.splits import (
     Rates,
+    compute_rate_heterogeneity,
     find_quantile,
     find_quantiles,
     measure_balance,
-    measure_dependence,
     measure_effects,
     measure_rates,
 )
@@ -244,7 +244,7 @@ class _Search:
         self._root = make_root(source, is_shared=True)
         self._trees: dict[Banned, _Grown] = {}
         self._names: dict[int, str | int] = {}
-        self.balance = measure_balance(self._root.totals.sum(axis=0))
+        self.balance = measure_balance(self._root.totals)
         self._tolerance = self.balance * (settings.tolerance or 0.0)
 
     def grow(self, banned: Mapping[int, str], *, is_told: bool = False) -> Growing:
@@ -265,7 +265,7 @@ class _Search:
         for split in splits:
             name = self._source.candidates.make_rule(split.cut).feature
             self._names.setdefault(split.cut.feature, name)
-        statistics, dof = measure_dependence(np.stack(leaves))
+        statistics, dof = compute_rate_heterogeneity(np.stack(leaves))
         information = round(sum(split.deviance_explained for split in splits), DECIMALS)
         chance = find_quantile(_CHANCE, int(dof.sum()))
         excess = round(max(0.0, float(statistics.sum()) - chance), DECIMALS)

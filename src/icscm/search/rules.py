@@ -8,14 +8,14 @@ from fractions import Fraction
 from icscm.engine.counts import CountSource
 from icscm.model.tree import Tree
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.greedy import SharedLooks, learn
+from icscm.search.greedy import SharedScans, learn
 from icscm.search.lazy_verdicts import defer_verdicts
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 
 
 def find_model(
-    source: CountSource, settings: Settings, shared: SharedLooks | None = None
+    source: CountSource, settings: Settings, shared: SharedScans | None = None
 ) -> tuple[Tree, Trace]:
     """Learn a model from counts with the search that the settings name.
 

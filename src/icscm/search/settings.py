@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.model.leaves import LeafCounts
-from icscm.stats.criteria import Criterion, make_criterion
+from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import IndependenceTest
 from icscm.stats.verdicts import Verdict, make_verdicts
 
@@ -46,7 +46,9 @@ class Settings:
         if self.test is None:
             return None
         alpha = self.alpha if level is None else level
-        return make_criterion(self.criterion, self.test, alpha, self.margin, self.margin_on)
+        if self.criterion == "equivalence":
+            return EquivalenceCriterion(alpha, self.margin, self.margin_on)
+        return PValueCriterion(self.test, alpha)
 
     def make_verdicts(
         self,

@@ -9,9 +9,8 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
 from icscm._types import CountArray
 from icscm.engine.counts import ScreenQuery
 from icscm.search.settings import Settings
-from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.criteria import Criterion, PValueCriterion, find_least_spread
 from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
-from icscm.stats.replication import find_least_spread
 from icscm.stats.utility import Utility
 
 # Statistics that lie nearer to the critical value are for the search itself to judge: relative,
@@ -22,7 +21,7 @@ _SLACK_OF_SAMPLE = 1e-13
 _ANY_SPREAD = -1.0
 
 
-def make_question(
+def make_screen_query(
     settings: Settings,
     criterion: Criterion | None,
     utility: Utility,

@@ -20,8 +20,7 @@ from icscm.formatting import format_number
 from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
-from icscm.stats.breaking import find_outlier_environments
-from icscm.stats.criteria import Criterion
+from icscm.stats.criteria import Criterion, find_outlier_environments
 from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -26,10 +26,9 @@ from icscm.search.grow import DECIMALS, LEVEL, Found, Memory, SplitLook, grow, r
 from icscm.search.nodes import Node, make_root
 from icscm.search.sets import InvariantSets, find_shared, list_subsets
 from icscm.search.trees import list_binned_splits
-from icscm.stats.independence import exceeds
+from icscm.stats.independence import PearsonSum, exceeds, sum_pearson
 from icscm.stats.leaf_tables import LeafTables, compute_halves
-from icscm.stats.sparse import PearsonSum, sum_pearson
-from icscm.stats.splits import find_quantile, measure_dependence, measure_rates
+from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
 # Sets that may be tested, each by two trees.
 MAX_TREE_SETS: Final = 5_000
@@ -202,7 +201,7 @@ class _SetLooker:
     def _find(self, node: Node) -> dict[int, _FeatureSplits]:
         """The best splits of each feature; those not asked for now may be by another set."""
         found = {}
-        before = measure_dependence(node.totals[np.newaxis])[0]
+        before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
         for cube in node.count():
             rows = np.flatnonzero(np.isin(cube.features, self._features))
             own = replace(
@@ -211,7 +210,8 @@ class _SetLooker:
             tables = compute_halves(own, self._candidates)
             told = measure_rates(tables.tables, node.totals, self._n_least).pooled
             after = sum(
-                measure_dependence(each)[0] for each in (tables.tables, node.totals - tables.tables)
+                compute_rate_heterogeneity(each)[0]
+                for each in (tables.tables, node.totals - tables.tables)
             )
             explained = np.where(told >= 0, before - after, -1.0)
             for row, feature in enumerate(own.features.tolist()):
@@ -231,5 +231,5 @@ def _find_best(tables: LeafTables, values: FloatArray, places: slice) -> Found:
 
 
 def _is_dependent(node: Node) -> bool:
-    statistics, dof = measure_dependence(node.totals[np.newaxis])
+    statistics, dof = compute_rate_heterogeneity(node.totals[np.newaxis])
     return bool(statistics[0] > find_quantile(LEVEL, int(dof[0])))

@@ -27,7 +27,7 @@ from icscm.search.nodes import make_root
 from icscm.search.rate_tree import RateTree, find_rate_tree
 from icscm.search.trace import Candidate, Rejection, Scan, Step, Trace
 from icscm.stats.independence import make_test
-from icscm.stats.splits import measure_dependence
+from icscm.stats.splits import compute_rate_heterogeneity
 from icscm.stats.verdicts import make_verdicts
 
 
@@ -129,7 +129,7 @@ def _find_end(look: SplitLook) -> str:
 
 def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
     true: CountArray = each.node.totals - found.half
-    statistics, _ = measure_dependence(np.stack([each.node.totals, true, found.half]))
+    statistics, _ = compute_rate_heterogeneity(np.stack([each.node.totals, true, found.half]))
     whole, *halves = statistics.tolist()
     return Candidate(
         rule=source.candidates.make_rule(found.cut),

@@ -1,4 +1,4 @@
-"""What makes a leaf count as invariant: not refuted, or shown."""
+"""When a leaf is accepted as invariant: criteria, corrections, replication and outliers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from typing import Protocol
 
 import numpy as np
 
-from icscm._types import BoolArray, CountArray
-from icscm.stats.independence import IndependenceTest, find_independent, find_independent_at
+from icscm._types import BoolArray, CountArray, FloatArray
+from icscm.stats import _kernels
+from icscm.stats.independence import IndependenceTest, find_independent_at
 from icscm.stats.verdicts import find_shown
+
+METHODS = (None, "bonferroni", "holm", "bh")
+
+# A bound is reached by exact p-values (ratios of whole numbers) more often than by chance; its
+# own rounding must not decide then.
+_SLACK = 1.0 + 1e-12
+# Environments tried at each removal: those that stand out most.
+_N_TRIED = 16
 
 
 class Criterion(Protocol):
@@ -27,7 +36,7 @@ class PValueCriterion:
     alpha: float
 
     def find_accepted(self, tables: CountArray) -> BoolArray:
-        return find_independent(self.test, tables, self.alpha)
+        return next(iter(find_independent_at(self.test, tables, [self.alpha])))
 
 
 @dataclass(frozen=True)
@@ -60,10 +69,113 @@ def find_accepted_by(
         yield np.ones(len(tables), np.bool_) if each is None else each.find_accepted(tables)
 
 
-def make_criterion(
-    name: str, test: IndependenceTest, alpha: float, margin: float, margin_on: str = "rate"
-) -> Criterion:
-    """The criterion of that name, `"pvalue"` or `"equivalence"`."""
-    if name == "equivalence":
-        return EquivalenceCriterion(alpha, margin, margin_on)
-    return PValueCriterion(test, alpha)
+# --- many candidates at once ---------------------------------------------------
+
+
+def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float:
+    """The p-value up to which tests are rejected, so that all together keep to alpha.
+
+    `"bonferroni"` and `"holm"` bound the chance of any false rejection, `"bh"` (Benjamini and
+    Hochberg) the expected share of false ones among the rejections. None changes nothing.
+
+    Let p(1) <= ... <= p(n), and s(i) the share of alpha that the method grants the i-th: 1 / n for
+    Bonferroni, 1 / (n - i + 1) for Holm, i / n for Benjamini and Hochberg. Holm rejects the first
+    k, up to the first p(i) > alpha s(i), so p(k + 1) > alpha s(k + 1): alpha s(k + 1) parts the
+    two groups. Benjamini and Hochberg reject up to the last p(i) <= alpha s(i), so alpha s(k)
+    does. For Bonferroni all s(i) are the same.
+    """
+    n = len(p_values)
+    if n == 0:
+        return alpha
+    ranks = np.arange(1, n + 1)
+    shares = {None: np.ones(n), "bonferroni": np.full(n, 1.0 / n)}
+    shares |= {"holm": 1.0 / (n - ranks + 1), "bh": ranks / n}
+    if method not in shares:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+    bounds = alpha * shares[method] * _SLACK
+    is_below = np.sort(p_values) <= bounds
+    at = 0
+    if method == "holm":  # the first that is not rejected, or the last of all
+        at = n - 1 if is_below.all() else int(np.argmin(is_below))
+    if method == "bh":  # the last that is; with none, no p-value is at or below the first bound
+        at = int(np.flatnonzero(is_below).max(initial=0))
+    return float(bounds[at])
+
+
+def adjust_holm(p_values: FloatArray) -> FloatArray:
+    """Holm's corrected p-values: at most alpha where his procedure rejects at alpha.
+
+    >>> adjust_holm(np.array([0.04, 0.01, 0.5])).round(3).tolist()
+    [0.08, 0.03, 0.5]
+    """
+    order = np.argsort(p_values)
+    factors = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
+    return adjusted
+
+
+# --- replication and outliers --------------------------------------------------
+
+
+def count_effective(tables: CountArray) -> FloatArray:
+    """Effective number of environments of each leaf (n, label, K): (sum n_e)^2 / sum n_e^2.
+
+    K where K environments hold equally many, near 1 where one holds nearly all, 1 where there are
+    none. Exact for up to 2**32 samples.
+
+    >>> count_effective(np.array([[[30, 40], [20, 10]], [[50, 2], [66, 4]]])).round(2).tolist()
+    [2.0, 1.1]
+    """
+    effective = np.empty(len(tables))
+    _kernels.measure_spread(np.ascontiguousarray(tables), effective)
+    return effective
+
+
+def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
+    """Which leaves (n, label, K) lie in enough environments, compared with all samples (label, K).
+
+    A leaf in a single environment has nothing to be compared with: its effective number of
+    environments less 1 must be at least the share `least` of the same for all samples.
+    """
+    replicated: BoolArray = count_effective(tables) - 1.0 >= find_least_spread(samples, least)
+    return replicated
+
+
+def find_least_spread(samples: CountArray, least: float) -> float:
+    """What a leaf's effective number of environments less 1 must reach."""
+    return float(least * (count_effective(samples[np.newaxis])[0] - 1.0))
+
+
+def find_outlier_environments(
+    table: CountArray, criterion: Criterion, most: int | None = None
+) -> list[int] | None:
+    """The environments to leave out of a leaf (label, environment) for it to pass, the first first.
+
+    One is left out after the other, each time that without which label and environment depend least
+    on each other. None where as many would have to go as stay: then no environment is the odd one.
+    Nor is it where more than `most` would have to go.
+    """
+    seen = np.flatnonzero(table.sum(axis=0))
+    outliers: list[int] = []
+    while len(seen) > 1:
+        own = table[:, seen]
+        if criterion.find_accepted(own[np.newaxis])[0]:
+            return outliers
+        # that without which Pearson's statistic is smallest, of those that stand out most
+        tried = np.argsort(-_split_pearson(own), kind="stable")[:_N_TRIED]
+        without = [_split_pearson(np.delete(own, each, axis=1)).sum() for each in tried]
+        at = int(tried[np.argmin(without)])
+        outliers.append(int(seen[at]))
+        seen = np.delete(seen, at)
+        if len(outliers) >= len(seen) or (most is not None and len(outliers) > most):
+            return None
+    return None
+
+
+def _split_pearson(table: CountArray) -> FloatArray:
+    """What each environment adds to Pearson's statistic."""
+    n = table.sum(axis=0).astype(np.float64)
+    rate = table[1].sum() / n.sum()
+    parts: FloatArray = (table[1] - n * rate) ** 2 / (n * max(rate * (1 - rate), 1e-300))
+    return parts

@@ -18,6 +18,8 @@ from scipy.stats import chi2
 
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
+from icscm.stats.criteria import count_effective, find_least_spread
+from icscm.stats.independence import GTest
 
 # Heterogeneity counts from so many standard deviations of chance on: what is left is there.
 _CHANCE: Final = 3.0
@@ -53,31 +55,23 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
     excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
     information = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
     share = excess / np.maximum(spread * information, 1e-12)
-    wanted = _REPLICATION * (count_effective(node.sum(axis=0)) - 1.0)
+    wanted = find_least_spread(node, _REPLICATION)
     is_replicated = spread >= wanted / (1.0 + wanted)  # 1 / (1 - spread) environments, less 1
     return Effects(information, excess, share, is_replicated, log_odds)
 
 
-def count_effective(sizes: CountArray) -> float:
-    """Effective number of environments of these sizes: (sum n)^2 / sum n^2.
-
-    >>> count_effective(np.array([50, 50])), count_effective(np.array([0, 0]))
-    (2.0, 1.0)
-    """
-    total, squares = float(sizes.sum()), float((sizes.astype(np.float64) ** 2).sum())
-    return total * total / squares if squares else 1.0
-
-
-def measure_balance(sizes: CountArray) -> float:
+def measure_balance(totals: CountArray) -> float:
     """Share of pairs of samples from two environments, relative to that of equally large ones.
 
-    >>> measure_balance(np.array([50, 50])), round(measure_balance(np.array([90, 10])), 2)
-    (1.0, 0.36)
+    >>> measure_balance(np.array([[50, 50], [0, 0]]))
+    1.0
+    >>> round(measure_balance(np.array([[50, 10], [40, 0]])), 2)
+    0.36
     """
-    n_present = int(np.count_nonzero(sizes))
+    n_present = int(np.count_nonzero(totals.sum(axis=0)))
     if n_present < 2:
         return 1.0
-    return (1.0 - 1.0 / count_effective(sizes)) / (1.0 - 1.0 / n_present)
+    return float((1.0 - 1.0 / count_effective(totals[np.newaxis])[0]) / (1.0 - 1.0 / n_present))
 
 
 @dataclass(frozen=True)
@@ -102,11 +96,9 @@ def measure_rates(tables: CountArray, node: CountArray, n_least: int) -> Rates:
     return Rates(pooled, within, n_divided)
 
 
-def measure_dependence(nodes: CountArray) -> tuple[FloatArray, IntArray]:
+def compute_rate_heterogeneity(nodes: CountArray) -> tuple[FloatArray, IntArray]:
     """G of label against environment in each node, and its degrees of freedom."""
-    statistics, dof = np.empty(len(nodes)), np.empty(len(nodes), dtype=np.int64)
-    _kernels.compute_likelihood_ratio(np.ascontiguousarray(nodes), statistics, dof)
-    return statistics, dof
+    return GTest().compute_statistics(nodes)
 
 
 def measure_deviance(node: CountArray) -> float:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import BoolArray, FloatArray, IntArray
+from icscm._types import BoolArray, IntArray
 from icscm.model.tree import Tree
 from icscm.report.words import describe_rates
+from icscm.stats.criteria import adjust_holm
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
 
@@ -146,16 +147,3 @@ def _check_intervals(
         p, n, k = float(p_values[i, j]), int(sizes[i, j]), int(positives[i, j])
         found[i].append(IntervalCheck(new[j][1], n, k, p, p > ALPHA))
     return found
-
-
-def adjust_holm(p_values: FloatArray) -> FloatArray:
-    """Holm's corrected p-values: at most alpha where his procedure rejects at alpha.
-
-    >>> adjust_holm(np.array([0.04, 0.01, 0.5])).round(3).tolist()
-    [0.08, 0.03, 0.5]
-    """
-    order = np.argsort(p_values)
-    factors = np.arange(len(p_values), 0, -1)
-    adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
-    return adjusted
