@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -100,13 +101,11 @@ class Allowed:
         for each in self.choices:
             if text.lower() == str(each).lower():
                 return each
-        for read in (int, float):
-            try:
-                value = read(text)
-            except ValueError:
-                continue
-            if self.accepts(value):
-                return value
+        for each in self.ranges:
+            with suppress(ValueError):
+                number = int(text) if each.is_whole else float(text)
+                if each.accepts(number):
+                    return number
         raise IcscmError(f"{text!r} is not {self.describe(lambda each: str(each).lower())}")
 
     def describe(self, show: Callable[[Any], str] = repr) -> str:
@@ -150,6 +149,7 @@ class Spec:
     type: str
     help: str
     more: str
+    default: str
 
 
 @cache
@@ -173,7 +173,7 @@ def get_spec(name: str, owner: Any = None) -> Spec:
     named = ", ".join(f'"{each}"' for each in choices if each is not None)
     whole = "int or None" if None in choices else "int"
     kind = entry.get("type") or (whole if numbers else f"{{{named}}}")
-    return Spec(name, allowed, kind, entry["help"], entry.get("more", ""))
+    return Spec(name, allowed, kind, entry["help"], entry.get("more", ""), entry.get("default", ""))
 
 
 def document_parameters(cls: Class) -> Class:

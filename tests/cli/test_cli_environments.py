@@ -56,7 +56,7 @@ def test_every_route_makes_the_same_environments(visits, tmp_path, monkeypatch):
     models = {}
     for name, words in routes.items():
         out = tmp_path / f"{name}.json"
-        monkeypatch.setattr("icscm.cli.scale._find_route", lambda *_, name=name: name)
+        monkeypatch.setattr("icscm.cli.routes._find_route", lambda *_, name=name: name)
         done = run("fit", *words, *ASKED, "--drop", "C1", "--stop", "coverage", "--out", out, "-q")
         assert done.exit_code == 0, (name, done.stderr)
         shown = " ".join(done.stdout.split())

@@ -104,7 +104,7 @@ def test_check_and_fit_tell_which_texts_were_read_as_missing(tmp_path, monkeypat
         done = CliRunner().invoke(main, [command, *words])
         assert done.exit_code == 0, done.stderr
         assert wanted in " ".join(done.stdout.split())
-    monkeypatch.setattr("icscm.cli.scale._find_route", lambda *_: "passes")
+    monkeypatch.setattr("icscm.cli.routes._find_route", lambda *_: "passes")
     done = CliRunner().invoke(main, ["fit", *words])
     assert wanted in " ".join(done.stdout.split())
     done = CliRunner().invoke(main, ["check", *words, "--json"])

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli.click_types import FILE, flag, number
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all
 from icscm.cli.group import main
+from icscm.cli.option_names import name_option
 from icscm.cli.options import column_options, read_delimiter, read_labelled, reading_options
 from icscm.cli.predict import GENOME_ENDINGS
-from icscm.cli.scale import BITS, label_options, read_labels
-from icscm.cli.shorthand import FILE, Share, flag, value
-from icscm.cli.words import name_option
+from icscm.cli.routes import BITS, label_options, read_labels
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path, name_data
 
 if TYPE_CHECKING:
     from icscm.io.roles import Labelling
     from icscm.studies.checkup import CheckUp
-
-_LEVEL = Share(is_open=True)
 
 # Lines of a table before it says how many more there are.
 _N_SHOWN = 15
@@ -31,7 +29,7 @@ _N_SHOWN = 15
 @main.command()
 @click.argument("data", type=FILE)
 @column_options(needs_environment=True)
-@value("--alpha NUMBER", "Level of the tests whose power is told.", _LEVEL, 0.05)
+@number("--alpha", 0.05, "Level of the tests whose power is shown.", "float (0, 1)")
 @flag("--all show_all", "Every environment and column.")
 @flag("--json as_json", "As JSON, for other programs.")
 @label_options

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli.click_types import FILE, flag, number, value
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
@@ -18,7 +19,6 @@ from icscm.cli.options import (
     read_labelled,
     reading_options,
 )
-from icscm.cli.shorthand import FILE, flag, number, value
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.io.locating import describe_path, name_data
@@ -45,13 +45,13 @@ _MAX_MODEL = 160
     "icscm-exhaustive, icscm-equivalence and these with -or, invariant-tree, invariant-forest, "
     "tree, forest, logistic, boosting]",
 )
-@number("--folds", 5, "Folds of rows.", least=2)
-@number("--min-rows", 200, "Environments with fewer rows are not left out.", least=2)
-@number("--min-positives", 20, "Nor are those with fewer positive ones.", least=0)
+@number("--folds", 5, "Folds of rows.", "int [2, inf)")
+@number("--min-rows", 200, "Environments with fewer rows are not left out.", "int [2, inf)")
+@number("--min-positives", 20, "Nor are those with fewer positive ones.", "int [0, inf)")
 @value("--out FILE", "Write the table here: .csv, .tsv, .parquet or .md.", FILE)
 @value("--plot FILE", "Draw it here: .svg, .png or .pdf.  [default: no figure]", FILE)
 @flag("--json as_json", "Print all as JSON, for other programs.")
-@number("--seed", 0, "Of the folds.", least=0)
+@number("--random-state", 0, "Random seed of the folds.", "int [0, inf)")
 @force_option
 @reading_options
 def compare(data: Path, as_json: bool, quiet: bool, **options: Any) -> None:
@@ -92,7 +92,7 @@ def compare(data: Path, as_json: bool, quiet: bool, **options: Any) -> None:
         min_rows=options["min_rows"],
         min_positives=options["min_positives"],
         keep_columns=samples.asked_for or None,
-        seed=options["seed"],
+        seed=options["random_state"],
         stage=progress.stage,
     )
     written = _write(found, options)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from icscm._constants import DEFAULT_MARGIN
-from icscm.cli.choosing import check_choice, choose_parameters, choosing_options, print_choice
+from icscm.cli.click_types import FILE, OUTPUT, apply, value
 from icscm.cli.console import (
     Progress,
     list_data_facts,
@@ -20,44 +18,29 @@ from icscm.cli.console import (
     print_written,
     said_below,
 )
+from icscm.cli.cv_options import check_cv, choose_parameters, cv_options, print_choice
 from icscm.cli.group import main
-from icscm.cli.growing import (
-    GROWN,
-    MODELS,
-    RULES,
+from icscm.cli.learner_options import (
     check_model_options,
     check_route,
-    growing_options,
-    least_option,
-    make_grown,
-    say_purpose,
+    learner_options,
+    make_learner,
+    model_option,
 )
+from icscm.cli.option_names import name_option
 from icscm.cli.options import (
     check_outputs,
     column_options,
+    find_kept,
     force_option,
     read_labelled,
     reading_options,
 )
-from icscm.cli.scale import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
-from icscm.cli.shorthand import (
-    COST,
-    FILE,
-    LEVEL,
-    OUTPUT,
-    apply,
-    choice,
-    flag,
-    number,
-    number_or,
-    read_positive,
-    value,
-)
-from icscm.cli.words import name_option
+from icscm.cli.routes import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count, format_name, shorten_list
 from icscm.io.locating import describe_path, find_format, name_data
-from icscm.io.roles import Labelling, Samples, split_commas, split_names
+from icscm.io.roles import Labelling
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
@@ -71,133 +54,17 @@ if TYPE_CHECKING:
 
 REPORT_ENDINGS = (".html", ".md", ".json")
 
-# Options that are parameters of the same name: of both learners, and of the invariant one only.
-_SHARED = ("p", "model_type", "max_rules", "max_thresholds", "missing")
-_OWN = ("alpha", "test", "stop", "search", "min_replication", "min_utility")
-_ALSO_OWN = ("criterion", "margin_on", "evidence")
-# The words of --pruning as the learner's.
-_PRUNING: dict[str, bool | str] = {
-    "allowed": True,
-    "none": False,
-    "shown": "shown",
-    "always": "always",
+# What trees and forests are for, by what is required to be homogeneous.
+_PURPOSES = {
+    "effect": "prediction at a new site: effects of splits are required to be homogeneous; a "
+    "child of the label may pass (--invariance rate looks for parents)",
+    "rate": "looking for parents: the label's rate in each leaf is required to be homogeneous "
+    "(--invariance effect predicts better at a new site)",
+    "plain": "comparison: a plain model, without any requirement",
 }
 
 # Levels of a category up to which the model file lists them; of more, new ones are no news.
 _MAX_LEVELS = 1_000
-
-_DEFAULT_MARGINS = {"rate": DEFAULT_MARGIN, "odds_ratio": 1.5}
-
-_UTILITY = number_or("none", None, float, "a finite number", isfinite)
-_MANY = number_or("none", None, int, "a whole number from 1", lambda x: x >= 1)
-
-model_options = apply(
-    choice(
-        f"--model {' '.join(MODELS)}",
-        "icscm: rules that hold in every environment. scm: the plain learner, untested. tree, "
-        "forest: splits whose effect is the same in every environment, for predicting elsewhere.",
-    ),
-    choice(
-        "--type conjunction disjunction",
-        "Positive where all rules are true, or where any is.",
-        "model_type",
-    ),
-    value(
-        "--p NUMBER|balanced",
-        "Cost of a row that a rule settles wrongly, against one settled rightly; larger is warier. "
-        "balanced: both classes weigh the same, for rare outcomes.",
-        COST,
-        1.0,
-    ),
-    choosing_options,
-    value(
-        "--alpha NUMBER|auto",
-        "Level of the tests; larger refuses more rules. auto: min(0.05, 200 / rows).",
-        LEVEL,
-        0.05,
-    ),
-    number("--max-rules", 10, "Largest number of rules."),
-    value(
-        "--max-thresholds NUMBER|none",
-        "Thresholds or levels tried per column; rarer levels are pooled. none: all.",
-        _MANY,
-        50,
-    ),
-    choice(
-        "--test chi2 g fisher",
-        "Of independence of label and environment; fisher where counts are small.",
-    ),
-    choice(
-        "--stop independence coverage",
-        "End when the rest no longer depends on the environment, or only when covered.",
-    ),
-    choice(
-        "--pruning allowed shown always none",
-        "Of columns that invariance could do without: where Proposition 3.2 allows it, only where "
-        "shown within --margin, always, or not.",
-    ),
-    choice(
-        "--search greedy exhaustive",
-        "exhaustive tests sets of rules: for few rows, best with --alpha auto.",
-    ),
-    least_option,
-    value(
-        "--min-replication SHARE",
-        "In how many environments a rule's rows must lie, next to all rows; 0: nothing is asked.",
-        click.FloatRange(0, 1),
-        0.25,
-    ),
-    value(
-        "--min-utility NUMBER|none",
-        "Least utility of a rule, and of all together over always saying the same.",
-        _UTILITY,
-        0.0,
-    ),
-    choice(
-        "--criterion pvalue equivalence",
-        "pvalue: a rule holds unless refuted. equivalence: only if shown to, within --margin.",
-    ),
-    value(
-        "--margin NUMBER",
-        "Difference between environments that counts as none.  [default: 0.05; with --margin-on "
-        "odds_ratio 1.5]",
-        read_positive,
-    ),
-    choice(
-        "--margin-on rate odds_ratio",
-        "What the margin is a difference of; odds_ratio where the label is rare.",
-    ),
-    choice(
-        "--correction none bonferroni holm bh",
-        "Of p-values for the number of candidates; with it fewer are refused.",
-    ),
-    choice("--evidence step cumulative", "cumulative: a rule once refused is not tried again."),
-    growing_options,
-    choice(
-        "--missing candidate separate error",
-        "Missing values: tried on either side of each rule; only in rules 'is missing' and 'is "
-        "present'; or refused.",
-    ),
-    value(
-        "--keep COLUMNS",
-        "Columns to use although they look like identifiers, constants or copies: A,B, or all. "
-        "Repeatable.",
-        multiple=True,
-    ),
-    number(
-        "--stability",
-        None,
-        "Learn again from so many random halves, such as 50, and tell which rules and models come "
-        "back.  [default: none]",
-    ),
-    number("--seed", 0, "Of --cv, --stability and a forest; nothing else is random.", least=0),
-    number("--jobs", None, "Threads; no effect on the result.  [default: all cores]"),
-    choice(
-        "--device cpu cuda auto",
-        "Count on the processor, or on a CUDA graphics card; auto: if there is one and the data "
-        "are large. No effect on the result.",
-    ),
-)
 
 output_options = apply(
     value(
@@ -206,11 +73,6 @@ output_options = apply(
         OUTPUT,
     ),
     value("--report FILE", "Write a report here: .html (a page to read), .md or .json.", FILE),
-    flag(
-        "--no-alpha-path",
-        "Leave the models at other alphas, or trees at other tolerances, out of the report; saves "
-        "a search for each.",
-    ),
     force_option,
 )
 
@@ -219,7 +81,9 @@ output_options = apply(
 @click.argument("data", type=FILE)
 @column_options(needs_environment=False)
 @output_options
-@model_options
+@model_option
+@cv_options
+@learner_options
 @scale_options
 @reading_options
 @click.pass_context
@@ -289,7 +153,8 @@ def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progre
     from icscm.sources.memory import open_memory
 
     table = samples.X, samples.y, samples.environments
-    learner = make_learner(samples, options)
+    kept = find_kept(samples.X.column_names, options, "the table")
+    learner = make_learner(options, kept)
     choice = choose_parameters(learner, table, options, progress)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), said_below():
         countable = open_memory(*table, preparation=learner.prepare())
@@ -298,15 +163,14 @@ def _fit_in_memory(_: str, data: Path, options: dict[str, Any], progress: Progre
     if options["stability"]:
         from icscm.studies.stability import stability_selection
 
-        n_halves, seed = options["stability"], options["seed"]
+        n_halves, seed = options["stability"], options["random_state"]
         with progress.stage(f"Learning from {count(n_halves, 'random half')}"), said_below():
             stability = stability_selection(learner, *table, n_halves, random_state=seed)
     return Fitted(learner, samples, countable, choice, stability)
 
 
 def _fit_elsewhere(route: str, data: Path, options: dict[str, Any], progress: Progress) -> Fitted:
-    learner = make_learner(None, options)
-    learner.keep_columns = split_commas((*options["only"], *options["keep"])) or None
+    learner = make_learner(options)
     with said_below():
         samples = learn_elsewhere(learner, route, data, options, progress)
     return Fitted(learner, samples)
@@ -319,40 +183,11 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
     if report is not None and report.suffix.lower() not in REPORT_ENDINGS:
         raise IcscmError(f"{report} must end in {', '.join(REPORT_ENDINGS)}: the kind of report")
     check_outputs([options["out"], report], force=options["force"], inputs=[data])
-    learner = make_learner(None, options)
+    learner = make_learner(options)
     learner.prepare()
     if report is not None and not hasattr(learner, "report"):
         raise IcscmError(f"no report is made of a {options['model']}; --out keeps the model")
-    if options["model"] in RULES:
-        check_choice(ctx, learner, options)
-
-
-def make_learner(samples: Samples | None, options: dict[str, Any]) -> Any:
-    """The learner that the options describe; columns to keep are known once there are samples."""
-    from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
-
-    kept = None if samples is None else _find_kept(samples, options["keep"])
-    found = {"n_jobs": options["jobs"], "keep_columns": kept, "device": options["device"]}
-    if options["model"] in GROWN:
-        return make_grown(options, **found)
-    settings = {name: options[name] for name in _SHARED} | found
-    if options["model"] == "scm":
-        return SCMClassifier(**settings)
-    settings |= {name: options[name] for name in (*_OWN, *_ALSO_OWN)}
-    return ICSCMClassifier(
-        **settings,
-        min_samples_leaf=options["min_samples_leaf"] or 1,
-        pruning=_PRUNING[options["pruning"]],
-        margin=options["margin"] or _DEFAULT_MARGINS[options["margin_on"]],
-        correction=None if options["correction"] == "none" else options["correction"],
-    )
-
-
-def _find_kept(samples: Samples, keep: tuple[str, ...]) -> Any:
-    names = samples.X.column_names
-    if "all" in keep and "all" not in names:
-        return "all"
-    return [*samples.asked_for, *split_names(keep, names, "the table")] or None
+    check_cv(ctx, learner, options)
 
 
 def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:
@@ -365,7 +200,7 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
     if path is not None:
         with progress.stage("Making the report"):
             names = fitted.name_things(name_data(data))
-            if countable is not None and not options["no_alpha_path"]:
+            if countable is not None and not options["no_path"]:
                 names |= _follow_path(learner, countable)
             report = make_report(learner, **names)
     text, saved = "", make_saved_model(learner)
@@ -445,9 +280,12 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
         n_environments=len(learner.environments_ or ()),
     )
     if learner.left_out_:
-        facts.append(("Left out", f"{_join_reasons(learner.left_out_)} (--keep keeps them)"))
+        facts.append(
+            ("Left out", f"{_join_reasons(learner.left_out_)} (--keep-columns keeps them)")
+        )
     if isinstance(learner, GrownClassifier):
-        facts.append(("For", say_purpose(learner.trace_)))
+        plain = learner.trace_.tolerance is None
+        facts.append(("Purpose", _PURPOSES["plain" if plain else learner.invariance]))
     console.print(make_fact_table(facts))
     if fitted.choice is not None:
         print_choice(console, fitted.choice)

@@ -13,7 +13,7 @@ import click
 
 from icscm._version import __version__
 from icscm.cli.console import print_line, spare_unprintable
-from icscm.cli.words import name_option
+from icscm.cli.option_names import RENAMED, name_option
 from icscm.exceptions import IcscmError, IcscmWarning, is_short_of_memory
 from icscm.formatting import escape_controls
 
@@ -25,8 +25,24 @@ def _debug_option() -> click.Option:
     )
 
 
+class _Command(click.Command):
+    """A command that still takes the options of version 0.2."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = {name for option in self.params for name in option.opts}
+        for place, arg in enumerate(args):
+            old, equals, text = arg.partition("=")
+            new = RENAMED.get(old)
+            if new in known and old not in known:
+                print_line(f"Warning: {old} is now called {new}; it goes in version 0.4")
+                args[place] = f"{new}{equals}{text}"
+        return super().parse_args(ctx, args)
+
+
 class _OneLineErrors(click.Group):
     """A group whose commands end in one line on standard error, never in a traceback."""
+
+    command_class = _Command
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """With --debug after the command's name as well as before it."""
@@ -120,7 +136,7 @@ _SAVING = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
     "--only": "use fewer columns (--only, --drop)",
     "--samples": "set fewer --samples",
-    "--jobs": "set fewer --jobs",
+    "--n-jobs": "set fewer --n-jobs",
 }
 
 # Of the commands in the help: as one gets to know them.

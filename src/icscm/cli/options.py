@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.shorthand import Decorator, apply, flag, value
+from icscm.cli.click_types import Decorator, apply, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path
-from icscm.io.roles import Samples, keep_used, read_samples
+from icscm.io.roles import Samples, keep_used, read_samples, split_names
 from icscm.writing import check_free, is_stream
 
 if TYPE_CHECKING:
@@ -130,6 +130,14 @@ def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     chosen = {name: options[name] for name in ("drop", "only")}
     samples = read_samples(table, **get_role_options(options), **chosen, where=where)
     return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))
+
+
+def find_kept(names: Sequence[str], options: dict[str, Any], where: str) -> Any:
+    """The columns that --only and --keep-columns name, which are used whatever they look like."""
+    kept = options["keep_columns"]
+    if "all" in kept and "all" not in names:
+        return "all"
+    return split_names((*options["only"], *kept), names, where) or None
 
 
 def get_role_options(options: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli.click_types import FILE, OUTPUT, flag, value
 from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
@@ -16,7 +17,6 @@ from icscm.cli.options import (
     read_delimiter,
     reading_options,
 )
-from icscm.cli.shorthand import FILE, OUTPUT, flag, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.locating import PARQUET_ENDINGS, describe_path

@@ -10,11 +10,11 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from icscm.cli.click_types import FILE, OUTPUT, Decorator, apply, choice, flag, number, value
 from icscm.cli.console import make_console, print_all, print_written, said_below
 from icscm.cli.group import main
+from icscm.cli.option_names import name_option
 from icscm.cli.options import check_outputs, force_option
-from icscm.cli.shorthand import FILE, OUTPUT, Decorator, Share, apply, choice, flag, number, value
-from icscm.cli.words import name_option
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text
 from icscm.io.table_writing import check_output_kind, write_table
@@ -38,13 +38,13 @@ _HOSPITALS = "rows", "habits", "missing", "missing_when", "label_shift", "new_ho
 
 size_options = apply(
     number("--samples", 10_000, "Rows in each environment."),
-    number("--distractors", 3, "Features that are pure noise.", least=0),
+    number("--distractors", 3, "Features that are pure noise.", "int [0, inf)"),
 )
-seed_option = number("--seed", 1, "Of the random numbers.", least=0)
+seed_option = number("--random-state", 1, "Random seed.", "int [0, inf)")
 
 
 def _share(name: str, text: str, default: float = 0.05) -> Decorator:
-    return value(f"{name} SHARE", text, Share(), default)
+    return number(f"{name} SHARE", default, text, "float [0, 1]")
 
 
 hospital_options = apply(
@@ -72,8 +72,8 @@ hospital_options = apply(
 @size_options
 @number("--environments", None, "How many environments.  [default: 2; 5 hospitals]")
 @number("--parents", 2, "Features that cause the label.")
-@number("--children", 1, "Features C that are its effects.", least=0)
-@choice("--type conjunction disjunction tree", "How the parents make the label.", "model_type")
+@number("--children", 1, "Features C that are its effects.", "int [0, inf)")
+@choice("--model-type conjunction disjunction tree", "How the parents make the label.")
 @choice("--noise coin flip", "The label is now and then a coin's, or inverted.")
 @_share("--label-noise", "How often that happens.")
 @choice("--child code text", "An effect's errors: as in the paper's code or text.")
@@ -133,7 +133,7 @@ def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list
 
     numbers = "samples", "distractors", "parents", "children", "environments"
     renamed = {f"n_{name}": options.pop(name) for name in numbers}
-    data = make_conjunction(random_state=options.pop("seed"), **renamed, **options)
+    data = make_conjunction(random_state=options.pop("random_state"), **renamed, **options)
     n_rows = _write(outputs[0], data.X, y=data.y, environment=data.environments)
     return [f" ({n_rows:,} rows; causes: {', '.join(data.parents)})"]
 
@@ -143,7 +143,7 @@ def _write_hospitals(outputs: Sequence[Path], options: dict[str, Any]) -> list[s
     from icscm.datasets import make_hospitals
 
     names = {"rows": "n_rows", "environments": "n_hospitals", "parents": "n_causes"}
-    names |= {"habits": "habit_strength", "seed": "random_state"}
+    names |= {"habits": "habit_strength"}
     data = make_hospitals(**{names.get(name, name): each for name, each in options.items()})
     home, *new = outputs
     n_rows = _write(home, data.X, deteriorated=data.y, hospital=data.environments)
@@ -197,7 +197,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
         check_outputs([report], force=force)
     console = make_console()
     samples, distractors = sizes["samples"], sizes["distractors"]
-    data = make_conjunction(samples, distractors, random_state=sizes["seed"])
+    data = make_conjunction(samples, distractors, random_state=sizes["random_state"])
     console.print(
         f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
         f"label, C1 is an effect of label and environment, {distractors} features B are noise.\n"

@@ -1,23 +1,16 @@
-"""What the command line calls the things that messages name as Python does."""
+"""Options of the command line for the parameters that messages name as Python does."""
 
 from __future__ import annotations
 
 from icscm.exceptions import Parameter
 
-# Where the option is not spelled as the parameter is; empty where there is none.
+# What is not the option of the same name.
 _OPTIONS = {
     "X": "the table",
     "y": "the target",
-    "keep_columns": "--keep",
-    "model_type": "--type",
-    "n_jobs": "--jobs",
-    "habit_strength": "--habits",
-    "n_candidates": "",
     "n_causes": "--parents",
-    "n_estimators": "--trees",
     "n_hospitals": "--environments",
     "n_rows": "--rows",
-    "random_state": "--seed",
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
@@ -25,12 +18,23 @@ _OPTIONS = {
     "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",
 }
 
+# Options of version 0.2, and what they are called now.
+RENAMED = {
+    "--type": "--model-type",
+    "--keep": "--keep-columns",
+    "--jobs": "--n-jobs",
+    "--seed": "--random-state",
+    "--trees": "--n-estimators",
+    "--habits": "--shortcut-strength",
+    "--no-alpha-path": "--no-path",
+}
+
 
 def name_option(parameter: Parameter) -> str:
     """A parameter as the option that sets it.
 
     >>> name_option(Parameter("missing", "candidate")), name_option(Parameter("keep_columns"))
-    ('--missing candidate', '--keep')
+    ('--missing candidate', '--keep-columns')
     >>> name_option(Parameter("correction", None)), name_option(Parameter("force", True))
     ('--correction none', '--force')
     """

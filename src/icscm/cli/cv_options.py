@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from icscm.cli.click_types import apply, choice, is_given, value
 from icscm.cli.console import Progress
-from icscm.cli.shorthand import COST, LEVEL, apply, choice, read_positive, value
-from icscm.exceptions import IcscmError
+from icscm.cli.option_names import name_option
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import format_number
+from icscm.parameters import get_spec
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,43 +20,36 @@ if TYPE_CHECKING:
     from icscm.studies.tuning import GridSearch
 
 
-def _read_type(text: str) -> str:
-    if text not in ("conjunction", "disjunction"):
-        raise click.BadParameter(f"{text!r} is neither 'conjunction' nor 'disjunction'")
-    return text
-
-
-# What can be chosen: the parameter, and how its values are read.
-_CHOSEN = {
-    "p": ("p", COST),
-    "type": ("model_type", _read_type),
-    "alpha": ("alpha", LEVEL),
-    "margin": ("margin", read_positive),
-}
-_TITLES = {parameter: name for name, (parameter, _) in _CHOSEN.items()}
+# Parameters that can be chosen; `type` is what version 0.2 called `model_type`.
+_CHOSEN = ("p", "model_type", "alpha", "margin")
 
 
 def _read_values(text: str) -> tuple[str, tuple[Any, ...]]:
     """A parameter and the values to try of it, as in p=0.1,1,balanced; without a name they are p's.
 
-    >>> _read_values("type=conjunction,disjunction"), _read_values("0.5,1")
+    >>> _read_values("model_type=conjunction,disjunction"), _read_values("0.5,1")
     (('model_type', ('conjunction', 'disjunction')), ('p', (0.5, 1.0)))
     """
-    name, has_name, values = text.rpartition("=")
-    name = name.strip() if has_name else "p"
+    name, _, values = text.rpartition("=")
+    name = {"": "p", "type": "model_type"}.get(name.strip(), name.strip())
     if name not in _CHOSEN:
         raise click.BadParameter(
-            f"{name!r} cannot be chosen; p, type, alpha and margin can, as in p=0.1,1,balanced"
+            f"{name!r} cannot be chosen; {', '.join(_CHOSEN)} can, as in p=0.1,1,balanced"
         )
-    parameter, read = _CHOSEN[name]
-    return parameter, tuple(dict.fromkeys(read(each.strip()) for each in values.split(",")))
+    allowed = get_spec(name).allowed
+    assert allowed is not None
+    try:
+        return name, tuple(dict.fromkeys(allowed.parse(each.strip()) for each in values.split(",")))
+    except IcscmError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-choosing_options = apply(
+cv_options = apply(
     value(
         "--cv NAME=V1,V2,..",
-        "Choose by 5-fold cross-validation: p=0.1,1,balanced, type=conjunction,disjunction, alpha= "
-        "or margin=; numbers alone are p. Repeatable: every combination is tried.",
+        "Choose by 5-fold cross-validation: p=0.1,1,balanced, "
+        "model_type=conjunction,disjunction, alpha= or margin=; numbers alone are p. "
+        "Repeatable: every combination is tried.",
         _read_values,
         multiple=True,
     ),
@@ -67,29 +61,25 @@ choosing_options = apply(
 )
 
 
-def check_choice(ctx: click.Context, learner: CoverClassifier, options: dict[str, Any]) -> None:
-    """Raise for what cannot be chosen; the grid takes the place of what --cv was given."""
+def check_cv(ctx: click.Context, learner: Any, options: dict[str, Any]) -> None:
+    """Raise for what --cv cannot choose; the grid takes the place of what --cv was given."""
     from icscm.studies.tuning import list_combinations
 
     grid: dict[str, tuple[Any, ...]] = {}
-    for parameter, values in options["cv"]:
-        grid[parameter] = tuple(dict.fromkeys((*grid.get(parameter, ()), *values)))
+    for name, values in options["cv"]:
+        grid[name] = tuple(dict.fromkeys((*grid.get(name, ()), *values)))
     options["cv"] = grid
-    for name, given in (("--cv-scorer", "cv_scorer"), ("--cv-folds", "cv_folds")):
-        if not grid and _is_given(ctx, given):
-            raise IcscmError(f"{name} is for --cv, which names what to choose")
-    for parameter in grid:
-        title = _TITLES[parameter]
-        if parameter not in learner.get_params(deep=False):
-            raise IcscmError(f"--cv {title}= is for --model icscm; the plain learner tests nothing")
-        if _is_given(ctx, parameter):
-            raise IcscmError(f"--{title} sets {title} and --cv chooses it; give one of the two")
+    for name in ("cv_scorer", "cv_folds"):
+        if not grid and is_given(ctx, name):
+            raise IcscmError(Parameter(name), " is for --cv, which names what to choose")
+    for name in grid:
+        if name not in learner.get_params(deep=False):
+            raise IcscmError(f"--cv {name}= is for --model icscm; the plain learner tests nothing")
+        if is_given(ctx, name):
+            option = name_option(Parameter(name))
+            raise IcscmError(f"{option} sets {name} and --cv chooses it; give one of the two")
     for each in list_combinations(learner, grid) if grid else ():
         type(learner)(**{**learner.get_params(deep=False), **each}).prepare()
-
-
-def _is_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def choose_parameters(
@@ -104,7 +94,7 @@ def choose_parameters(
         return None
     from icscm.studies.tuning import N_FOLDS, grid_search
 
-    names = ", ".join(_TITLES[parameter] for parameter in grid)
+    names = ", ".join(grid)
     with progress.stage(f"Cross-validating {names}", N_FOLDS) as advance:
         found = grid_search(
             learner,
@@ -112,7 +102,7 @@ def choose_parameters(
             grid,
             scorer=options["cv_scorer"],
             folds=options["cv_folds"],
-            seed=options["seed"],
+            seed=options["random_state"],
             on_fold=advance,
         )
     learner.set_params(**found.best)
@@ -124,7 +114,7 @@ def print_choice(console: Console, found: GridSearch) -> None:
     from icscm.report.terminal import make_heading, make_note, make_table
     from icscm.studies.scores import TITLES
 
-    names = [_TITLES[parameter] for parameter in found.best]
+    names = list(found.best)
     is_share = found.scorer.endswith("accuracy")
     rows = []
     for each, score in zip((*found.tried, None), (*found.scores, found.baseline), strict=True):

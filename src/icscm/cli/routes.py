@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli.click_types import FILE, apply, number, value
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
     check_outputs,
+    find_kept,
     force_option,
     get_role_options,
     get_text_settings,
@@ -20,7 +22,6 @@ from icscm.cli.options import (
     read_data,
     read_delimiter,
 )
-from icscm.cli.shorthand import FILE, apply, number, value
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
 from icscm.io.locating import describe_path, translate_errors
@@ -102,8 +103,10 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
                 f"--{name.replace('_', '-')} needs the table in memory, and {data} is learned from "
                 f"{_HOW[route]}; prepare the files, or raise --max-memory"
             )
-    if route == PACKED and (options["only"] or options["drop"] or options["keep"]):
-        raise IcscmError("--only, --drop and --keep are for tables; leave the genes out before")
+    if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
+        raise IcscmError(
+            "--only, --drop and --keep-columns are for tables; leave the genes out before"
+        )
     return route
 
 
@@ -137,6 +140,7 @@ def _learn_in_passes(learner: CountedClassifier, data: Path, options: dict[str, 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
     roles = make_roles(reader.names, **get_role_options(options), where=str(data))
     columns = choose_features(reader.names, roles, options["drop"], options["only"], str(data))
+    learner.keep_columns = find_kept(reader.names, options, str(data))
     labelling = Labelling(roles=roles)
     if not roles.is_plain:
         batches = reader.read(roles.columns, 2**16)
@@ -162,6 +166,7 @@ def _learn_on_dask(learner: CountedClassifier, data: Path, options: dict[str, An
         names, where = list(frame.columns), str(data)
         roles = make_roles(names, **get_role_options(options), where=where)
         columns = choose_features(names, roles, options["drop"], options["only"], where)
+        learner.keep_columns = find_kept(names, options, where)
         table, labelling = take_apart(frame, roles, columns)
         learner.fit_counts(open_dask(*table, preparation=learner.prepare()))
     return labelling
