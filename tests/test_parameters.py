@@ -73,9 +73,11 @@ def test_texts_of_the_command_line():
     least = get_spec("min_samples_leaf").allowed
     assert (least.parse("20"), least.parse("0.05")) == (20, 0.05)
     for text in ("0", "1.5", "x"):
-        with pytest.raises(IcscmError, match=f"'{text}' is not a number between 0 and 1"):
+        with pytest.raises(
+            IcscmError, match=f"'{text}' is not a share between 0 and 1, or a whole"
+        ):
             least.parse(text)
-    with pytest.raises(IcscmError, match="'x' is not one of independence, coverage"):
+    with pytest.raises(IcscmError, match="'x' is not one of 'independence', 'coverage'"):
         get_spec("stop").allowed.parse("x")
 
 

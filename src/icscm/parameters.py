@@ -106,15 +106,13 @@ class Allowed:
                 number = int(text) if each.is_whole else float(text)
                 if each.accepts(number):
                     return number
-        raise IcscmError(f"{text!r} is not {self.describe(lambda each: str(each).lower())}")
+        raise IcscmError(f"{text!r} is not {self.describe().replace('None', 'none')}")
 
-    def describe(self, show: Callable[[Any], str] = repr) -> str:
+    def describe(self) -> str:
         """In words that complete "must be ..."."""
-        if self.words and show is repr:
-            return self.words
-        if not self.ranges:
-            return f"one of {', '.join(map(show, self.choices))}"
-        return ", or ".join([*map(str, self.ranges), *map(show, self.choices)])
+        if self.words or not self.ranges:
+            return self.words or f"one of {', '.join(map(repr, self.choices))}"
+        return ", or ".join([*map(str, self.ranges), *map(repr, self.choices)])
 
 
 def allow(*values: Any, words: str = "", is_other: Callable[[Any], bool] | None = None) -> Allowed:

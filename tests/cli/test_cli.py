@@ -118,7 +118,7 @@ def test_fit_show_predict_export(clinics, here):
     """The whole way, held against the same in Python."""
     done = run(*FIT, "--out", "model.json", "--report", "report.html")
     assert re.search(r"Rule +positive where smoker == yes and age > 60", done.stdout)
-    assert "Left out      id: different in nearly every row" in done.stdout
+    assert "Dropped       id: different in nearly every row" in done.stdout
     assert re.search(r"Error +2\.\d% of 4,000 training samples; worst in environment", done.stdout)
     assert "How it was found" in done.stdout
     assert "invariant?" in done.stdout
@@ -179,9 +179,10 @@ def test_show(clinics):
 
 def test_every_option_of_fit(clinics):
     done = run(
-        *FIT, "--type", "disjunction", "--p", "2", "--alpha", "auto", "--max-rules", "2",
-        "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--pruning", "none",
-        "--min-samples-leaf", "10", "--missing", "separate", "--keep", "id", "--jobs", "1",
+        *FIT, "--model-type", "disjunction", "--p", "2", "--alpha", "auto", "--max-rules", "2",
+        "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--pruning", "false",
+        "--min-samples-leaf", "10", "--missing", "separate", "--keep-columns", "id",
+        "--n-jobs", "1",
         "--only", "age,smoker", "--only", "id", "--out", "m.json", "--quiet",
     )  # fmt: skip
     assert done.stderr == ""
@@ -203,11 +204,11 @@ def test_every_option_of_fit(clinics):
         }
         == settings
     )
-    assert "Left out" not in done.stdout
+    assert "Dropped" not in done.stdout
 
 
 def test_cross_validation_of_p(clinics):
-    done = run(*FIT, "--cv", "0.5,1,2", "--out", "m.json", "--seed", "3")
+    done = run(*FIT, "--cv", "0.5,1,2", "--out", "m.json", "--random-state", "3")
     assert "p by cross-validation" in done.stdout
     assert done.stdout.count("<- chosen") == 1
     chosen = float(re.search(r"([\d.]+) +[\d.]+%  <- chosen", done.stdout)[1])
@@ -228,7 +229,7 @@ def test_cross_validation_of_several_parameters(clinics):
 
 
 def test_stability_is_told(clinics):
-    done = run(*FIT, "--stability", "4", "--report", "r.json", "--no-alpha-path")
+    done = run(*FIT, "--stability", "4", "--report", "r.json", "--no-path")
     assert "How stable it is" in done.stdout
     assert "Learned again from 4 random halves" in " ".join(done.stdout.split())
     told = json.loads(Path("r.json").read_text())["stability"]
@@ -247,7 +248,7 @@ def test_the_plain_learner_needs_no_environments(clinics):
 
 @pytest.mark.parametrize("ending", ["html", "md", "json"])
 def test_reports_of_each_kind(clinics, ending):
-    run(*FIT, "--report", f"r.{ending}", "--no-alpha-path")
+    run(*FIT, "--report", f"r.{ending}", "--no-path")
     text = Path(f"r.{ending}").read_text()
     assert "smoker" in text
     if ending == "json":
@@ -285,7 +286,7 @@ def test_nothing_found_says_why_and_what_to_try(here):
     assert "Why there is no rule" in done.stdout
     assert re.search(r"Of 2 candidates it refused 2: 2 because the label depends", done.stdout)
     assert re.search(r"x > 0 +\S+ +\de-\d+ +label shifts between environments", done.stdout)
-    assert "What to try next\n-  --type disjunction" in done.stdout
+    assert "What to try next\n-  --model-type disjunction" in done.stdout
     assert "Warning" not in done.stderr
     assert "no rule holds in every" in run("predict", "m.json", "t.csv", "-q").stdout
     run("show", "m.json")
@@ -378,8 +379,8 @@ def test_what_meant_missing_at_fitting_does_so_when_predicting(here):
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
 def test_simulate(here, ending):
     done = run("simulate", "--out", f"d.{ending}", "--samples", "300", "--environments", "3",
-               "--distractors", "2", "--seed", "5", "--child", "text", "--noise", "flip",
-               "--type", "disjunction", "--parents", "3", "--children", "0")  # fmt: skip
+               "--distractors", "2", "--random-state", "5", "--child", "text", "--noise", "flip",
+               "--model-type", "disjunction", "--parents", "3", "--children", "0")  # fmt: skip
     assert f"Written: d.{ending} (900 rows; causes: A1, A2, A3)" in done.stdout
     expected = make_conjunction(
         300, 2, n_environments=3, random_state=5, child="text", noise="flip",
@@ -401,9 +402,9 @@ def test_simulate_then_fit(here):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_simulate_hospitals(here, ending):
     done = run("simulate", "--hospitals", "--out", f"d.{ending}", "--new-hospital", f"n.{ending}",
-               "--rows", "300", "--environments", "3", "--parents", "3", "--type", "disjunction",
-               "--habits", "0.5", "--missing", "0.2", "--missing-when", "random",
-               "--label-shift", "0.3", "--seed", "5")  # fmt: skip
+               "--rows", "300", "--environments", "3", "--parents", "3",
+               "--model-type", "disjunction", "--habits", "0.5", "--missing", "0.2", "--missing-when", "random",
+               "--label-shift", "0.3", "--random-state", "5")  # fmt: skip
     assert f"Written: d.{ending} (300 rows, simulated;" in done.stdout
     assert "causes: age, lactate, admission; habits of the site: billing_code" in done.stdout
     assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stdout
@@ -685,3 +686,12 @@ def test_a_schema_of_the_table(clinics):
     text = run("export", "m.json", "--to", "sql", "--table", "t", "--schema", "s").stdout
     assert text.endswith('FROM "s"."t" AS d;\n')
     assert "-- each of these texts" in text
+
+
+def test_options_of_version_02_still_work(here):
+    """Options have the names of the parameters now; the old ones warn, and do the same."""
+    run(*FIT, "--model-type", "disjunction", "--n-jobs", "1", "--out", "new.json")
+    done = run(*FIT, "--type=disjunction", "--jobs", "1", "--out", "old.json")
+    assert "--type is now called --model-type" in done.stderr
+    assert "--jobs is now called --n-jobs" in done.stderr
+    assert Path("old.json").read_text() == Path("new.json").read_text()

@@ -60,14 +60,14 @@ ERRORS = [
     (["fit", "data.csv", "--target", "y", "--environment", "y"], "are both 'y'"),
     ([*FIT, "--drop", "aa"], "data.csv has no column 'aa'"),
     ([*FIT, "--only", "y"], "'y' is the target"),
-    ([*FIT, "--keep", "q"], "has no column 'q'"),
+    ([*FIT, "--keep-columns", "q"], "has no column 'q'"),
     ([*FIT, "--positive", "2"], "the target 'y' is never '2'"),
     ([*FIT, "--p", "0"], "Invalid value for '--p'"),
     ([*FIT, "--p", "-1"], "Invalid value for '--p'"),
-    ([*FIT, "--alpha", "high"], "'high' is neither a number nor 'auto'"),
-    ([*FIT, "--alpha", "1.5"], "1.5 is not a number between 0 and 1, nor 'auto'"),
-    ([*FIT, "--alpha", "nan"], "nan is not a number between 0 and 1"),
-    ([*FIT, "--p", "nan"], "Invalid value for '--p': nan is not a number above 0"),
+    ([*FIT, "--alpha", "high"], "'high' is not a number between 0 and 1, both excluded, or 'auto'"),
+    ([*FIT, "--alpha", "1.5"], "'1.5' is not a number between 0 and 1"),
+    ([*FIT, "--alpha", "nan"], "'nan' is not a number between 0 and 1"),
+    ([*FIT, "--p", "nan"], "Invalid value for '--p': 'nan' is not a finite number greater"),
     ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
     ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
     ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),
@@ -89,20 +89,23 @@ ERRORS = [
     ),
     (["export", "model.json", "--to", "json", "--schema", "s"], "--schema is for --to sql"),
     ([*FIT, "--decimal", ";"], "';' is not one of '.', ','"),
-    ([*FIT, "--max-thresholds", "many"], "'many' is neither a number nor 'none'"),
-    ([*FIT, "--max-thresholds", "0"], "0 is not a whole number from 1, nor 'none'"),
+    ([*FIT, "--max-thresholds", "many"], "'many' is not a whole number of at least 1, or none"),
+    ([*FIT, "--max-thresholds", "0"], "'0' is not a whole number of at least 1, or none"),
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
-    ([*FIT, "--cv", "1,x"], "'x' is neither a number nor 'balanced'"),
-    ([*FIT, "--cv", "p=1,0"], "0 is not a number above 0, nor 'balanced'"),
-    ([*FIT, "--cv", "q=1"], "'q' cannot be chosen; p, type, alpha and margin can"),
-    ([*FIT, "--cv", "type=both"], "'both' is neither 'conjunction' nor 'disjunction'"),
+    ([*FIT, "--cv", "1,x"], "'x' is not a finite number greater than 0, or 'balanced'"),
+    ([*FIT, "--cv", "p=1,0"], "'0' is not a finite number greater than 0, or 'balanced'"),
+    ([*FIT, "--cv", "q=1"], "'q' cannot be chosen; p, model_type, alpha, margin can"),
+    ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
     ([*FIT, "--cv-folds", "environments"], "--cv-folds is for --cv"),
-    ([*FIT, "--cv", "type=disjunction", "--type", "disjunction"], "--type sets type and --cv"),
+    (
+        [*FIT, "--cv", "type=disjunction", "--model-type", "disjunction"],
+        "sets model_type and --cv",
+    ),
     ([*FIT, "--model", "scm", "--cv", "alpha=0.1"], "--cv alpha= is for --model icscm"),
     ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
     ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model icscm"),
-    ([*FIT, "--model", "scm", "--pruning", "none"], "--pruning is for --model icscm"),
+    ([*FIT, "--model", "scm", "--pruning", "false"], "--pruning is for --model icscm"),
     ([*FIT, "--out", "exists.csv"], "exists.csv exists; choose another name, or use --force"),
     ([*FIT, "--report", "exists.html"], "exists.html exists"),
     ([*FIT, "--report", "r.pdf"], "r.pdf must end in .html, .md, .json"),
@@ -141,7 +144,10 @@ ERRORS = [
     (["simulate", "--out", "d.csv", "--hospitals", "--rows", "9"], "--rows must be a whole number"),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "d.csv"], "two outputs"),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "exists.csv"], "exists"),
-    (["simulate", "--out", "d.csv", "--type", "tree"], "a tree takes 1, 3, 7, 15, .. parents"),
+    (
+        ["simulate", "--out", "d.csv", "--model-type", "tree"],
+        "a tree takes 1, 3, 7, 15, ..",
+    ),
     (["demo", "--report", "exists.html"], "exists.html exists"),
     (["demo", "--samples", "0"], "Invalid value for '--samples'"),
     (["reproduce", "all", "--quick"], "run `make paper` in a checkout of the source repository"),
@@ -320,7 +326,7 @@ def test_messages_speak_of_options(here):
     assert "--missing candidate" in done.stderr
     frame.assign(a=1, b=2).to_csv("same.csv", index=False)
     done = run(["fit", "same.csv", *FIT[2:]])
-    assert "--keep all" in done.stderr
+    assert "--keep-columns all" in done.stderr
     assert "keep_columns" not in done.stderr
     assert "(force=True)" not in run([*FIT, "--out", "exists.csv"]).stderr
 

@@ -58,9 +58,9 @@ def test_every_way_gives_the_same_model(folder, tmp_path):
 
 
 def test_a_large_file_is_read_in_passes(folder, monkeypatch):
-    from icscm.cli import scale
+    from icscm.cli import routes
 
-    monkeypatch.setattr(scale, "_ROOM", 10**9)
+    monkeypatch.setattr(routes, "_ROOM", 10**9)
     done = run("fit", folder / "all.csv", *ASKED, "--drop", "B1,B2", "--positive", "yes", "-q")
     assert done.exit_code == 0, done.stderr
     assert "2,000 rows, 3 columns to learn from" in done.stdout
@@ -86,14 +86,14 @@ def test_codes_are_codes_on_every_route(tmp_path, monkeypatch):
     """`icscm fit folder/t.csv` learned `code == "007"` and `icscm fit folder` learned `code > 28`;
     a large file gave the second, too, and a folder of `;` files could not be read at all.
     """
-    from icscm.cli import scale
+    from icscm.cli import routes
 
     parts = write_codes(tmp_path / "parts")
     asked = ("--target", "answer", "--environment", "site", "--decimal", ",", "--na", "?")
     asked += ("--positive", "yes", "--positive", "often", "--drop-missing", "--max-rules", 1)
     models, printed = [], []
     for route, room in (("memory", 4), ("folder", 4), ("large", 10**9)):
-        monkeypatch.setattr(scale, "_ROOM", room)
+        monkeypatch.setattr(routes, "_ROOM", room)
         out = tmp_path / f"{route}.json"
         data = parts if route == "folder" else parts / "0.csv"
         done = run("fit", data, *asked, "--out", out, "-q")
@@ -148,7 +148,16 @@ def genomes(tmp_path_factory):
 def test_genomes_from_table_to_prediction(genomes, tmp_path):
     labels = ("--labels", genomes / "labels.tsv", "--target", "kind", "--environment", "country")
     model = tmp_path / "model.json"
-    words = ("--type", "disjunction", "--stop", "coverage", "--pruning", "none", "--out", model)
+    words = (
+        "--model-type",
+        "disjunction",
+        "--stop",
+        "coverage",
+        "--pruning",
+        "false",
+        "--out",
+        model,
+    )
     done = run(
         "fit", genomes / "genes.bits", *labels, *words, "--report", tmp_path / "r.html", "-q"
     )

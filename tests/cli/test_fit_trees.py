@@ -42,13 +42,13 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("model", ["tree", "forest"])
 def test_from_file_to_prediction(folder, tmp_path, model):
-    more = ("--trees", 5, "--seed", 3) if model == "forest" else ()
+    more = ("--n-estimators", 5, "--random-state", 3) if model == "forest" else ()
     done = run("fit", folder / "all.csv", *ASKED, "--model", model, *more, "--out", tmp_path / "m")
     told = " ".join(done.stdout.split())
     lines = [line for line in done.stdout.splitlines() if not line.startswith("Written: ")]
     assert max(map(len, lines)) <= 80  # but for the path of a temporary folder
     assert "1,500 rows, 2 columns to learn from" in told
-    assert "For predicting elsewhere" in told
+    assert "Purpose prediction at a new site" in told
     tree, forest = r": its effect differs between env", r" [\d,]+ \d+% effect differs"
     differs = tree if model == "tree" else forest
     assert re.search(rf'code == "?[xy]"?{differs}', told)
@@ -68,7 +68,9 @@ def test_from_file_to_prediction(folder, tmp_path, model):
         run("export", tmp_path / "m", "--to", to)
 
 
-@pytest.mark.parametrize("words", [("tree",), ("forest", "--trees", 3)], ids=["tree", "forest"])
+@pytest.mark.parametrize(
+    "words", [("tree",), ("forest", "--n-estimators", 3)], ids=["tree", "forest"]
+)
 def test_the_same_from_files_read_in_passes(folder, tmp_path, words):
     found = []
     for data in ("all.csv", "parts"):
@@ -90,16 +92,25 @@ def test_bits(tmp_path):
     assert load(tmp_path / "m.json").model.rules[0].feature == "g0"
     told = run("predict", tmp_path / "m.json", tmp_path / "g.bits", "-q").stdout
     assert len(told.splitlines()) == 301
-    run(*words, "forest", "--trees", 3)
+    run(*words, "forest", "--n-estimators", 3)
 
 
 def test_every_option_reaches_the_learner(folder, tmp_path):
     shared = (
         "--invariance", "rate", "--tolerance", "0.1", "--max-leaves", "4", "--min-samples-leaf",
         "30", "--probabilities", "balanced", "--max-thresholds", "9", "--missing", "separate",
-        "--jobs", "1", "-q", "--out", tmp_path / "m",
+        "--n-jobs", "1", "-q", "--out", tmp_path / "m",
     )  # fmt: skip
-    own = ("--trees", "3", "--max-features", "0.5", "--resample", "environments", "--seed", "7")
+    own = (
+        "--n-estimators",
+        "3",
+        "--max-features",
+        "0.5",
+        "--resample",
+        "environments",
+        "--random-state",
+        "7",
+    )
     wanted = {
         "invariance": "rate", "tolerance": 0.1, "max_leaves": 4, "min_samples_leaf": 30,
         "probabilities": "balanced", "max_thresholds": 9, "missing": "separate", "n_jobs": 1,
@@ -117,17 +128,23 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
         ("--model tree --alpha 0.1", "--alpha is for --model icscm, not for tree"),
         ("--max-leaves 3", "--max-leaves is for --model tree or forest, not for icscm"),
         ("--model scm --tolerance 0.1", "--tolerance is for --model tree or forest, not for scm"),
-        ("--model scm --alpha 0.1", "--alpha is for --model icscm; the plain learner tests"),
-        ("--model scm --min-samples-leaf 3", "is for --model icscm, tree or forest; the plain"),
-        ("--model tree --trees 3", "--trees is for --model forest, not for tree"),
-        ("--model tree --type disjunction", "--type is for --model icscm or scm, not for tree"),
+        ("--model scm --alpha 0.1", "--alpha is for --model icscm, not for scm"),
+        ("--model scm --min-samples-leaf 3", "is for --model icscm, tree or forest, not for"),
+        ("--model tree --n-estimators 3", "--n-estimators is for --model forest, not for tree"),
+        ("--model tree --model-type disjunction", "--model-type is for --model icscm or scm"),
         ("--model forest --stability 3", "--stability is for --model icscm or scm, not for"),
         ("--model tree --cv 0.5,1", "--cv is for --model icscm or scm, not for tree"),
         ("--model forest --report r.html", "no report is made of a forest"),
         ("--model forest --workers 1", "--model forest draws rows"),
-        ("--min-samples-leaf 0.5", "--min-samples-leaf below 1, a share, is for --model tree"),
-        ("--model tree --min-samples-leaf 1.5", "neither a whole number from 1 nor a share"),
-        ("--model tree --tolerance -1", "neither a number from 0 on, 'auto' nor 'none'"),
+        (
+            "--min-samples-leaf 0.5",
+            "--min-samples-leaf must be a whole number of at least 1",
+        ),
+        (
+            "--model tree --min-samples-leaf 1.5",
+            "is not a share between 0 and 1, or a whole",
+        ),
+        ("--model tree --tolerance -1", "is not 'auto', none or a finite number"),
     ],
 )
 def test_what_does_not_go_together(folder, tmp_path, words, said):
@@ -166,6 +183,6 @@ def test_a_report_of_a_tree(folder, tmp_path):
     assert "tolerance" in text.lower()
     run(
         "fit", folder / "all.csv", *ASKED, "--model", "tree", "--report", page, "-q", "--force",
-        "--no-alpha-path",
+        "--no-path",
     )  # fmt: skip
     assert len(page.read_text()) < len(text)

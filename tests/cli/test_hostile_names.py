@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
     outputs = ["--out", folder / "model.json", "--report", folder / "report.json"]
     fit = ["fit", folder / "data.parquet", *roles, "--drop", KEPT, *outputs]
     done = CliRunner().invoke(
-        main, list(map(str, [*fit, "--stop", "coverage", "--pruning", "none"]))
+        main, list(map(str, [*fit, "--stop", "coverage", "--pruning", "false"]))
     )
     assert done.exit_code == 0, done.output
     return folder

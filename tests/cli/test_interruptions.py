@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
+from icscm.writing import write_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits of Linux")
 
@@ -60,21 +60,22 @@ def test_stopped_in_the_first_second(data, number):
     "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["INT", "TERM", "KILL"]
 )
 def test_stopped_while_a_store_is_written(tmp_path, number):
-    """SIGTERM and SIGKILL left `.icscm-<hex>.bits` beside the store."""
+    """SIGTERM left `.icscm-<hex>.bits` beside the store, and SIGKILL for good."""
     table = tmp_path / "table.tsv"
     os.mkfifo(table)
     process = start("pack", str(table), "--out", str(tmp_path / "store.bits"), "-q")
     with table.open("w") as stream:
         stream.write("Gene\tg1\tg2\nmecA\t0\t1\n")
         stream.flush()
-        files = Path(f"/proc/{process.pid}/fd")
-        while not any(str(tmp_path / "#") in os.readlink(each) for each in files.iterdir()):
+        while not list(tmp_path.glob(".icscm-*")):
             time.sleep(0.02)  # until the store is being filled
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
     assert said.strip() == ("" if number == signal.SIGKILL else "Stopped.")
-    assert [each.name for each in tmp_path.iterdir()] == ["table.tsv"]
+    assert len(list(tmp_path.glob(".icscm-*"))) == (number == signal.SIGKILL)
+    write_text(tmp_path / "other.txt", "the next run")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.txt", "table.tsv"]
 
 
 def test_compiled_code_that_waits_is_left():
@@ -182,9 +183,12 @@ def test_a_dash_is_standard_output(data, command, begin):
     ("command", "message"),
     [
         (["pack", "t.tsv", "--out", "-"], "a store is no text for standard output; name a file"),
-        (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number from 1"),
-        (["fit", "t.csv", "--target", "y", "--jobs", "0"], "'0' is not a whole number from 1"),
-        (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number between 0 and 1"),
+        (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number of at"),
+        (
+            ["fit", "t.csv", "--target", "y", "--n-jobs", "0"],
+            "'0' is not none, or a whole number",
+        ),
+        (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number from 0 to 1"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

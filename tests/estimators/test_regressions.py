@@ -215,7 +215,7 @@ def test_equivalent_rules_do_not_depend_on_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["demo", "--seed", "-3"], ["simulate", "--out", "/proc/x/y.csv"]]
+    "arguments", [["demo", "--random-state", "-3"], ["simulate", "--out", "/proc/x/y.csv"]]
 )
 def test_the_command_line_prints_no_traceback(arguments):
     """A negative seed and a folder that cannot be made ended in tracebacks."""

@@ -87,9 +87,12 @@ def _draw_value(option: click.Option, rng: Random) -> str:
     name = option.opts[0]
     if name in _FILES:
         return rng.choice((*_REPORTS, "no/such/folder.html", ".", "-", "data.csv"))
-    if isinstance(option.type, click.Choice) and rng.random() < 0.9:
-        return str(rng.choice(list(option.type.choices)))
-    numbers = _NUMBERS if name in ("--jobs", "--distractors") else _NUMBERS + _LARGE
+    choices = getattr(option.type, "choices", None) or getattr(
+        getattr(option.type, "allowed", None), "choices", ()
+    )
+    if choices and rng.random() < 0.9:
+        return str(rng.choice(list(choices))).lower()
+    numbers = _NUMBERS if name in ("--n-jobs", "--distractors") else _NUMBERS + _LARGE
     pool = rng.choice((numbers, numbers, _TEXTS, _TEXTS, HOSTILE_NAMES))
     return rng.choice(pool).replace("\0", "")
 

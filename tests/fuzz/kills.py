@@ -15,7 +15,7 @@ from fuzz.processes import call, empty_folder, in_child
 from fuzz.tables import Spec, draw_genes, draw_table, encode, make_columns, make_genes
 
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGKILL": signal.SIGKILL}
-_ROLES = ("--target", "y", "--environment", "place", "--jobs", "1")
+_ROLES = ("--target", "y", "--environment", "place", "--n-jobs", "1")
 _PREDICT = ("predict", "given.json", "data.csv", "--force", "--quiet", "--out")
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": (
@@ -27,7 +27,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "--report",
         "r.html",
         "--force",
-        "--no-alpha-path",
+        "--no-path",
     ),
     "pack": ("pack", "genes.Rtab", "--out", "x.bits", "--quiet", "--force"),
     "predict": (*_PREDICT, "p.csv"),

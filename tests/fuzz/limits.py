@@ -18,14 +18,11 @@ from fuzz.kills import make_inputs
 from fuzz.processes import Outcome, call, empty_folder
 from fuzz.tables import Spec
 
-_ROLES = ("--target", "y", "--environment", "place", "--quiet", "--jobs", "1")
+_ROLES = ("--target", "y", "--environment", "place", "--quiet", "--n-jobs", "1")
 # Words, with INPUTS for the folder of what is read, and the files that are written.
 _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "fit": (("fit", "INPUTS/data.csv", *_ROLES, "--out", "m.json"), ("m.json",)),
-    "report": (
-        ("fit", "INPUTS/data.csv", *_ROLES, "--report", "r.html", "--no-alpha-path"),
-        ("r.html",),
-    ),
+    "report": (("fit", "INPUTS/data.csv", *_ROLES, "--report", "r.html", "--no-path"), ("r.html",)),
     "passes": (("fit", "INPUTS/parts", *_ROLES, "--out", "m.json"), ("m.json",)),
     "pack": (("pack", "INPUTS/genes.Rtab", "--out", "x.bits", "--quiet"), ("x.bits",)),
     "csv": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--out", "p.csv"), ("p.csv",)),

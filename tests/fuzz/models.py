@@ -23,7 +23,7 @@ from saved_samples import make_grown, make_mixed_table
 
 _FITS = (
     (),
-    ("--type", "disjunction", "--p", "0.5"),
+    ("--model-type", "disjunction", "--p", "0.5"),
     ("--missing", "separate", "--alpha", "0.0001"),
     ("--model", "scm", "--max-rules", "4", "--na", "55"),
 )
@@ -70,7 +70,7 @@ def make_model(number: int) -> bytes:
     with empty_folder() as folder:
         (folder / "work" / "data.parquet").write_bytes(make_base()[0])
         argv = ("fit", "data.parquet", "--target", "y", "--environment", "place", "--out", "m.json")
-        outcome = call(folder, (*argv, "--jobs", "1", *_FITS[number]))
+        outcome = call(folder, (*argv, "--n-jobs", "1", *_FITS[number]))
         assert outcome.status == DONE, outcome
         return (folder / "work" / "m.json").read_bytes()
 

@@ -38,7 +38,7 @@ def make(rng: Random) -> Spec:
         "target": names[19],
         "environment": names[20],
         "rows": list(range(240)),
-        "options": rng.choice(([], [["--type", "disjunction"]], [["--model", "scm"]])),
+        "options": rng.choice(([], [["--model-type", "disjunction"]], [["--model", "scm"]])),
         "report": rng.choice(("r.html", "r.html", "r.md", "r.json")),
         "out": rng.choice(("p.csv", "p.tsv", "p.parquet")),
         "terminal": rng.choice(_TERMINAL),
@@ -74,8 +74,10 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     before = list_files(work)
     options = [word for group in spec["options"] for word in group]
     roles = ["--target", spec["target"], "--environment", spec["environment"]]
-    written = ["--out", "m.json", "--report", spec["report"], "--no-alpha-path"]
-    outcome = call(folder, ["fit", "data.parquet", "--keep", "all", *roles, *written, *options])
+    written = ["--out", "m.json", "--report", spec["report"], "--no-path"]
+    outcome = call(
+        folder, ["fit", "data.parquet", "--keep-columns", "all", *roles, *written, *options]
+    )
     faults = find_faults(outcome)
     if outcome.status != DONE:
         return faults + find_strays(folder, before)

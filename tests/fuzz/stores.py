@@ -21,7 +21,7 @@ _KINDS = {
 }
 _N_BASES = 4
 _FIT = ("fit", "x.bits", "--labels", "labels.csv", "--target", "y", "--environment", "place",
-        "--out", "model.json", "--quiet", "--jobs", "1")  # fmt: skip
+        "--out", "model.json", "--quiet", "--n-jobs", "1")  # fmt: skip
 _PREDICT = ("predict", "given.json", "x.bits", "--quiet")
 
 

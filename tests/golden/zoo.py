@@ -162,7 +162,7 @@ CASES = {
     "disjunction": Case(
         ICSCMClassifier(model_type="disjunction", stop="coverage"),
         lambda: simulate(1_500, model_type="disjunction", seed=3),
-        "--type disjunction --stop coverage",
+        "--model-type disjunction --stop coverage",
     ),
     "nothing": Case(ICSCMClassifier(), make_shifted),
     "weak": Case(ICSCMClassifier(), make_noise, n_halves=4),
@@ -203,7 +203,7 @@ CASES = {
     "missing_disjunction": Case(
         ICSCMClassifier(model_type="disjunction", missing="separate", p=0.7),
         lambda: make_admissions(model_type="disjunction", n_causes=3, seed=6),
-        "--type disjunction --missing separate --p 0.7",
+        "--model-type disjunction --missing separate --p 0.7",
     ),
     "many_environments": Case(ICSCMClassifier(), make_many),
     "set_aside": Case(ICSCMClassifier(p=0.3), make_rare, "--p 0.3"),
@@ -229,7 +229,7 @@ CASES = {
     "plain_judged": Case(
         SCMClassifier(model_type="disjunction", p=2.0),
         make_admissions,
-        "--model scm --type disjunction --p 2",
+        "--model scm --model-type disjunction --p 2",
     ),
     "effect_tree": Case(InvariantTreeClassifier(), make_sites, "--model tree"),
     "effect_tree_missing": Case(
@@ -279,7 +279,7 @@ CASES = {
     "forest": Case(
         InvariantForestClassifier(n_estimators=5, max_leaves=6, max_features=1.0, random_state=0),
         make_sites,
-        "--model forest --trees 5 --max-leaves 6 --max-features 1",
+        "--model forest --n-estimators 5 --max-leaves 6 --max-features 1",
         follows_path=False,
     ),
     "forest_environments": Case(
@@ -287,7 +287,7 @@ CASES = {
             n_estimators=4, max_leaves=4, resample="environments", invariance="rate", random_state=0
         ),
         make_admissions,
-        "--model forest --trees 4 --max-leaves 4 --resample environments --invariance rate",
+        "--model forest --n-estimators 4 --max-leaves 4 --resample environments --invariance rate",
         follows_path=False,
     ),
 }

@@ -280,9 +280,7 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
         n_environments=len(learner.environments_ or ()),
     )
     if learner.left_out_:
-        facts.append(
-            ("Left out", f"{_join_reasons(learner.left_out_)} (--keep-columns keeps them)")
-        )
+        facts.append(("Dropped", f"{_join_reasons(learner.left_out_)} (--keep-columns keeps them)"))
     if isinstance(learner, GrownClassifier):
         plain = learner.trace_.tolerance is None
         facts.append(("Purpose", _PURPOSES["plain" if plain else learner.invariance]))
