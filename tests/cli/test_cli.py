@@ -403,8 +403,9 @@ def test_simulate_then_fit(here):
 def test_simulate_hospitals(here, ending):
     done = run("simulate", "--hospitals", "--out", f"d.{ending}", "--new-hospital", f"n.{ending}",
                "--rows", "300", "--environments", "3", "--parents", "3",
-               "--model-type", "disjunction", "--habits", "0.5", "--missing", "0.2", "--missing-when", "random",
-               "--label-shift", "0.3", "--random-state", "5")  # fmt: skip
+               "--model-type", "disjunction", "--habits", "0.5", "--missing", "0.2",
+               "--missing-when", "random", "--label-shift", "0.3",
+               "--random-state", "5")  # fmt: skip
     assert f"Written: d.{ending} (300 rows, simulated;" in done.stdout
     assert "causes: age, lactate, admission; habits of the site: billing_code" in done.stdout
     assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stdout
@@ -688,7 +689,7 @@ def test_a_schema_of_the_table(clinics):
     assert "-- each of these texts" in text
 
 
-def test_options_of_version_02_still_work(here):
+def test_options_of_version_02_still_work(clinics):
     """Options have the names of the parameters now; the old ones warn, and do the same."""
     run(*FIT, "--model-type", "disjunction", "--n-jobs", "1", "--out", "new.json")
     done = run(*FIT, "--type=disjunction", "--jobs", "1", "--out", "old.json")

@@ -98,10 +98,7 @@ ERRORS = [
     ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
     ([*FIT, "--cv-folds", "environments"], "--cv-folds is for --cv"),
-    (
-        [*FIT, "--cv", "type=disjunction", "--model-type", "disjunction"],
-        "sets model_type and --cv",
-    ),
+    ([*FIT, "--cv", "type=disjunction", "--model-type", "disjunction"], "sets model_type and --cv"),
     ([*FIT, "--model", "scm", "--cv", "alpha=0.1"], "--cv alpha= is for --model icscm"),
     ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
     ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model icscm"),
@@ -144,10 +141,7 @@ ERRORS = [
     (["simulate", "--out", "d.csv", "--hospitals", "--rows", "9"], "--rows must be a whole number"),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "d.csv"], "two outputs"),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "exists.csv"], "exists"),
-    (
-        ["simulate", "--out", "d.csv", "--model-type", "tree"],
-        "a tree takes 1, 3, 7, 15, ..",
-    ),
+    (["simulate", "--out", "d.csv", "--model-type", "tree"], "a tree takes 1, 3, 7, 15, .."),
     (["demo", "--report", "exists.html"], "exists.html exists"),
     (["demo", "--samples", "0"], "Invalid value for '--samples'"),
     (["reproduce", "all", "--quick"], "run `make paper` in a checkout of the source repository"),

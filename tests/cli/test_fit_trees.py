@@ -136,14 +136,8 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
         ("--model tree --cv 0.5,1", "--cv is for --model icscm or scm, not for tree"),
         ("--model forest --report r.html", "no report is made of a forest"),
         ("--model forest --workers 1", "--model forest draws rows"),
-        (
-            "--min-samples-leaf 0.5",
-            "--min-samples-leaf must be a whole number of at least 1",
-        ),
-        (
-            "--model tree --min-samples-leaf 1.5",
-            "is not a share between 0 and 1, or a whole",
-        ),
+        ("--min-samples-leaf 0.5", "--min-samples-leaf must be a whole number of at least 1"),
+        ("--model tree --min-samples-leaf 1.5", "is not a share between 0 and 1, or a whole"),
         ("--model tree --tolerance -1", "is not 'auto', none or a finite number"),
     ],
 )

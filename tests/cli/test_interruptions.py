@@ -184,10 +184,7 @@ def test_a_dash_is_standard_output(data, command, begin):
     [
         (["pack", "t.tsv", "--out", "-"], "a store is no text for standard output; name a file"),
         (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number of at"),
-        (
-            ["fit", "t.csv", "--target", "y", "--n-jobs", "0"],
-            "'0' is not none, or a whole number",
-        ),
+        (["fit", "t.csv", "--target", "y", "--n-jobs", "0"], "'0' is not none, or a whole number"),
         (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number from 0 to 1"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
