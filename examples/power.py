@@ -19,7 +19,7 @@ sizes = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = []
 for n_samples in sizes:
     data = make_conjunction(n_samples, random_state=0)
-    found.append(check_environments(data.X, data.y, data.environments).detectable)
+    found.append(check_environments(data.X, data.y, data.environments).power)
 
 # %%
 # A rule settles only some of the rows, its leaf. The smaller the leaf, the less can

@@ -43,7 +43,7 @@ found
 # explain. And in a leaf that holds a tenth of all rows, a difference smaller than the last line
 # says would likely go unnoticed:
 
-for leaf in found.detectable:
+for leaf in found.power:
     points = 100 * leaf.difference
     print(f"{leaf.share:4.0%} of the rows: differences from {points:.1f} points on")
 
@@ -134,7 +134,7 @@ rows = []
 for name, each in {"plain": plain, "invariant": model}.items():
     for place, X, y in places:
         judged = evaluate(each, X, y).overall
-        error, constant = judged.scores["error"], judged.constant["error"]
+        error, constant = judged.scores["error"], judged.baseline["error"]
         rows.append([name, place, error.value, error.low, error.high, constant.value])
 columns = ["learner", "hospital", "error", "low", "high", "always no"]
 pd.DataFrame(rows, columns=columns).round(3)

@@ -138,7 +138,7 @@ admissions = pd.concat(years, ignore_index=True)
 
 X = admissions.drop(columns=["deteriorated", "year"])
 watched = icscm.evaluate(model, X, admissions["deteriorated"], admissions["year"])
-columns = ["environment", "n_samples", "error", "error_constant", "ppv"]
+columns = ["environment", "n_samples", "error", "error_baseline", "ppv"]
 watched.to_frame()[columns].round(3)
 
 # %%

@@ -71,7 +71,7 @@ def test_check_of_genomes(genomes, name):
     assert "TTTTCCCC" in done.stdout
     assert "copy of it" in done.stdout
     found = json.loads(run("check", genomes / name, *ask(genomes), "--json").stdout)
-    assert found["giveaways"][0] == {
+    assert found["associations"][0] == {
         "column": "TTTTCCCC", "is_copy": True, "missingness": None, "values": 1.0,
     }  # fmt: skip
     assert [each["n_rows"] for each in found["environments"]] == [146, 146]

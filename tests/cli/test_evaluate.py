@@ -99,6 +99,19 @@ def test_environments_keep_their_leading_zeros(folder, tmp_path):
     assert "Not in the training data" not in run("evaluate", folder / "model.json", path).stdout
 
 
+def test_environments_are_merged_and_excluded_as_for_fit(folder, tmp_path):
+    """Merged environments were reported as new, and excluded ones were evaluated."""
+    words = "--target", "ill", "--environment", "place", "--model", "scm"
+    options = "--merge-environments", "01+02=0102", "--exclude-environment", "03"
+    frame = make_frame(1).assign(place=lambda f: np.where(f.index % 4, f["place"], "04"))
+    frame.to_csv(tmp_path / "old.csv", index=False)
+    run("fit", tmp_path / "old.csv", *words, *options, "--out", tmp_path / "model.json")
+    told = json.loads(run("evaluate", tmp_path / "model.json", folder / "new.csv", "--json").stdout)
+    assert [(e["environment"], e["is_new"]) for e in told["environments"]] == [("0102", False)]
+    assert told["overall"]["n_samples"] == 800
+    assert "Excluded: 400 samples of environments that were excluded in training." in told["notes"]
+
+
 def test_new_environments_and_levels_are_noted_with_their_rows(folder, tmp_path):
     def change(frame):
         frame.loc[:29, "job"] = "poet"

@@ -1,4 +1,4 @@
-"""What the check-up says of environments is what the counts say."""
+"""The check-up of environments agrees with the counts."""
 
 import json
 from pathlib import Path
@@ -54,42 +54,42 @@ def test_environments_are_counted(kind):
     assert found.p_value == pytest.approx(stats.chi2_contingency(table).pvalue)
 
 
-def test_what_gives_the_environment_away():
+def test_associations_with_the_environment():
     found = check_environments(*make_frame())
-    by_name = {each.column: each for each in found.giveaways}
+    by_name = {each.column: each for each in found.associations}
     assert {"noise", "colour", "lab", "shifted"} == set(by_name)
     assert by_name["noise"].values < 0.15
     assert by_name["lab"].missingness > 0.95
     assert by_name["lab"].values < 0.2
     assert by_name["shifted"].values > 0.6
-    assert [each.column for each in found.strong_giveaways] == ["lab", "shifted"]
+    assert [each.column for each in found.strong_associations] == ["lab", "shifted"]
     advice = " ".join(found.advice)
-    assert "Whether lab is missing follows the environment" in advice
-    assert "shifted tell the environments apart by their values" in advice
+    assert "Missing values depend on the environment: lab." in advice
+    assert "Strongly associated with the environment: shifted." in advice
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
-def test_columns_left_out_are_those_of_fit():
+def test_dropped_columns_are_those_of_fit():
     frame, y, site = make_frame()
     with pytest.warns(LeftOutWarning):
         learner = ICSCMClassifier().fit(frame, y, environments=site)
     found = check_environments(frame, y, site)
-    assert found.left_out == learner.left_out_
-    assert set(found.left_out) == {"code", "id", "const"}
+    assert found.dropped == learner.left_out_
+    assert set(found.dropped) == {"code", "id", "const"}
     kept = check_environments(frame, y, site, keep_columns=["code"])
-    assert set(kept.left_out) == {"id", "const"}
-    (copy,) = [each for each in kept.giveaways if each.is_copy]
+    assert set(kept.dropped) == {"id", "const"}
+    (copy,) = [each for each in kept.associations if each.is_copy]
     assert (copy.column, copy.values) == ("code", 1.0)
-    assert any("Leave out code" in text for text in kept.advice)
-    assert check_environments(frame, y, site, keep_columns="all").left_out == {}
+    assert any("Drop copies of the environment: code" in text for text in kept.advice)
+    assert check_environments(frame, y, site, keep_columns="all").dropped == {}
 
 
-def test_arrays_are_taken_as_they_are():
+def test_columns_of_arrays_are_not_dropped():
     rng = np.random.default_rng(1)
     X, y, environments = rng.normal(size=(200, 3)), np.arange(200) % 2, np.arange(200) // 100
     found = check_environments(X, y, environments)
-    assert sorted(each.column for each in found.giveaways) == [0, 1, 2]
-    assert found.left_out == {}
+    assert sorted(each.column for each in found.associations) == [0, 1, 2]
+    assert found.dropped == {}
 
 
 def test_sparse_cells_and_many_environments():
@@ -103,7 +103,7 @@ def test_sparse_cells_and_many_environments():
     table = pd.crosstab(y, environments).to_numpy()
     assert len(found.sparse) == (table < 5).sum()
     advice = " ".join(found.advice)
-    assert "Merge or leave out" in advice
+    assert "Merge or exclude environments with fewer than 5 rows" in advice
     assert "Group the 40 environments" in advice
 
 
@@ -112,13 +112,13 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
     for n in (400, 40_000):
         y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
         found = check_environments(np.random.default_rng(0).normal(size=(n, 1)), y, environments)
-        whole, half, tenth = found.detectable
+        whole, half, tenth = found.power
         assert whole.difference < half.difference < tenth.difference
         assert (whole.n_rows, half.n_rows, tenth.n_rows) == (n, n // 2, n // 10)
         # Yates' correction takes (1/n1 + 1/n2) / 2 off, here 2 / n
         differences.append(whole.difference - 2 / n)
         # two environments: each is compared with the other, as the whole table is
-        assert [each.detectable for each in found.environments] == pytest.approx(
+        assert [each.min_detectable for each in found.environments] == pytest.approx(
             [whole.difference] * 2
         )
     assert differences[0] == pytest.approx(10 * differences[1], rel=1e-3)
@@ -127,8 +127,8 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
 def test_advice_on_too_little_and_too_much():
     y, environments = np.arange(60) % 2, np.arange(60) // 2 % 2
     little = check_environments(np.arange(60.0)[:, None] % 7, y, environments)
-    assert any("would likely go unseen even in the whole table" in text for text in little.advice)
-    assert any("does not differ between the environments" in text for text in little.advice)
+    assert any("Even in the whole table a difference of" in text for text in little.advice)
+    assert any("does not differ significantly between env" in text for text in little.advice)
     n = 2_000_000
     y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
     much = check_environments((np.arange(n) % 3)[:, None], y, environments)
@@ -143,8 +143,8 @@ def test_to_dict_is_json():
     found = check_environments(frame, y, site)
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["environments"][0]["label"] == "north"
-    assert plain["left_out"] == found.left_out
-    assert len(plain["giveaways"]) == 4
+    assert plain["dropped"] == found.dropped
+    assert len(plain["associations"]) == 4
 
 
 def test_bad_input():
@@ -176,12 +176,12 @@ def test_cramers_v(shape):
 def test_the_column_with_everything_missing():
     frame, y, site = make_frame()
     found = check_environments(frame.assign(empty=np.nan), y, site, keep_columns="all")
-    (empty,) = [each for each in found.giveaways if each.column == "empty"]
+    (empty,) = [each for each in found.associations if each.column == "empty"]
     assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
 
 
 def test_sparse_matrices_and_dates():
-    """A sparse matrix ended in an error of NumPy's, where the learners take it."""
+    """A sparse matrix, which the learners accept, raised an error of NumPy."""
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 2, (200, 3))
     y, environments = np.arange(200) % 2, np.arange(200) // 100
@@ -189,19 +189,19 @@ def test_sparse_matrices_and_dates():
     assert found == check_environments(dense, y, environments)
     dated = pd.DataFrame(dense, columns=list("abc")).assign(day=pd.Timestamp("2020-01-31"))
     seen = check_environments(dated, y, environments, keep_columns="all")
-    assert (seen.n_columns, {each.column for each in seen.giveaways}) == (4, {"a", "b", "c"})
+    assert (seen.n_columns, {each.column for each in seen.associations}) == (4, {"a", "b", "c"})
 
 
 @pytest.mark.skipif(
     not (DATA / "heart_disease").is_dir(), reason="the heart disease files are not at hand"
 )
 def test_heart_disease():
-    """What hospitals did not measure gives them away, and the check-up says so."""
+    """Values that hospitals did not measure are associated with them, and the check-up lists it."""
     data = load_heart_by_hospital(DATA)
     found = check_environments(data.X, data.y, data.environments)
     assert [each.n_rows for each in found.environments] == [303, 294, 123, 200]
-    assert {each.column for each in found.strong_giveaways} >= {"ca", "thal", "chol"}
-    assert all(each.missingness > each.values for each in found.strong_giveaways)
+    assert {each.column for each in found.strong_associations} >= {"ca", "thal", "chol"}
+    assert all(each.missingness > each.values for each in found.strong_associations)
     with_hospital = data.X.assign(hospital=data.environments)
     whole = check_environments(with_hospital, data.y, data.environments)
-    assert whole.left_out == {"hospital": "an exact copy of the environment"}
+    assert whole.dropped == {"hospital": "an exact copy of the environment"}

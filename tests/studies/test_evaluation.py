@@ -1,6 +1,7 @@
 """External validation: what is said of a model on new rows."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -299,3 +300,78 @@ def test_very_many_environments_keep_the_page_small(learner, new):
     names = np.arange(len(new.y)) % 700
     page = evaluate(learner, new.X, new.y, names).to_html()
     assert len(page.encode()) < 2_000_000
+
+
+def make_labels(kind, names):
+    if kind == "tuple":
+        return [("site", name) for name in names]
+    days = pd.to_datetime([f"2020-01-0{ord(name) - 96}" for name in names])
+    return (
+        days.to_numpy()
+        if kind == "datetime64"
+        else list(days if kind == "Timestamp" else days.date)
+    )
+
+
+@pytest.mark.parametrize("kind", ["date", "Timestamp", "datetime64", "tuple"])
+def test_labels_that_a_file_cannot_hold_are_recognized(kind, tmp_path):
+    """Date, Timestamp and tuple environments of the training data were all reported as new.
+
+    They were compared with the text that the model file holds instead of them.
+    """
+    y, names = np.arange(90) % 2, list("abc" * 30)
+    X = y[:, np.newaxis]
+    learner = SCMClassifier().fit(X, y, environments=make_labels(kind, names))
+    learner.save(tmp_path / "model.json")
+    new = make_labels(kind, ["b"] * 45 + ["d"] * 45)
+    for model in (learner, icscm.load(tmp_path / "model.json")):
+        found = evaluate(model, X, y, new)
+        assert [each.is_new for each in found.environments] == [False, True]
+        assert [len(leaf.interval_checks) for leaf in found.leaves] == [1, 1]
+
+
+def make_merged(**options):
+    """A model as `icscm fit` saves it: b and c merged, d excluded."""
+    y = np.arange(120) % 2
+    places = np.repeat(["a", "b + c", "b + c", "a"], 30)
+    saved = make_saved_model(SCMClassifier().fit(y[:, np.newaxis], y, environments=places))
+    table = {"merge_environments": ["b+c=b + c"], "exclude_environment": ["d"]} | options
+    return replace(saved, settings={**saved.settings, "table": table})
+
+
+def test_environments_are_merged_and_excluded_as_in_training():
+    """Merged environments were reported as new, and excluded ones were scored."""
+    y = np.arange(100) % 2
+    y[75:] = 0  # of the excluded environment: scored, they would count as wrong
+    places = np.repeat(["b", "c", "new", "d"], 25)
+    X = (np.arange(100) % 2)[:, np.newaxis]
+    found = evaluate(make_merged(), X, pd.Series(y, name="ill"), pd.Series(places, name="place"))
+    assert [(e.environment, e.n_samples, e.is_new) for e in found.environments] == [
+        ("b + c", 50, False),
+        ("new", 25, True),
+    ]
+    assert found.overall.n_samples == 75
+    assert found.overall.scores["error"].value == 0.0
+    assert (found.target, found.environment) == ("ill", "place")
+    assert "Excluded: 25 samples of environments that were excluded in training." in found.notes
+
+
+def test_environments_absent_from_the_new_rows_need_no_merging():
+    y = np.arange(50) % 2
+    found = evaluate(make_merged(), y[:, np.newaxis], y, ["c"] * 50)
+    assert [(e.environment, e.is_new) for e in found.environments] == [("b + c", False)]
+    assert not found.notes
+
+
+def test_rows_of_excluded_environments_alone_are_an_error():
+    y = np.arange(50) % 2
+    with pytest.raises(IcscmError, match="all rows are in environments that were excluded"):
+        evaluate(make_merged(), y[:, np.newaxis], y, ["d"] * 50)
+
+
+@pytest.mark.parametrize("odd", [None, 3, "b+c=e", [1, None], {"b": "c"}])
+def test_odd_settings_of_a_model_file_are_ignored(odd):
+    """A model file may hold anything as its settings."""
+    y = np.arange(50) % 2
+    saved = make_merged(merge_environments=odd, exclude_environment=odd)
+    assert len(evaluate(saved, y[:, np.newaxis], y, ["b"] * 50).environments) == 1

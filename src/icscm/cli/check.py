@@ -67,7 +67,7 @@ def check(
         samples,
         n_rows=found.n_rows,
         n_positive=sum(each.n_positive for each in found.environments),
-        n_columns=found.n_columns - len(found.left_out),
+        n_columns=found.n_columns - len(found.dropped),
         n_environments=len(found.environments),
     )
     print_all(make_console(), render_checkup(found, facts, None if show_all else _N_SHOWN))

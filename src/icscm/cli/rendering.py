@@ -52,7 +52,7 @@ def _render_environments(found: CheckUp, most: int | None) -> Iterator[Renderabl
             f"{each.rate:.1%}",
             "{:.1%} - {:.1%}".format(*each.rate_interval),
             f"{each.missing:.1%}",
-            _format_difference(each.detectable),
+            _format_difference(each.min_detectable),
         )
         for each in ranked[:most]
     ]
@@ -73,13 +73,13 @@ def _render_environments(found: CheckUp, most: int | None) -> Iterator[Renderabl
 
 
 def _render_columns(found: CheckUp, most: int | None) -> Iterator[RenderableType]:
-    if found.left_out:
-        left_out = [(as_text(name), why) for name, why in found.left_out.items()]
+    if found.dropped:
+        left_out = [(as_text(name), why) for name, why in found.dropped.items()]
         yield make_heading("Columns that fit will leave out unless asked for (--keep)")
         yield make_fact_table(left_out[:most])
         yield from _render_rest(len(left_out), most, "columns")
-    strong = found.strong_giveaways
-    shown = found.giveaways if most is None else strong[:most] or found.giveaways[:3]
+    strong = found.strong_associations
+    shown = found.associations if most is None else strong[:most] or found.associations[:3]
     yield make_heading(
         "Columns that give the environment away"
         if strong
@@ -106,7 +106,7 @@ def _render_power(found: CheckUp) -> Iterator[RenderableType]:
     yield make_heading("What could be seen")
     yield make_fact_table(
         (names[each.share], f"{each.n_rows:,} rows: {_format_difference(each.difference)}")
-        for each in found.detectable
+        for each in found.power
     )
     yield make_note(
         "\nThe smallest difference of the label's rate between the two largest environments that "

@@ -1,4 +1,4 @@
-"""A look at the environments before fitting: who is there, what gives them away, what can be seen.
+"""A check of the environments before fitting: sizes, associations with columns, power.
 
 Everything is computed from counts by (value, label, environment); nothing is learned.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,26 +25,22 @@ from icscm.report.words import describe_rates
 from icscm.sources.countable import BinningConfig
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_detectable
-from icscm.tables.coded import CodedTable
 from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
-from icscm.tables.parsing import ParsedTable, read_table
+from icscm.tables.parsing import read_table
 
 Codes = NDArray[np.int64]
 
-# Bins of a column of numbers, and levels of a category that are looked at one by one.
+# Bins of a column of numbers, and levels of a category that are kept apart.
 N_BINS = 16
-# Cramer's V from which a column is said to give the environment away: a large effect by
-# Cohen's convention.
+# Cramer's V of a strong association: a large effect by Cohen's convention.
 STRONG = 0.5
-# Shares of the rows for which the detectable difference is computed: all, and leaves of a half
-# and a tenth.
+# Shares of the rows for which the minimum detectable difference is computed.
 LEAF_SHARES = (1.0, 0.5, 0.1)
-# Rows of the middle environment below which there are too many environments for the rows.
+# Rows of the median environment below which there are too many environments for the rows.
 FEW_ROWS = 30
-# With so many rows that a difference this small would be seen in a leaf of a tenth, tests
-# reject differences that matter to nobody.
+# Where so small a difference is detectable in a tenth of the rows, tests reject irrelevant ones.
 TRIVIAL_DIFFERENCE = 0.01
 
 
@@ -61,12 +57,12 @@ class EnvironmentSummary:
     rate : float
         Share of positive labels.
     rate_interval : tuple of two floats
-        Wilson's interval of the rate, 95 %.
+        Wilson's interval of the rate, 95%.
     missing : float
         Share of the cells that are missing.
-    detectable : float or None
-        Smallest difference of its rate from that of all others together that would be seen with
-        80 % power; None if there is none.
+    min_detectable : float or None
+        Minimum detectable difference between its rate and that of all others together, with 80%
+        power; None if there is none.
     """
 
     label: Any
@@ -75,7 +71,7 @@ class EnvironmentSummary:
     rate: float
     rate_interval: tuple[float, float]
     missing: float
-    detectable: float | None
+    min_detectable: float | None
 
 
 @dataclass(frozen=True)
@@ -88,17 +84,17 @@ class SparseCell:
 
 
 @dataclass(frozen=True)
-class Giveaway:
-    """How much one column tells of the environment.
+class Association:
+    """The association of a column with the environment.
 
     Parameters
     ----------
     column : str or int
         Its name or position.
     values : float
-        Cramer's V of its values against the environment, where they are present.
+        Cramer's V of its values and the environment, where they are present.
     missingness : float or None
-        Cramer's V of whether it is missing against the environment; None if it never is.
+        Cramer's V of whether it is missing and the environment; None if it never is.
     is_copy : bool
         Whether each value belongs to one environment and each environment has one value.
     """
@@ -115,8 +111,8 @@ class Giveaway:
 
 
 @dataclass(frozen=True)
-class Detectable:
-    """What could be seen in a leaf that holds this share of the rows of each environment."""
+class LeafPower:
+    """The minimum detectable difference in a leaf with this share of each environment."""
 
     share: float
     n_rows: int
@@ -125,7 +121,7 @@ class Detectable:
 
 @dataclass(frozen=True, repr=False)
 class CheckUp(DisplayMixin):
-    """What `check_environments` found.
+    """The result of `check_environments`.
 
     Parameters
     ----------
@@ -141,14 +137,14 @@ class CheckUp(DisplayMixin):
         In the order of their labels.
     sparse : tuple of SparseCell
         Classes with fewer than five rows in an environment.
-    giveaways : tuple of Giveaway
-        All columns, the most telling first.
-    left_out : dict
-        Columns that `fit` will leave out, and why.
-    detectable : tuple of Detectable
-        What could be seen in the whole table and in smaller leaves.
+    associations : tuple of Association
+        All columns that are not dropped, the strongest association first.
+    power : tuple of LeafPower
+        Minimum detectable differences in the whole table and in smaller leaves.
+    dropped : dict
+        Columns that `fit` drops, and why.
     advice : tuple of str
-        Plain sentences.
+        Recommendations.
     """
 
     n_rows: int
@@ -158,15 +154,15 @@ class CheckUp(DisplayMixin):
     p_value: float
     environments: tuple[EnvironmentSummary, ...]
     sparse: tuple[SparseCell, ...]
-    giveaways: tuple[Giveaway, ...]
-    left_out: dict[str | int, str]
-    detectable: tuple[Detectable, ...]
+    associations: tuple[Association, ...]
+    power: tuple[LeafPower, ...]
+    dropped: dict[str | int, str] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
 
     @property
-    def strong_giveaways(self) -> tuple[Giveaway, ...]:
-        """Columns that give the environment away."""
-        return tuple(each for each in self.giveaways if each.strength >= STRONG)
+    def strong_associations(self) -> tuple[Association, ...]:
+        """Columns that are strongly associated with the environment."""
+        return tuple(each for each in self.associations if each.strength >= STRONG)
 
     def _display(self) -> Display:
         """The environments; above them all advice."""
@@ -174,8 +170,8 @@ class CheckUp(DisplayMixin):
             (as_text(each.label), f"{each.n_rows:,}", f"{each.rate:.1%}", f"{each.missing:.1%}")
             for each in self.environments
         ]
-        told = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
-        return Display(told, ("environment", ">rows", ">positive", ">missing"), rows)
+        line = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
+        return Display(line, ("environment", ">rows", ">positive", ">missing"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values.
@@ -183,7 +179,7 @@ class CheckUp(DisplayMixin):
         Returns
         -------
         dict
-            As JSON knows them; labels of other types are text.
+            As JSON can hold; labels of other types are text.
         """
         plain: dict[str, Any] = make_plain(asdict(self), str)
         return plain
@@ -198,12 +194,12 @@ def check_environments(
     keep_columns: Any = None,
     words: Words = str,
 ) -> CheckUp:
-    """Look at the environments of a table before fitting.
+    """Check the environments of a table before fitting.
 
-    A column's association with the environment is Cramer's V with Bergsma's correction: 0 when
-    unrelated, 1 when one determines the other. Numbers of many values are cut into 16 bins at
-    quantiles, of categories the 15 most frequent levels are told apart. Values are compared where
-    they are present; whether they are is looked at apart.
+    The association of a column with the environment is Cramer's V with Bergsma's correction: 0
+    when unrelated, 1 when one determines the other. Numbers with many values are cut into 16 bins
+    at quantiles; of categories the 15 most frequent levels are kept apart. Missing values are
+    excluded; whether a value is missing has an association of its own.
 
     Parameters
     ----------
@@ -212,14 +208,14 @@ def check_environments(
     alpha : float, default=0.05
         Level of the tests whose power is computed.
     keep_columns : "all", str or sequence of str, optional
-        Columns that are asked for, as for the learners.
+        Columns that are not dropped, as for the learners.
     words : callable, optional
-        What to call parameters in advice, if not as Python does.
+        Names of parameters in advice, if not those of Python.
 
     Returns
     -------
     CheckUp
-        What was found, and advice.
+        Summaries, associations, power and advice.
 
     Raises
     ------
@@ -238,137 +234,113 @@ def check_environments(
     X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
     labels, classes = check_labels(y, n_rows)
-    codes, names = encode_environments(environments, n_rows)
-    check_several(names)
-    table = _count(labels, codes, 2, len(names))
-    intake = read_table(X)
-    left_out = _find_left_out(intake, labels, codes, keep_columns)
-    coded = intake.code(N_BINS - 1, None)
-    n_missing, giveaways = np.zeros(len(names)), []
-    for name, values in _list_columns(coded):
-        n_missing += np.bincount(codes[np.isnan(values)], minlength=len(names))
-        if name not in left_out:
-            giveaways.append(_measure(name, values, codes, len(names)))
-    found = make_checkup(table, names, classes.tolist(), alpha, n_missing / coded.n_columns)
-    return add_advice(
-        replace(
-            found,
-            n_columns=coded.n_columns,
-            giveaways=tuple(sorted(giveaways, key=lambda each: -each.strength)),
-            left_out=left_out,
-        ),
-        words,
-    )
+    codes, places = encode_environments(environments, n_rows)
+    check_several(places)
+    parsed = read_table(X)
+    coded = parsed.code(N_BINS - 1, None)
+    names: Sequence[str | int] = parsed.names or range(coded.n_columns)
+    dropped, kept = {}, keep_columns or ()
+    if parsed.whole is not None and keep_columns != "all":  # columns of arrays are never dropped
+        fitted = parsed.code(BinningConfig().max_thresholds, None)
+        reasons = find_suspicious(fitted, labels, codes, parsed.whole)
+        dropped = {names[j]: why for j, why in reasons.items() if names[j] not in kept}
+    n_missing, associations = np.zeros(len(places)), []
+    for j, name in enumerate(names):
+        if j not in coded.dropped:  # as dates are
+            column: Any = coded.values[:, [j]]
+            values = (column.toarray() if issparse(column) else column).ravel().astype(np.float64)
+            n_missing += np.bincount(codes[np.isnan(values)], minlength=len(places))
+            if name not in dropped:
+                associations.append(_associate(name, values, codes, len(places)))
+    associations.sort(key=lambda each: -each.strength)
+    table = _count(labels, codes, 2, len(places))
+    found = make_checkup(table, places, [*classes], alpha, coded.n_columns, associations, n_missing)
+    return add_advice(replace(found, dropped=dropped), words)
 
 
 def make_checkup(
-    table: Codes, names: Sequence[Any], classes: list[Any], alpha: float, missing: FloatArray
+    table: Codes,
+    names: Sequence[Any],
+    classes: Sequence[Any],
+    alpha: float,
+    n_columns: int,
+    associations: Sequence[Association],
+    n_missing: FloatArray | float = 0.0,
 ) -> CheckUp:
-    """What counts by label and environment tell."""
+    """The check-up of counts by label and environment; `n_missing` cells by environment."""
+    sizes = table.sum(axis=0)
+    others = table.sum(axis=1, keepdims=True) - table
+    against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
+    rates = [each.values() for each in describe_rates(table[1].tolist(), sizes.tolist())]
+    own = zip((n_missing / n_columns / sizes).tolist(), _detect(against, alpha), strict=True)
+    environments = [
+        EnvironmentSummary(name, n, n_positive, rate, (low, high), *more)
+        for name, (n, n_positive, rate, (low, high)), more in zip(names, rates, own, strict=True)
+    ]
+    sparse = [
+        SparseCell(names[k], classes[label], int(table[label, k]))
+        for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
+    ]
+    leaves = [(share, np.floor(table * share).astype(np.int64)) for share in LEAF_SHARES]
     return CheckUp(
         n_rows=int(table.sum()),
-        n_columns=0,
+        n_columns=n_columns,
         classes=(classes[0], classes[1]),
         alpha=alpha,
         p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=_summarise(table, names, alpha, missing),
-        sparse=tuple(
-            SparseCell(names[k], classes[label], int(table[label, k]))
-            for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
-        ),
-        giveaways=(),
-        left_out={},
-        detectable=tuple(_describe_leaf(table, share, alpha) for share in LEAF_SHARES),
+        environments=tuple(environments),
+        sparse=tuple(sparse),
+        associations=tuple(associations),
+        power=tuple(LeafPower(s, int(n.sum()), *_detect(n[None], alpha)) for s, n in leaves),
     )
 
 
 def add_advice(found: CheckUp, words: Words) -> CheckUp:
-    """What was found, and what to make of it."""
+    """The check-up with recommendations."""
     sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
     return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
 
-def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
-    """How often each pair of codes occurs, (first, second)."""
-    pairs = np.bincount(first * n_second + second, minlength=n_first * n_second)
-    return pairs.astype(np.int64).reshape(n_first, n_second)
-
-
-# --- environments -----------------------------------------------------------
-
-
-def _summarise(
-    table: Codes, names: Sequence[Any], alpha: float, missing: FloatArray
-) -> tuple[EnvironmentSummary, ...]:
-    """One summary each; `missing` counts the missing values of an environment, per column."""
-    sizes = table.sum(axis=0)
-    others = table.sum(axis=1, keepdims=True) - table
-    against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
-    rates = describe_rates(table[1].tolist(), sizes.tolist())
-    seen = _find_detectable(against, alpha)
-    found = []
-    for k, share in enumerate((missing / sizes).tolist()):
-        n_rows, n_positive, rate, (low, high) = rates[k].values()
-        told = names[k], n_rows, n_positive, rate, (low, high), share, seen[k]
-        found.append(EnvironmentSummary(*told))
-    return tuple(found)
-
-
-def _find_detectable(tables: Codes, alpha: float) -> list[float | None]:
-    """Of each table the smallest difference that would be seen; None if there is none."""
+def _detect(tables: Codes, alpha: float) -> list[float | None]:
+    """The minimum detectable difference of each table; None if there is none."""
     found = compute_detectable(tables, alpha)
     return [float(each) if np.isfinite(each) else None for each in found]
 
 
-def _describe_leaf(table: Codes, share: float, alpha: float) -> Detectable:
-    leaf = np.floor(table * share).astype(np.int64)
-    return Detectable(share, int(leaf.sum()), _find_detectable(leaf[None], alpha)[0])
+def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
+    """Number of rows with each pair of codes, (first, second)."""
+    pairs = np.bincount(first * n_second + second, minlength=n_first * n_second)
+    return pairs.astype(np.int64).reshape(n_first, n_second)
 
 
-# --- columns ----------------------------------------------------------------
-
-
-def _list_columns(coded: CodedTable) -> Iterator[tuple[str | int, FloatArray]]:
-    """Each column but dates as numbers, NaN where missing; of a category rare levels are one."""
-    names: Sequence[str | int] = coded.names or range(coded.n_columns)
-    for j, name in enumerate(names):
-        if j not in coded.dropped:
-            column: Any = coded.values[:, [j]]
-            dense = column.toarray() if issparse(column) else column
-            yield name, dense.ravel().astype(np.float64)
-
-
-def _measure(name: str | int, values: FloatArray, codes: Codes, n_environments: int) -> Giveaway:
+def _associate(name: str | int, values: FloatArray, codes: Codes, n_places: int) -> Association:
+    """The association of a column; of more than 16 values, bins between quantiles are used."""
     missing = np.isnan(values)
-    bins = _bin(values[~missing])
-    table = _count(bins, codes[~missing], N_BINS, n_environments)
-    missingness = None
-    if missing.any():
-        missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_environments))
-    return judge_column(name, table, missingness)
+    present = values[~missing]
+    edges = np.unique(present)
+    if len(edges) > N_BINS:
+        shares = np.arange(1, N_BINS) / N_BINS
+        edges = np.unique(np.quantile(present, shares, method="inverted_cdf"))
+    bins = np.searchsorted(edges, present).astype(np.int64)
+    found = compute_association(name, _count(bins, codes[~missing], N_BINS, n_places))
+    if not missing.any():
+        return found
+    missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_places))
+    return replace(found, missingness=missingness)
 
 
-def judge_column(name: str | int, table: Codes, missingness: float | None = None) -> Giveaway:
-    """How much a column tells, by counts of (value, environment)."""
+def compute_association(name: str | int, table: Codes) -> Association:
+    """The association of a column, from its counts of (value, environment)."""
     of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
     is_pure = (of_value <= 1).all() and (of_environment == 1).all()
     is_copy = bool(is_pure and of_value.sum() == table.shape[1])
-    return Giveaway(name, compute_cramers_v(table), missingness, is_copy)
-
-
-def _bin(values: FloatArray) -> Codes:
-    """The bin of each value: its own, or between quantiles where there are too many."""
-    edges = np.unique(values)
-    if len(edges) > N_BINS:
-        shares = np.arange(1, N_BINS) / N_BINS
-        edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
-    return np.searchsorted(edges, values).astype(np.int64)
+    return Association(name, compute_cramers_v(table), None, is_copy)
 
 
 def compute_cramers_v(table: Codes) -> float:
     """Association of rows and columns of a table of counts, 0 to 1, Bergsma's correction applied.
 
-    Without the correction, columns of many values would seem to tell of the environment by chance.
+    Without the correction, columns of many values would appear associated by chance.
 
     >>> compute_cramers_v(np.array([[50, 0], [0, 50]])), compute_cramers_v(np.array([[9, 9]]))
     (1.0, 0.0)
@@ -384,82 +356,60 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _find_left_out(
-    intake: ParsedTable, labels: Codes, codes: Codes, keep: Any
-) -> dict[str | int, str]:
-    """The columns that the learners would leave out."""
-    if intake.whole is None or (isinstance(keep, str) and keep == "all"):
-        return {}  # arrays are taken as they are
-    table = intake.code(BinningConfig().max_thresholds, None)
-    names: Sequence[str | int] = intake.names or range(table.n_columns)
-    found = find_suspicious(table, labels, codes, intake.whole)
-    return {names[j]: why for j, why in found.items() if names[j] not in (keep or ())}
-
-
-# --- advice -----------------------------------------------------------------
-
-
 def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
     sparse = list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse))
     if sparse:
-        yield (
-            f"Merge or leave out {shorten_list(sparse)}: fewer than {SPARSE_ENVIRONMENT} rows of a "
-            "class say nothing about its rate."
-        )
+        few = f"fewer than {SPARSE_ENVIRONMENT} rows of a class"
+        yield f"Merge or exclude environments with {few}: {shorten_list(sparse)}."
     sizes = sorted(each.n_rows for each in found.environments)
-    middle = sizes[len(sizes) // 2]
-    if len(sizes) > 2 and middle < FEW_ROWS:
-        yield (
-            f"Group the {len(sizes)} environments, say by region or kind: half of them have "
-            f"{middle} rows or fewer, and the tests' power is spread over all."
-        )
-    if sizes[-1] > 0.95 * found.n_rows:
-        yield (
-            f"One environment holds {sizes[-1] / found.n_rows:.1%} of the rows: what the others "
-            "can contradict is little."
-        )
+    median, share = sizes[len(sizes) // 2], sizes[-1] / found.n_rows
+    if len(sizes) > 2 and median < FEW_ROWS:
+        few = f"half of them have {median} rows or fewer, which gives the tests little power"
+        yield f"Group the {len(sizes)} environments, for example by region: {few}."
+    if share > 0.95:
+        yield f"One environment holds {share:.1%} of the rows: the others can hardly contradict it."
 
 
 def _advise_on_power(found: CheckUp, words: Words) -> Iterator[str]:
-    whole, _, tenth = found.detectable
-    if whole.difference is None or whole.difference > BLIND_DIFFERENCE:
+    whole, _, tenth = (each.difference for each in found.power)
+    if whole is None or whole > BLIND_DIFFERENCE:
         yield (
-            f"Rates {BLIND_DIFFERENCE:.0%} apart would likely go unseen even in the whole table: "
-            "'not refused' will mean little. Get more rows, or fewer and larger environments."
+            f"Even in the whole table a difference of {BLIND_DIFFERENCE:.0%} between rates is not "
+            "detectable: use more rows, or fewer and larger environments."
         )
-    elif tenth.difference is not None and tenth.difference < TRIVIAL_DIFFERENCE:
+    elif tenth is not None and tenth < TRIVIAL_DIFFERENCE:
+        equivalence = words(Parameter("criterion", "equivalence"))
         yield (
-            f"Even in a tenth of the rows a difference of {tenth.difference:.1%} would be seen: "
-            "nearly every rule may be refused for differences too small to matter. Try a smaller "
-            f"{words(Parameter('alpha'))} (or auto), or "
-            f"{words(Parameter('criterion', 'equivalence'))} with a margin that you can stand."
+            f"Even in a tenth of the rows a difference of {tenth:.1%} is detectable: nearly every "
+            "rule may be rejected for differences too small to matter. Try a smaller "
+            f"{words(Parameter('alpha'))} (or auto), or {equivalence} with an acceptable margin."
         )
     if found.p_value > found.alpha:
         yield (
-            "The label's rate does not differ between the environments as far as can be told "
-            f"(p {found.p_value:.2g}): they put few rules to the test."
+            "The rate of the label does not differ significantly between environments (p "
+            f"{found.p_value:.2g}): few rules can be rejected."
         )
 
 
 def _advise_on_columns(found: CheckUp, words: Words) -> Iterator[str]:
-    copies = [each for each in found.giveaways if each.is_copy]
-    by_values = [g for g in found.giveaways if g.values >= STRONG and not g.is_copy]
-    by_missing = [g for g in found.giveaways if (g.missingness or 0) >= STRONG]
+    columns = found.associations
+    copies = [each for each in columns if each.is_copy]
+    by_values = [each for each in columns if each.values >= STRONG and not each.is_copy]
+    by_missing = [each for each in columns if (each.missingness or 0) >= STRONG]
     if copies:
-        yield f"Leave out {_name(copies)}: the environment under another name."
+        yield f"Drop copies of the environment: {_list(copies)}."
     if by_values:
         yield (
-            f"{_name(by_values)} tell the environments apart by their values. That is no error, "
-            "but a rule on them may be a rule on the environment; drop them if it is."
+            f"Strongly associated with the environment: {_list(by_values)}. A rule on such a "
+            "column may be a rule on the environment; drop the column if it is."
         )
     if by_missing:
         yield (
-            f"Whether {_name(by_missing)} is missing follows the environment: what a site did not "
-            "measure says more of the site than of the case. Such rules are tested like any "
-            f"other; {words(Parameter('missing', 'separate'))} keeps missing values out of other "
-            "rules; or drop the columns."
+            f"Missing values depend on the environment: {_list(by_missing)}. Such rules are tested "
+            f"like any other; {words(Parameter('missing', 'separate'))} keeps missing values out "
+            "of other rules; or drop the columns."
         )
 
 
-def _name(found: Sequence[Giveaway]) -> str:
-    return shorten_list([as_text(each.column) for each in found])
+def _list(columns: Sequence[Association]) -> str:
+    return shorten_list([as_text(each.column) for each in columns])

@@ -335,8 +335,8 @@ def _read_environments(
     """As `encode_environments`, merged and excluded as `icscm fit` did; excluded rows have -1."""
     numbers, labels = encode_environments(environments, n_rows)
     settings = {} if saved is None else get_table_settings(saved)
-    names = "exclude_environment", "merge_environments"
-    asked = [[each for each in settings.get(name) or () if isinstance(each, str)] for name in names]
+    options = [settings.get(name) for name in ("exclude_environment", "merge_environments")]
+    asked = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
     renamed = find_renamed(labels, "", *asked, may_lack=True)
     if not renamed:
         return numbers, labels

@@ -1,12 +1,12 @@
-"""Stability selection: which features and rules keep being chosen on random halves.
+"""Stability selection: how often features and rules are chosen on random subsamples.
 
-The table is binned once; a resample is then only a choice of which rows count.
+The table is binned once; each subsample is a selection of its rows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,9 @@ from icscm.estimators.base import CoverClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.learner import check_learner
-from icscm.model.rules import Rule
 from icscm.model.tree import Tree
 from icscm.parameters import MAJORITY, check_value, whole_number
 from icscm.search.rules import find_model
-from icscm.search.settings import Settings
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.labels import number_environments, take_environments
 
@@ -37,14 +35,14 @@ Feature = str | int
 
 @dataclass(frozen=True)
 class ResampledModel:
-    """A model that halves of the samples gave; the order of its rules does not matter.
+    """A model of one or more subsamples, whatever the order of its rules.
 
     Attributes
     ----------
     text, features : str, frozenset
         The model, and the features that it uses.
     frequency, is_own : float, bool
-        Share of resamples that gave it, and whether all samples together give it.
+        Share of subsamples with this model, and whether it is the model of all samples.
     """
 
     text: str
@@ -55,22 +53,22 @@ class ResampledModel:
 
 @dataclass(frozen=True, repr=False)
 class StabilitySelection(DisplayMixin):
-    """How often features, rules and models were chosen; see `stability_selection`.
+    """Frequencies of features, rules and models; see `stability_selection`.
 
     Attributes
     ----------
     feature_frequencies, rule_frequencies : dict
-        Share of resamples in which each feature was chosen, in the order of the columns, and each
-        rule that was chosen at all, the most frequent first.
+        Share of subsamples in which each feature was chosen, in the order of the columns, and
+        each rule that was chosen at least once, the most frequent first.
     stable_features : list
-        Features chosen in at least `threshold` of the resamples, the most frequent first.
+        Features chosen in at least `threshold` of the subsamples, the most frequent first.
     model, models : Tree, tuple of ResampledModel
-        What all samples together give, and what the resamples gave, the most frequent first.
+        The model of all samples, and those of the subsamples, the most frequent first.
     n_resamples, threshold : int, float
-        As asked for.
+        The parameters.
     mean_features, error_bound : float
-        Average number q of features chosen in a resample, and a bound on the expected number of
-        features that are stable but should not be.
+        Mean number q of features chosen in a subsample, and a bound on the expected number of
+        falsely stable features.
     """
 
     feature_frequencies: dict[Feature, float]
@@ -85,52 +83,52 @@ class StabilitySelection(DisplayMixin):
 
     @property
     def model_frequency(self) -> float:
-        """Share of resamples that gave the model that all samples give."""
+        """Share of subsamples with the model of all samples."""
         return sum(each.frequency for each in self.models if each.is_own)
 
     @property
     def columns_frequency(self) -> float:
-        """Share of resamples that gave a model of the same features, whatever its rules."""
+        """Share of subsamples with a model of the same features, whatever its rules."""
         own = {rule.feature for rule in self.model.rules}
         return sum(each.frequency for each in self.models if each.features == own)
 
     def describe(self) -> dict[str, Any]:
-        """What a report says of it, in plain values; only what was chosen at all is listed."""
-        rules = set(map(str, self.model.rules))
-        features = {rule.feature for rule in self.model.rules}
-        chosen = {name: n for name, n in _rank(self.feature_frequencies).items() if n}
-        parts = {
-            "models": [(each.text, each.frequency, each.is_own) for each in self.models],
-            "rules": [(text, n, text in rules) for text, n in self.rule_frequencies.items()],
-            "features": [(format_name(name), n, name in features) for name, n in chosen.items()],
-        }
-        keys = "text", "frequency", "is_own"
+        """Plain values for a report; only what was chosen at least once is listed."""
+        rules = {str(rule) for rule in self.model.rules}
+        own = {rule.feature for rule in self.model.rules}
+        features = {name: n for name, n in _rank(self.feature_frequencies).items() if n}
         return {
             "n_resamples": self.n_resamples,
             "model_frequency": self.model_frequency,
             "columns_frequency": self.columns_frequency,
-            **{
-                name: [dict(zip(keys, each, strict=True)) for each in parts[name]] for name in parts
-            },
+            "models": [_describe(e.text, e.frequency, e.is_own) for e in self.models],
+            "rules": [
+                _describe(text, n, text in rules) for text, n in self.rule_frequencies.items()
+            ],
+            "features": [_describe(format_name(j), n, j in own) for j, n in features.items()],
         }
 
     def _display(self) -> Display:
         stable = ", ".join(map(format_name, self.stable_features)) or "none"
-        told = f"Stable in {self.n_resamples:,} resamples: {stable}"
-        return display_frame(told, self.to_frame())
+        line = f"Stable features in {self.n_resamples:,} subsamples: {stable}"
+        return display_frame(line, self.to_frame())
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each feature, the most frequent first."""
         import pandas
 
         ranked = _rank(self.feature_frequencies)
-        return pandas.DataFrame(
-            {
-                "feature": list(ranked),
-                "frequency": list(ranked.values()),
-                "stable": [frequency >= self.threshold for frequency in ranked.values()],
-            }
-        )
+        frame = pandas.DataFrame({"feature": list(ranked), "frequency": list(ranked.values())})
+        return frame.assign(stable=frame["frequency"] >= self.threshold)
+
+
+def _describe(text: str, frequency: float, is_own: bool) -> dict[str, Any]:
+    return {"text": text, "frequency": frequency, "is_own": is_own}
+
+
+def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
+    """The most frequent first; ties in the order given."""
+    return dict(sorted(frequencies.items(), key=lambda item: -item[1]))
 
 
 def stability_selection(
@@ -142,41 +140,41 @@ def stability_selection(
     threshold: float = 0.6,
     random_state: int | np.random.Generator | None = None,
 ) -> StabilitySelection:
-    """How often each feature, rule and model is chosen when learning from random halves.
+    """How often each feature, rule and model is chosen on random subsamples of half the rows.
 
-    Each resample holds half of the samples of each environment (rounded down, at least one),
-    drawn without replacement. One that lacks a class is counted as choosing nothing. Thresholds
-    are those of the whole table: a rule has to mean the same in every resample to be counted.
+    Each subsample holds half of the rows of each environment (rounded down, at least one), drawn
+    without replacement. A subsample without one of the classes counts as choosing nothing. The
+    thresholds are those of the whole table, so that rules of subsamples can be compared.
 
     `error_bound` is that of Meinshausen and Buehlmann (2010): q^2 / ((2 threshold - 1) p) for p
     features. It assumes that all unrelated features are equally likely to be chosen, and that the
-    learner does no worse than guessing; a child of the label is not unrelated, so for a learner
-    that is drawn to children it says nothing about them.
+    learner is no worse than random guessing. It does not apply to children of the label, which
+    are related to it.
 
-    Warns where the model that all samples give comes back in under half of the resamples.
+    Warns if the model of all samples is found in fewer than half of the subsamples.
 
     Parameters
     ----------
     estimator : SCMClassifier or ICSCMClassifier
-        What to learn with; it is not changed.
+        The learner; it is not changed.
     X, y, environments : as for `fit`
         The samples; environments may be None for an `SCMClassifier`.
     n_resamples : int, default=100
-        How many halves are drawn.
+        Number of subsamples.
     threshold : float, default=0.6
-        Share of resamples from which on a feature is stable, above 0.5.
+        Share of subsamples above which a feature is stable; more than 0.5.
     random_state : int or numpy.random.Generator, optional
-        Seed or generator.
+        Random seed or generator.
 
     Returns
     -------
     StabilitySelection
-        How often each feature and rule was chosen.
+        The frequency of each feature, rule and model.
 
     Raises
     ------
     IcscmError
-        Where a number is not allowed, or an `ICSCMClassifier` is given no environments.
+        If a number is not allowed, or an `ICSCMClassifier` is given no environments.
 
     Examples
     --------
@@ -192,8 +190,8 @@ def stability_selection(
     check_learner(estimator)
     if not isinstance(estimator, CoverClassifier):
         raise IcscmError(
-            "stability_selection counts how often rules come back, so it needs an ICSCMClassifier "
-            f"or SCMClassifier; got {type(estimator).__name__}"
+            "stability_selection needs an ICSCMClassifier or SCMClassifier, whose models are "
+            f"rules; got {type(estimator).__name__}"
         )
     check_value("n_resamples", n_resamples, whole_number(1))
     check_value("threshold", threshold, MAJORITY)
@@ -201,110 +199,87 @@ def stability_selection(
         raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
     X, environments = take_environments(X, environments)
     samples = open_memory(X, y, environments, preparation=estimator.prepare())
-    settings = estimator.make_settings(samples)
-    names: Sequence[Feature] = samples.names or range(samples.n_features)
-    usable = _find_usable(samples.source, settings)
+    source, settings = samples.source, estimator.make_settings(samples)
+    numbers, _ = number_environments(environments, int(source.count_totals().sum()))
+    groups = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
+    n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
+
+    def learn(rows: NDArray[np.intp]) -> Tree | None:
+        part = source.take(rows, n_threads=1)
+        has_both = part.count_totals().any(axis=1).all()
+        return find_model(part, settings)[0] if has_both else None
+
     rng = np.random.default_rng(random_state)
-    halves = _draw_halves(samples.source, environments, n_resamples, rng)
-    models = _learn_resamples(samples.source, settings, halves, count_threads(estimator.n_jobs))
-    own = find_model(samples.source.start_again(), settings)[0]
-    found = _summarize(own, models, list(names), threshold, len(usable))
-    _warn_of_others(found)
+    subsamples = (draw_subsample(groups, rng) for _ in range(n_resamples))
+    models: list[Tree | None] = []
+    while some := list(islice(subsamples, n_threads)):  # not all at once: each takes memory
+        models += run_tasks(learn, some, n_threads)
+    own = find_model(source.start_again(), settings)[0]
+    names: Sequence[Feature] = samples.names or range(samples.n_features)
+    found = _summarize(own, models, names, threshold, n_usable)
+    if found.model_frequency < 0.5:
+        n_own = round(found.model_frequency * n_resamples)
+        warn(
+            f"The model of all samples ({clip(str(own), 200)}) was found in {n_own:,} of "
+            f"{count(n_resamples, 'random subsample')}; see models for the others.",
+            UnstableModelWarning,
+        )
     return found
 
 
-def _warn_of_others(found: StabilitySelection) -> None:
-    if found.model_frequency < 0.5:
-        n, halves = round(found.model_frequency * found.n_resamples), found.n_resamples
-        warn(
-            f"The model that all samples give ({clip(str(found.model), 200)}) came back on {n:,} "
-            f"of {count(halves, 'random half')}; see models for those that came instead.",
-            UnstableModelWarning,
-        )
+def draw_subsample(
+    groups: Sequence[NDArray[np.intp]], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Half of each group of rows, rounded down but at least one, ascending."""
+    drawn = [rng.permutation(rows)[: max(1, len(rows) // 2)] for rows in groups]
+    return np.sort(np.concatenate(drawn))
 
 
-def _find_usable(source: MemorySource, settings: Settings) -> set[int]:
-    """The features of which any rule could be made: not left out, constant or of weight 0."""
+def _count_usable(source: MemorySource, settings: Any) -> int:
+    """The number of features with a candidate rule: not dropped, constant or of weight 0."""
     usable: set[int] = set()
     for cube in source.counts():
         cube = expand(cube, source.candidates)
         n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
         usable.update(cube.features[n_values > 1].tolist())
     weights = settings.feature_weights
-    return {j for j in usable if weights is None or weights[j] > 0}
-
-
-def _draw_halves(
-    source: MemorySource, environments: Any, n_resamples: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.intp]]:
-    n_samples = int(source.count_totals().sum())
-    numbers, _ = number_environments(environments, n_samples)
-    members = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
-    return (draw_half(members, rng) for _ in range(n_resamples))
-
-
-def _learn_resamples(
-    source: MemorySource, settings: Settings, halves: Iterator[NDArray[np.intp]], n_threads: int
-) -> list[Tree | None]:
-    """The model of each resample, a thread each; None where a class is absent."""
-
-    def learn(rows: NDArray[np.intp]) -> Tree | None:
-        half = source.take(rows, n_threads=1)
-        has_both = half.count_totals().any(axis=1).all()
-        return find_model(half, settings)[0] if has_both else None
-
-    models: list[Tree | None] = []
-    while some := list(islice(halves, n_threads)):  # not all at once: each takes memory
-        models += run_tasks(learn, some, n_threads)
-    return models
-
-
-def draw_half(members: list[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Half of each group of rows, rounded down but at least one, ascending."""
-    halves = [rng.permutation(rows)[: max(1, len(rows) // 2)] for rows in members]
-    return np.sort(np.concatenate(halves))
+    return len(usable) if weights is None else sum(bool(weights[j] > 0) for j in usable)
 
 
 def _summarize(
-    own: Tree, models: list[Tree | None], names: list[Feature], threshold: float, n_usable: int
+    own: Tree,
+    models: Sequence[Tree | None],
+    names: Sequence[Feature],
+    threshold: float,
+    n_usable: int,
 ) -> StabilitySelection:
     rules = [model.rules if model is not None else () for model in models]
-    features = [{rule.feature for rule in chosen} for chosen in rules]
-    by_feature = Counter(feature for chosen in features for feature in chosen)
+    n_models = len(models)
+    by_feature = Counter(feature for chosen in rules for feature in {r.feature for r in chosen})
     by_rule = Counter(text for chosen in rules for text in dict.fromkeys(map(str, chosen)))
-    frequencies = {name: by_feature[name] / len(models) for name in names}
-    mean_features = by_feature.total() / len(models)
+    frequencies = {name: by_feature[name] / n_models for name in names}
+    mean_features = by_feature.total() / n_models
+    sets = [frozenset(each) for each in rules]
+    texts = {chosen: str(model) for chosen, model in zip(sets, models, strict=True)}
+    texts |= {frozenset[Any](): "no rule"}
+    if own.rules:
+        texts[frozenset(own.rules)] = str(own)
     return StabilitySelection(
         feature_frequencies=frequencies,
-        rule_frequencies=_rank({text: n / len(models) for text, n in sorted(by_rule.items())}),
+        rule_frequencies=_rank({text: n / n_models for text, n in sorted(by_rule.items())}),
         stable_features=[name for name, share in _rank(frequencies).items() if share >= threshold],
         model=own,
-        models=_count_models(own, rules, models),
-        n_resamples=len(models),
+        models=tuple(
+            ResampledModel(
+                texts[chosen],
+                frozenset(rule.feature for rule in chosen),
+                n / n_models,
+                chosen == frozenset(own.rules),
+            )
+            for chosen, n in Counter(sets).most_common()
+        ),
+        n_resamples=n_models,
         threshold=threshold,
         mean_features=mean_features,
         error_bound=mean_features**2 / ((2 * threshold - 1) * max(n_usable, 1)),
     )
-
-
-def _count_models(
-    own: Tree, rules: Sequence[tuple[Rule, ...]], models: Sequence[Tree | None]
-) -> tuple[ResampledModel, ...]:
-    """The distinct models, the most frequent first; the order of rules does not matter."""
-    sets = [frozenset(each) for each in rules]
-    texts = {chosen: str(model) for chosen, model in zip(sets, models, strict=True) if chosen}
-    texts[frozenset(own.rules)] = str(own)
-    return tuple(
-        ResampledModel(
-            texts[chosen] if chosen else "no rule",
-            frozenset(rule.feature for rule in chosen),
-            n / len(models),
-            chosen == frozenset(own.rules),
-        )
-        for chosen, n in Counter(sets).most_common()
-    )
-
-
-def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
-    """The most frequent first; equal ones in the order given."""
-    return dict(sorted(frequencies.items(), key=lambda item: -item[1]))
