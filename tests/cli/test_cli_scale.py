@@ -4,6 +4,7 @@ import json
 from random import Random
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -255,3 +256,23 @@ def test_errors_are_one_line(words, message, folder, genomes, tmp_path, monkeypa
     assert len(last) == 1
     assert message in last[0]
     assert places["bits"].read_bytes() == before
+
+
+def test_columns_to_keep_are_named_alike_for_a_folder(tmp_path):
+    """`fit FOLDER --keep all` looked for a column called all, `--only 'a,b'` for a and for b."""
+    rng = np.random.default_rng(0)
+    y, site = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    x = np.where(rng.random(400) < 0.1, 1 - y, y)
+    frame = pd.DataFrame(
+        {"a,b": x, "constant": 1, "z": rng.integers(0, 9, 400), "y": y, "site": site}
+    )
+    (tmp_path / "parts").mkdir()
+    frame.to_csv(tmp_path / "parts" / "1.csv", index=False)
+    roles = ("--target", "y", "--environment", "site", "-q", "--model", "tree")
+    done = run("fit", tmp_path / "parts", *roles, "--keep-columns", "all")
+    assert done.exit_code == 0, done.stderr
+    assert "3 columns to learn from" in done.stdout
+    done = run("fit", tmp_path / "parts", *roles, "--only", "a,b")
+    assert done.exit_code == 0, done.stderr
+    assert "1 column to learn from" in done.stdout
+    assert "a,b > 0" in done.stdout

@@ -146,7 +146,7 @@ def test_missing_labels_stop_or_are_left_out(folder, tmp_path):
     done = run("evaluate", folder / "model.json", path, status=2)
     assert "is missing in 5 of 1,200 rows" in done.stderr
     done = run("evaluate", folder / "model.json", path, "--drop-missing")
-    assert "Left out: 5 rows without target or environment." in done.stdout
+    assert "Dropped: 5 rows without target or environment." in done.stdout
 
 
 def test_positive_values_are_those_of_the_model_even_if_some_are_absent(tmp_path):
@@ -208,6 +208,26 @@ def test_a_model_saved_from_python_asks_for_the_target(folder, tmp_path):
     frame = make_frame(1)
     SCMClassifier().fit(frame[["A1", "A2"]], frame["ill"]).save(tmp_path / "bare.json")
     done = run("evaluate", tmp_path / "bare.json", folder / "new.csv", status=2)
-    assert "name --target" in done.stderr
+    assert "name it with --target" in done.stderr
     done = run("evaluate", tmp_path / "bare.json", folder / "new.csv", "--target", "ill")
     assert "(always ill = no)" in " ".join(done.stdout.split())
+
+
+def test_a_positive_value_that_never_occurs_is_an_error(tmp_path):
+    """`--positive TYPO` made every row negative, and nonsense was scored with exit code 0."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.integers(0, 2, 400), "site": rng.integers(0, 2, 400)})
+    is_often = rng.random(400) < np.where(frame["x"] == 1, 0.9, 0.1)
+    frame["y"] = np.where(is_often, "often", np.where(rng.random(400) < 0.5, "no", "rare"))
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    words = [str(tmp_path / "data.csv"), "--target", "y", "--environment", "site", "-q"]
+    model = str(tmp_path / "m.json")
+    fit = CliRunner().invoke(main, ["fit", *words, "--positive", "often", "--out", model])
+    assert fit.exit_code == 0, fit.stderr
+    done = CliRunner().invoke(main, ["evaluate", model, words[0], "--positive", "oftn"])
+    assert done.exit_code == 2
+    assert "the target 'y' is never 'oftn'; did you mean 'often'?" in done.stderr
+    new = frame[frame["y"] != "often"]  # a stored value may be absent from new rows
+    new.to_csv(tmp_path / "new.csv", index=False)
+    done = CliRunner().invoke(main, ["evaluate", model, str(tmp_path / "new.csv"), "--json"])
+    assert done.exit_code == 0, done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +20,8 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import count, shorten_list
 from icscm.io.formats import CATEGORY
 from icscm.io.locating import describe_path, name_data
-from icscm.io.naming import check_columns
-from icscm.io.roles import Labelling, Roles, index_texts, split_names
+from icscm.io.naming import check_columns, suggest
+from icscm.io.roles import Labelling, Roles, find_labelling, index_texts, split_names, tally_roles
 from icscm.writing import write_text
 
 if TYPE_CHECKING:
@@ -129,47 +128,45 @@ def _read_rows(saved: SavedModel, data: Path, options: dict[str, Any]) -> _Rows:
     """Features, labels and environments of a file, read as the model's table was."""
     from icscm.model.saved import get_table_settings, list_used
 
-    told = get_table_settings(saved)
+    told, notes = get_table_settings(saved), []
     target = options["target"] or told.get("target")
     if not isinstance(target, str):
-        raise IcscmError("the model file does not say what the target is called; name --target")
+        raise IcscmError("the model file does not name the target; name it with --target")
     positive = options["positive"] or _list_texts(told.get("positive"))
-    places, notes = _find_places(options["environment"], told), []
+    places = [options["environment"]]
+    if options["environment"] is None:
+        places = list(_list_texts(told.get("environment_columns") or [told.get("environment")]))
     types = _find_label_types(saved, target, places, has_positive=bool(positive))
     table, where = _read_table(saved, data, options, types), describe_path(data)
     if options["environment"] is not None:
         places = split_names(places, table.column_names, where)
     elif absent := [name for name in places if name not in table.column_names]:
-        notes.append(f"There is no column {absent[0]!r}, so that no environments are told apart.")
+        notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
         places = []
-    roles = Roles(target=target, places=tuple(places))
+    may_drop = options["drop_missing"]
+    roles = Roles(target=target, places=tuple(places), positive=positive, drop_missing=may_drop)
     check_columns([*list_used(saved), *roles.columns], table.column_names, where)
-    n_dropped = _count_missing(table, roles.columns, may_drop=options["drop_missing"])
-    if n_dropped:
-        notes.append(f"Left out: {count(n_dropped, 'row')} without target or environment.")
-    labelling = Labelling(roles=roles, n_dropped=n_dropped)
+    tally = tally_roles(table, roles)
+    known = index_texts(list(tally.labels))
+    if unknown := [text for text in options["positive"] if text not in known]:
+        near = suggest(unknown[0], list(known))
+        raise IcscmError(f"the target {target!r} is never {unknown[0]!r}{near}")
+    labelling = find_labelling([tally], roles, is_new=True)
+    if labelling.n_dropped:
+        n_rows = count(labelling.n_dropped, "row")
+        notes.append(f"Dropped: {n_rows} without target or environment.")
     table = labelling.apply(table)
     y = _list_values(table, target)
     if positive:
-        known = index_texts(list(dict.fromkeys(y.tolist())))
-        chosen = {known[text] for text in positive if text in known}
-        negative = tuple(level for level in dict.fromkeys(y.tolist()) if level not in chosen)
-        labelling = replace(labelling, positive=positive, negative=negative)
-        y = np.array([saved.classes[label in chosen] for label in y.tolist()], dtype=object)
+        y = _make_labels([saved.classes[label is True] for label in y.tolist()])
+        others = labelling.negative or tuple(sorted(tally.labels, key=str))
+        labelling = replace(labelling, positive=positive, negative=others)
     environments = _list_values(table, roles.environment) if roles.environment else None
     return _Rows(table, y, environments, labelling, notes)
 
 
-def _find_places(named: str | None, told: dict[str, Any]) -> list[str]:
-    """What the user named, or else the columns that made the environments at fitting."""
-    if named is not None:
-        return [named]
-    made = told.get("environment_columns") or [told.get("environment")]
-    return [each for each in made if isinstance(each, str)] if isinstance(made, list) else []
-
-
 def _list_texts(told: Any) -> tuple[str, ...]:
-    return tuple(map(str, told)) if isinstance(told, list) else ()
+    return tuple(str(each) for each in told if each is not None) if isinstance(told, list) else ()
 
 
 def _find_label_types(
@@ -219,25 +216,14 @@ def _read_table(
     return table
 
 
-def _count_missing(table: pyarrow.Table, roles: Sequence[str], *, may_drop: bool) -> int:
-    """Rows without target or environment; raise unless they may go, and some remain."""
-    from pyarrow import compute
-
-    missing = [table.column(name).is_null(nan_is_null=True) for name in roles]
-    n_missing = int(compute.sum(reduce(compute.or_, missing)).as_py() or 0)
-    if n_missing and not may_drop:
-        raise IcscmError(
-            f"{' or '.join(map(repr, roles))} is missing in {n_missing:,} of "
-            f"{table.num_rows:,} rows; fill it in, or leave these rows out with --drop-missing"
-        )
-    if n_missing == table.num_rows:
-        raise IcscmError(f"no row has {' and '.join(map(repr, roles))}; nothing can be judged")
-    return n_missing
-
-
 def _list_values(table: pyarrow.Table, name: str) -> Array:
-    values = np.empty(table.num_rows, dtype=object)
-    values[:] = table.column(name).to_pylist()
+    return _make_labels(table.column(name).to_pylist())
+
+
+def _make_labels(labels: list[Any]) -> Array:
+    """As they are: NumPy would make one type of them."""
+    values = np.empty(len(labels), dtype=object)
+    values[:] = labels
     return values
 
 

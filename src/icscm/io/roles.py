@@ -332,8 +332,13 @@ def tally_roles(rows: Any, roles: Roles) -> RoleTally:
     return found
 
 
-def find_labelling(tallies: Iterable[RoleTally], roles: Roles) -> Labelling:
-    """What the labels mean, by all rows; raise for missing ones unless their rows may go."""
+def find_labelling(
+    tallies: Iterable[RoleTally], roles: Roles, *, is_new: bool = False
+) -> Labelling:
+    """What the labels mean, by all rows; raise for missing ones unless their rows may go.
+
+    New rows (`is_new`) of a table that a model was learned from need not have every label.
+    """
     found = reduce(or_, tallies, RoleTally())
     if found.n_rows == 0:
         raise IcscmError("the data has no rows")
@@ -354,9 +359,12 @@ def find_labelling(tallies: Iterable[RoleTally], roles: Roles) -> Labelling:
     if found.n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {target!r} and {roles.environment!r}")
     levels = sorted(found.labels, key=lambda value: (type(value).__name__, value))
-    if not positive:
+    if is_new:
+        known = index_texts(levels)
+        positive = tuple(text for text in positive if text in known)
+    elif not positive:
         _check_two(levels, target)
-    chosen = tuple(_find_positive(levels, target, positive)) if positive else ()
+    chosen = tuple(_find_positive(levels, target, positive, is_new=is_new)) if positive else ()
     return Labelling(
         roles=roles,
         label=bool(chosen) or levels[-1],
@@ -382,7 +390,9 @@ def _check_few(environments: Array, name: str) -> None:
         )
 
 
-def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) -> list[Any]:
+def _find_positive(
+    levels: Sequence[Any], target: str, positive: Sequence[str], *, is_new: bool
+) -> list[Any]:
     """The levels that the user named, as text."""
     by_text = index_texts(levels)
     chosen = []
@@ -391,7 +401,7 @@ def _find_positive(levels: Sequence[Any], target: str, positive: Sequence[str]) 
             known = [as_level_text(level) for level in levels]
             raise IcscmError(f"the target {target!r} is never {text!r}{suggest(text, known)}")
         chosen.append(by_text[text])
-    if len(set(chosen)) == len(levels):
+    if len(set(chosen)) == len(levels) and not is_new:
         raise IcscmError(
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
