@@ -1,10 +1,10 @@
 """Forests: many trees, each grown on some of the rows and some of the features.
 
-Features are judged once, on all rows: of many trees on fewer rows each, some would let a feature
-in that the others refuse. Rows are drawn without replacement: repeated rows would look like more
+Features are screened once, on all rows: of many trees on fewer rows each, some would let a feature
+in that the others reject. Rows are drawn without replacement: repeated rows would look like more
 evidence that effects differ than there is.
 
-    all rows   --look-->   which features differ too much (Memory)
+    all rows   --scan-->   which features differ too much (Memory)
     0.632 of the rows, 0.6 of the features left   --grow-->   tree 1
     ...                                                      tree 2, ...
     the other rows of each tree  ----->  scores out of bag, or out of environment
@@ -12,9 +12,9 @@ evidence that effects differ than there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
-from icscm.search.grow import EffectLooker, Growing, Looker, Memory, TreeSettings, grow
+from icscm.search.effect_tree import EffectScanner, Memory
+from icscm.search.grow import Growing, TreeSettings, grow
 from icscm.search.nodes import make_root
-from icscm.search.rate_tree import RateLooker, find_rate_tree
+from icscm.search.rate_tree import RateScanner, find_rate_tree
 from icscm.search.trace import Trace
 from icscm.search.trees import describe_rate_tree, describe_tree, list_binned_splits, make_tree
 
@@ -52,7 +53,7 @@ class DrawnSource(CountSource, Protocol):
 
 @dataclass(frozen=True)
 class ForestSettings:
-    """What a forest must know besides what each of its trees must."""
+    """What a forest must know besides what each of its trees needs."""
 
     tree: TreeSettings
     n_trees: int = 100
@@ -75,73 +76,55 @@ class OutOfBag:
 
 
 def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
-    """Grow a forest; the trace is that of the features being judged, on all rows."""
-    judged = (_judge_rates if settings.tree.needs_rates else _judge_effects)(source, settings.tree)
+    """Grow a forest; the trace is that of screening the features, on all rows."""
+    screen = _screen_rates if settings.tree.needs_rates else _screen_effects
+    features, scanner, memory, trace = screen(source, settings.tree)
     labels, environments = source.list_cells()
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
     def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
         """A tree, and the leaf of each row that it was not grown on."""
-        wanted = _draw_rows(environments, len(source.environments), settings.resample, rng)
-        look = judged.make_looker(_draw_features(judged.features, settings.max_features, rng))
-        root = make_root(source.draw(wanted))
-        top = grow(root, look, settings.tree.max_leaves, judged.memory)
-        leaves = source.find_leaves(list_binned_splits(source, top), ~wanted)
+        drawn = _draw_rows(environments, len(source.environments), settings.resample, rng)
+        columns = _draw_features(features, settings.max_features, rng)
+        scan = replace(scanner, columns=columns, record_rejections=False)
+        top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves, memory)
+        leaves = source.find_leaves(list_binned_splits(source, top), ~drawn)
         return make_tree(source, top, balanced=settings.tree.balanced), leaves
 
     trees = []
     votes, n_votes = np.zeros((2, len(labels)))
     for tree, leaves in run_ahead(grow_one, rngs, settings.n_threads):
         trees.append(tree)
-        said = leaves >= 0
-        votes[said] += tree.leaf_probabilities()[leaves[said]]
-        n_votes += said
+        is_out = leaves >= 0
+        votes[is_out] += tree.leaf_probabilities()[leaves[is_out]]
+        n_votes += is_out
     with np.errstate(invalid="ignore"):
         means = np.where(n_votes > 0, votes / n_votes, np.nan)
-    return Forest(tuple(trees)), judged.trace, OutOfBag(labels, environments, means)
+    return Forest(tuple(trees)), trace, OutOfBag(labels, environments, means)
 
 
-class _Judged(NamedTuple):
-    """The features that trees may use, what they must remember, and how to look for splits."""
-
-    features: IntArray
-    memory: Memory
-    make_looker: Callable[[IntArray], Looker]
-    trace: Trace
+# The features that trees may use, how to scan for their splits, the memory to start with.
+_Screened = tuple[IntArray, EffectScanner | RateScanner, Memory | None, Trace]
 
 
-def _judge_effects(source: CountSource, settings: TreeSettings) -> _Judged:
-    """One look at all features on all rows: which are refused."""
+def _screen_effects(source: CountSource, settings: TreeSettings) -> _Screened:
+    """Scan all features on all rows: which are not rejected."""
     root = make_root(source)
-    first = EffectLooker(source.candidates, settings, root.size)(root, Memory())
-    _, trace = describe_tree(source, settings, Growing(root, first))
-    features = _list_usable(first.memory, settings.tolerance)
-
-    def make_looker(columns: IntArray) -> Looker:
-        return EffectLooker(source.candidates, settings, root.size, columns, is_told=False)
-
-    return _Judged(features, first.memory, make_looker, trace)
+    scanner = EffectScanner(source.candidates, settings, root.size)
+    scan = scanner(root, None)
+    memory: Memory | None = scan.memory
+    _, trace = describe_tree(source, settings, Growing(root, scan))
+    usable = np.empty(0, np.int64) if memory is None else memory.list_usable(settings.tolerance)
+    return usable, scanner, memory, trace
 
 
-def _judge_rates(source: CountSource, settings: TreeSettings) -> _Judged:
-    """The tree on all rows: which features are banned from it."""
+def _screen_rates(source: CountSource, settings: TreeSettings) -> _Screened:
+    """Find the tree on all rows: which features are not banned from it."""
     found = find_rate_tree(source, settings)
     _, trace = describe_rate_tree(source, settings, found)
     every = [cube.features for cube in found.top.node.count()]
-    features = np.setdiff1d(np.concatenate(every), [*found.banned]) if every else np.empty(0, int)
-
-    def make_looker(columns: IntArray) -> Looker:
-        return RateLooker(source.candidates, settings, {}, columns, is_told=False)
-
-    return _Judged(features, Memory(), make_looker, trace)
-
-
-def _list_usable(memory: Memory, tolerance: float | None) -> IntArray:
-    """The features that are not refused on all rows."""
-    most = np.inf if tolerance is None else tolerance
-    pairs = zip(memory.features, memory.shares, strict=True)
-    kept = [features[shares <= most] for features, shares in pairs]
-    return np.sort(np.concatenate(kept)) if kept else np.empty(0, dtype=np.int64)
+    usable = np.setdiff1d(np.concatenate(every), [*found.banned]) if every else np.empty(0, int)
+    return usable, RateScanner(source.candidates, settings), None, trace
 
 
 def _draw_features(features: IntArray, share: float, rng: np.random.Generator) -> IntArray:

@@ -1,47 +1,43 @@
-"""Trees grown on counts: best first, each split the most informative one that may be made.
+"""Trees grown on counts: best first, each split the one that explains most of those allowed.
 
-The search never sees a row. `invariance` says what must not differ between environments:
+The search never sees a row. A scanner finds the best allowed split of a node. `invariance` names
+what must be homogeneous over environments:
 
-    "effect"   of each split: what it does to the odds, whatever an environment's own rate;
-               splits whose effect differs too much are refused (this module)
+    "effect"   of each split: its odds ratio, whatever an environment's own rate; splits whose
+               effect differs too much are rejected (`icscm.search.effect_tree`)
     "rate"     of each leaf: the label's rate; the tree is grown without the features that make
-               its leaves depend on the environment (`icscm.search.rate_tree`)
+               its leaves differ (`icscm.search.rate_tree`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
-
-import numpy as np
+from itertools import count
+from typing import Any, Final, NamedTuple
 
 from icscm._constants import N_REFUSED_KEPT
-from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm._types import CountArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, Cut
 from icscm.search.nodes import Node
-from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, compute_halves
-from icscm.stats.splits import Effects, find_quantile, measure_deviance, measure_effects
+from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables
+from icscm.stats.splits import Effects
 
-# Information must be beyond this level of chance, Bonferroni over the candidates of a node.
+# Deviance explained must be beyond this level of chance, Bonferroni over the candidates of a node.
 LEVEL: Final = 0.05
-# Information that differ by less are equal: the order of a sum must not decide anything.
+# Deviances that differ by less are equal: the order of a sum must not decide anything.
 DECIMALS: Final = 6
-# What `tolerance="auto"` stands for, the same for all data.
+# The tolerance of `tolerance="auto"`, the same for all data.
 TOLERANCES: Final = {"effect": 0.03, "rate": 0.005}
-# A split is measured against its own information, or against what a tree is about if that is more:
-# twice its first split's, at most this share of all that is to be explained.
-_FIRST: Final = 2.0
-_MOST: Final = 1 / 6
 
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What the growth of a tree must know besides the counts.
+    """What the growth of a tree needs besides the counts.
 
-    Without a `tolerance` nothing is refused, and environments play no part: a plain tree.
+    Without a `tolerance` nothing is rejected, and environments play no part: a plain tree.
     """
 
     invariance: str = "effect"
@@ -53,7 +49,7 @@ class TreeSettings:
 
     @property
     def needs_rates(self) -> bool:
-        """Whether rates must be the same, rather than effects or nothing."""
+        """Whether rates must be homogeneous, rather than effects or nothing."""
         return self.invariance == "rate" and self.tolerance is not None
 
     @property
@@ -68,292 +64,102 @@ class Found(NamedTuple):
     cut: Cut
     half: CountArray
     deviance_explained: float
-    heterogeneity: float
-    heterogeneity_share: float
-    log_odds_ratio: float
+    heterogeneity: float = 0.0
+    heterogeneity_share: float = 0.0
+    log_odds_ratio: float = 0.0
 
 
-class RefusedSplit(NamedTuple):
-    """A split that may not be made, the most informative one of its feature."""
+def make_found(tables: LeafTables, at: int, deviance: float, effects: Effects, row: int) -> Found:
+    """The split at a place of the tables, whose effect is in a row of `effects`."""
+    measured = effects.heterogeneity, effects.heterogeneity_share, effects.log_odds_ratio
+    numbers = (float(each[row]) for each in measured)
+    return Found(tables.locate(at), tables.tables[at].copy(), float(deviance), *numbers)
 
-    found: Found
-    reason: str
+
+def rank(found: Found) -> tuple[float, Cut]:
+    """The most deviance explained first; of equals the first in the order of cuts."""
+    return -round(found.deviance_explained, DECIMALS), found.cut
 
 
-class Memory(NamedTuple):
-    """What is known of the features on the way down: the largest share that each has shown.
+# A split that is not allowed, and why: a key of `REJECTION_REASONS`.
+Rejected = tuple[Found, str]
 
-    By block of features, as the source has them. `scale` is the information that differences are
-    measured against, for a tree of all samples; None until the root was looked at.
-    """
 
-    features: tuple[IntArray, ...] = ()
-    shares: tuple[FloatArray, ...] = ()
-    scale: float | None = None
+def list_first(rejected: Iterable[Rejected], candidates: CandidateMap) -> list[Rejected]:
+    """The first few of some rejected splits, those of identical features included."""
+    every = [
+        (found._replace(cut=cut), reason)
+        for found, reason in rejected
+        for cut in list_alike(found.cut, candidates, N_REFUSED_KEPT)
+    ]
+    return sorted(every, key=lambda each: rank(each[0]))[:N_REFUSED_KEPT]
 
 
 @dataclass(frozen=True)
-class SplitLook:
-    """What a look at all splits of a node found; whether one was made at all."""
+class SplitScan:
+    """The result of a scan of all splits of a node; whether one was made at all.
+
+    `memory` is for the scans of the nodes below.
+    """
 
     best: Found | None
-    memory: Memory
+    memory: Any = None
     n_candidates: int = 0
-    n_refused: dict[str, int] = field(default_factory=dict)
-    refused: tuple[RefusedSplit, ...] = ()
+    n_rejected: dict[str, int] = field(default_factory=dict)
+    rejected: Sequence[Rejected] = ()
     was_made: bool = True
+
+
+# Scans a node, given the memory of the scan above it.
+Scanner = Callable[[Node, Any], SplitScan]
+
+
+def can_split(node: Node, n_least: int) -> bool:
+    """Whether a node is large enough, and has both labels."""
+    return node.size >= 2 * n_least and bool(node.totals.any(axis=1).all())
 
 
 @dataclass
 class Growing:
-    """A node of a tree that grows."""
+    """A node of a tree that grows; its children are where the rule is true, and false."""
 
     node: Node
-    look: SplitLook
-    children: tuple[Growing, Growing] | None = None
+    scan: SplitScan
+    children: tuple[Growing, ...] = ()
 
 
-# A look at a node, given what is known from the nodes above.
-Looker = Callable[[Node, Memory], SplitLook]
-
-
-def grow(root: Node, look: Looker, max_leaves: int, memory: Memory | None = None) -> Growing:
-    """Split the leaf whose best split tells most, again and again."""
-    top = Growing(root, look(root, memory or Memory()))
-    waiting: list[tuple[float, int, Growing]] = []
-    n_seen = 0
+def grow(root: Node, scan: Scanner, max_leaves: int, memory: Any = None) -> Growing:
+    """Split the leaf whose best split explains most, again and again."""
+    top = Growing(root, scan(root, memory))
+    waiting: list[tuple[float, int, Growing, Found]] = []
+    numbers = count()
 
     def wait(leaf: Growing) -> None:
-        nonlocal n_seen
-        if leaf.look.best is not None:
-            heappush(waiting, (-round(leaf.look.best.deviance_explained, DECIMALS), n_seen, leaf))
-        n_seen += 1
+        if (best := leaf.scan.best) is not None:
+            heappush(waiting, (rank(best)[0], next(numbers), leaf, best))
 
     wait(top)
-    n_leaves = 1
-    while waiting and n_leaves < max_leaves:
-        leaf = heappop(waiting)[2]
-        best = leaf.look.best
-        if best is None:  # pragma: no cover (those do not wait)
-            continue
-        n_leaves += 1
+    for n_leaves in range(2, max_leaves + 1):
+        if not waiting:
+            break
+        *_, leaf, best = heappop(waiting)
+        below = leaf.scan.memory
+        # of the last two leaves nobody needs to know how they could be split
+        unscanned = SplitScan(None, below, was_made=False) if n_leaves == max_leaves else None
         halves = leaf.node.split(best.cut, best.half)
-        is_last = n_leaves == max_leaves  # then nobody asks what they could be split by
-        nothing = SplitLook(None, leaf.look.memory, was_made=False)
-        looks = [nothing if is_last else look(half, leaf.look.memory) for half in halves]
-        true, false = (Growing(*each) for each in zip(halves, looks, strict=True))
-        leaf.children = true, false
-        wait(true)
-        wait(false)
+        leaf.children = tuple(Growing(half, unscanned or scan(half, below)) for half in halves)
+        for child in leaf.children:
+            wait(child)
     return top
 
 
-# A node, the split and side it hangs from, and the way to it.
-_Place = tuple[Growing, tuple[int, int] | None, tuple[tuple[Cut, bool], ...]]
-
-
-def walk(top: Growing) -> Iterator[_Place]:
-    """All nodes of a tree, where rules hold first."""
-    waiting: list[_Place] = [(top, None, ())]
-    n_splits = 0
+def walk(top: Growing) -> Iterator[tuple[Growing, tuple[tuple[Cut, bool], ...]]]:
+    """All nodes of a tree and the way to each, where rules are true first."""
+    waiting: list[tuple[Growing, tuple[tuple[Cut, bool], ...]]] = [(top, ())]
     while waiting:
-        each, at, path = waiting.pop()
-        yield each, at, path
-        if each.children and each.look.best is not None:
-            cut = each.look.best.cut
+        each, path = waiting.pop()
+        yield each, path
+        if each.children and each.scan.best is not None:
             true, false = each.children
-            waiting.append((false, (n_splits, 1), (*path, (cut, False))))
-            waiting.append((true, (n_splits, 0), (*path, (cut, True))))
-            n_splits += 1
-
-
-class EffectLooker:
-    """Looks at nodes for splits whose effect is the same in all environments.
-
-    `columns` are the features that may be used, by default all. Refusals are described only if
-    `is_told`.
-    """
-
-    def __init__(
-        self,
-        candidates: CandidateMap,
-        settings: TreeSettings,
-        n_all: int,
-        columns: IntArray | None = None,
-        *,
-        is_told: bool = True,
-    ) -> None:
-        self._candidates = candidates
-        self._settings = settings
-        self._n_all = n_all
-        self._columns = columns
-        self._is_told = is_told
-
-    def __call__(self, node: Node, memory: Memory) -> SplitLook:
-        settings = self._settings
-        if node.size < 2 * settings.n_least or not node.totals.any(axis=1).all():
-            return SplitLook(None, memory)  # too small, or of one label
-        totals = node.totals if settings.tolerance is not None else pool(node.totals)
-        halves, effects = [], []
-        for cube in node.count():
-            tables = compute_halves(cube, self._candidates, settings.sides)
-            counts = tables.tables if settings.tolerance is not None else pool(tables.tables)
-            halves.append(tables)
-            effects.append(measure_effects(counts, totals, settings.n_least))
-        n_candidates = sum(
-            tables.count(each.deviance_explained >= 0)
-            for tables, each in zip(halves, effects, strict=True)
-        )
-        if not n_candidates:
-            return SplitLook(None, memory)
-        cutoff = find_quantile(LEVEL / n_candidates, 1)
-        tolerance = np.inf if settings.tolerance is None else settings.tolerance
-        scale = memory.scale
-        if scale is None:
-            scale = _find_scale(effects, cutoff, tolerance, totals)
-        negligible = 0.0 if scale == 0 else tolerance * scale * node.size / self._n_all
-        known = memory.shares or [np.zeros(len(tables.features)) for tables in halves]
-        judged = [
-            _Judged(tables, each, cutoff, tolerance, negligible, shares, self._columns)
-            for tables, each, shares in zip(halves, effects, known, strict=True)
-        ]
-        return SplitLook(
-            min(filter(None, (each.find_best() for each in judged)), key=rank, default=None),
-            Memory(
-                tuple(tables.features for tables in halves),
-                tuple(each.shares for each in judged),
-                scale,
-            ),
-            n_candidates,
-            *(_describe(judged, self._candidates) if self._is_told else ()),
-        )
-
-
-def pool(counts: CountArray) -> CountArray:
-    """Counts of all environments together, which are then one."""
-    pooled: CountArray = counts.sum(axis=-1, keepdims=True)
-    return pooled
-
-
-def _find_scale(
-    effects: Sequence[Effects], cutoff: float, tolerance: float, totals: CountArray
-) -> float:
-    """The information that a tree is about, from that of its first split."""
-    first = 0.0
-    for each in effects:
-        is_allowed = (
-            (each.deviance_explained > cutoff)
-            & each.is_replicated
-            & (each.heterogeneity_share <= tolerance)
-        )
-        first = max(first, float(each.deviance_explained[is_allowed].max(initial=0.0)))
-    return min(_FIRST * first, _MOST * measure_deviance(totals))
-
-
-def rank(found: Found) -> tuple[float, Cut]:
-    """The most informative first; of equals the first in the order of cuts."""
-    return -round(found.deviance_explained, DECIMALS), found.cut
-
-
-class _Judged:
-    """The splits of one block of features: which may be made, and what to remember of them."""
-
-    def __init__(
-        self,
-        tables: LeafTables,
-        effects: Effects,
-        cutoff: float,
-        tolerance: float,
-        negligible: float,
-        known: FloatArray,
-        columns: IntArray | None,
-    ) -> None:
-        self._tables, self._effects = tables, effects
-        n_features = len(tables.features)
-        shape = n_features, tables.n_candidates
-        self._is_informative = effects.deviance_explained > cutoff
-        # what differs by little does little harm, however small the effect
-        is_small = effects.heterogeneity <= negligible
-        share = np.where(
-            is_small,
-            np.minimum(effects.heterogeneity_share, tolerance),
-            effects.heterogeneity_share,
-        )
-        self._rounded = effects.deviance_explained.round(DECIMALS)
-        own = self._is_informative.reshape(shape)
-        at = np.where(own, self._rounded.reshape(shape), -1.0).argmax(axis=1)
-        every = np.arange(n_features)
-        shown = np.where(own[every, at], share.reshape(shape)[every, at], 0.0)
-        #: of each feature, the largest share that its most informative split has shown so far
-        self.shares = np.maximum(known, shown)
-        is_known = np.repeat(self.shares > tolerance, shape[1])
-        self._refused: dict[str, BoolArray] = {
-            "unreplicated": ~effects.is_replicated,
-            "heterogeneous": share > tolerance,
-            "remembered": is_known,
-        }
-        self._is_usable = self._is_informative
-        if columns is not None:
-            is_asked = np.isin(tables.features, columns)
-            self._is_usable = self._is_informative & np.repeat(is_asked, shape[1])
-
-    def find_best(self) -> Found | None:
-        """The most informative split that may be made; the first of equals."""
-        is_refused = np.logical_or.reduce([*self._refused.values()])
-        allowed = self._is_usable & ~is_refused
-        if not allowed.any():
-            return None
-        return self._make_found(int(np.where(allowed, self._rounded, -1.0).argmax()))
-
-    def count_refused(self) -> dict[str, int]:
-        """Informative splits that were refused, by the first reason."""
-        left = self._is_usable.copy()
-        counts = {}
-        for reason, is_so in self._refused.items():
-            counts[reason] = self._tables.count(left & is_so)
-            left &= ~is_so
-        return counts
-
-    def list_refused(self) -> list[RefusedSplit]:
-        """The most informative refused split of each feature, the best features only."""
-        is_refused = np.logical_or.reduce([*self._refused.values()]) & self._is_usable
-        rounded = np.where(is_refused, self._rounded, -1.0)
-        by_feature = rounded.reshape(len(self._tables.features), -1)
-        first = by_feature.max(axis=1)
-        best = np.argsort(-first, kind="stable")[:N_REFUSED_KEPT]
-        best = best[first[best] >= 0]
-        places = best * by_feature.shape[1] + by_feature[best].argmax(axis=1)
-        return [
-            RefusedSplit(
-                self._make_found(at), next(why for why, is_so in self._refused.items() if is_so[at])
-            )
-            for at in places.tolist()
-        ]
-
-    def _make_found(self, at: int) -> Found:
-        effects = self._effects
-        return Found(
-            self._tables.locate(at),
-            self._tables.tables[at].copy(),
-            float(effects.deviance_explained[at]),
-            float(effects.heterogeneity[at]),
-            float(effects.heterogeneity_share[at]),
-            float(effects.log_odds_ratio[at]),
-        )
-
-
-def _describe(
-    judged: Sequence[_Judged], candidates: CandidateMap
-) -> tuple[dict[str, int], tuple[RefusedSplit, ...]]:
-    """How many were refused and why, and the most informative of them, copies included."""
-    counts: dict[str, int] = {}
-    for each in judged:
-        for reason, n in each.count_refused().items():
-            counts[reason] = counts.get(reason, 0) + n
-    every = [
-        refused._replace(found=refused.found._replace(cut=cut))
-        for each in judged
-        for refused in each.list_refused()
-        for cut in list_alike(refused.found.cut, candidates, N_REFUSED_KEPT)
-    ]
-    return counts, tuple(sorted(every, key=lambda each: rank(each.found))[:N_REFUSED_KEPT])
+            cut = each.scan.best.cut
+            waiting += [(false, (*path, (cut, False))), (true, (*path, (cut, True)))]

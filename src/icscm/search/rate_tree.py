@@ -1,29 +1,28 @@
-"""Trees of invariant rates: grown without the features that make their leaves differ.
+"""Trees of homogeneous rates: grown without the features that make their leaves differ.
 
 Splits cannot be judged one by one: any first split of `A1 ? A2 : A3` makes its halves depend on
 the environment, and only the whole tree explains that. So whole trees are judged, each the plain
 one without some banned features:
 
-    information  I   what the leaves tell of the label
-    dependence   G   of label on environment, summed over the leaves, with its degrees of freedom
-    excess       X   G beyond its quantile of chance
-    score            I - X / tolerance
+    deviance explained   D   by the leaves, of the label
+    rate heterogeneity   G   of label against environment, summed over the leaves
+    heterogeneity        H   G beyond its quantile of chance
+    score                    D - H / tolerance
 
-All are deviances: twice a log-likelihood in nats. Trees share their nodes, and what a look at a
-node found serves every set of banned features, so that most trees cost no counting.
+All are deviances: twice a log-likelihood in nats. Trees share their nodes, and the scan of a node
+serves every set of banned features, so that most trees cost no counting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from icscm._constants import N_REFUSED_KEPT
 from icscm._types import IntArray
-from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, CountSource
 from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.search.grow import (
@@ -31,11 +30,12 @@ from icscm.search.grow import (
     LEVEL,
     Found,
     Growing,
-    Memory,
-    RefusedSplit,
-    SplitLook,
+    SplitScan,
     TreeSettings,
+    can_split,
     grow,
+    list_first,
+    make_found,
     rank,
     walk,
 )
@@ -52,9 +52,9 @@ from icscm.stats.splits import (
     measure_rates,
 )
 
-# Dependence counts beyond what chance exceeds with this probability; a tree is judged once.
+# Heterogeneity counts beyond what chance exceeds with this probability; a tree is judged once.
 _CHANCE: Final = 0.2
-# A feature must bring at least this share of a tree's information that no other brings.
+# A feature must explain at least this share of a tree's deviance that no other explains.
 _LEAST: Final = 0.01
 # Sets of banned features followed at a time, and trees grown after which no more are begun.
 _BEAM: Final = 3
@@ -65,148 +65,113 @@ N_TRIED_KEPT: Final = 50
 Banned = frozenset[int]
 
 
-class RateLooker:
-    """Looks at nodes for the split that tells most, without the banned features.
+@dataclass(frozen=True)
+class RateScanner:
+    """Scans nodes for the split that explains most, without the banned features.
 
     `banned` says why each of them is. `columns` are the features that may be used, by default all.
-    Refusals are described only if `is_told`.
+    Rejected splits are described only if `record_rejections`.
     """
 
-    def __init__(
-        self,
-        candidates: CandidateMap,
-        settings: TreeSettings,
-        banned: Mapping[int, str],
-        columns: IntArray | None = None,
-        *,
-        is_told: bool = True,
-    ) -> None:
-        self._candidates = candidates
-        self._settings = settings
-        self._banned = banned
-        self._columns = columns
-        self._is_told = is_told
+    candidates: CandidateMap
+    settings: TreeSettings
+    banned: Mapping[int, str] = field(default_factory=dict)
+    columns: IntArray | None = None
+    record_rejections: bool = True
 
-    def __call__(self, node: Node, memory: Memory) -> SplitLook:
+    def __call__(self, node: Node, memory: None = None) -> SplitScan:
         if node.found is None:
-            node.found = find_splits(node, self._candidates, self._settings)
+            node.found = find_splits(node, self.candidates, self.settings)
         splits: FeatureSplits = node.found
-        is_out = np.isin(splits.features, [*self._banned])
-        may_be = ~is_out
-        if self._columns is not None:
-            may_be &= np.isin(splits.features, self._columns)
-        best = splits.best[int(may_be.argmax())] if may_be.any() else None
-        if not self._is_told:
-            return SplitLook(best, memory, splits.n_candidates)
-        n_refused = dict.fromkeys(("banned", "idle"), 0)
-        for at in np.flatnonzero(is_out).tolist():
-            n_refused[self._banned[int(splits.features[at])]] += int(splits.n_informative[at])
-        told = [
-            RefusedSplit(found._replace(cut=cut), self._banned[found.cut.feature])
-            for found in (splits.best[at] for at in np.flatnonzero(is_out)[:N_REFUSED_KEPT])
-            for cut in list_alike(found.cut, self._candidates, N_REFUSED_KEPT)
-        ]
-        told.sort(key=lambda each: rank(each.found))
-        kept = tuple(told[:N_REFUSED_KEPT])
-        return SplitLook(best, memory, splits.n_candidates, n_refused, kept)
+        is_banned = np.isin(splits.features, [*self.banned])
+        is_allowed = ~is_banned
+        if self.columns is not None:
+            is_allowed &= np.isin(splits.features, self.columns)
+        best = splits.best[int(is_allowed.argmax())] if is_allowed.any() else None
+        if not self.record_rejections:
+            return SplitScan(best, memory, splits.n_candidates)
+        n_rejected = dict.fromkeys(("banned", "idle"), 0)
+        places = np.flatnonzero(is_banned).tolist()
+        for at in places:
+            n_rejected[self.banned[splits.best[at].cut.feature]] += splits.n_informative[at]
+        rejected = (splits.best[at] for at in places[:N_REFUSED_KEPT])
+        reasons = ((each, self.banned[each.cut.feature]) for each in rejected)
+        first = list_first(reasons, self.candidates)
+        return SplitScan(best, memory, splits.n_candidates, n_rejected, first)
 
 
-@dataclass(frozen=True)
-class FeatureSplits:
-    """The best split of each feature that tells more than chance, the most informative first.
+class FeatureSplits(NamedTuple):
+    """The best split of each feature that explains more than chance, the best first.
 
     `n_informative` is how many such splits the feature has, those of identical ones included.
     """
 
     features: IntArray
-    n_informative: IntArray
+    n_informative: tuple[int, ...]
     best: tuple[Found, ...]
     n_candidates: int
 
 
-_NOTHING: Final = FeatureSplits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), (), 0)
-
-
 def find_splits(node: Node, candidates: CandidateMap, settings: TreeSettings) -> FeatureSplits:
-    """Look at all splits of a node.
+    """Scan all splits of a node.
 
-    A split must tell more than chance over all samples, and within environments: the latter keeps
-    out what only tells environments apart.
+    A split must explain more than chance over all samples, and within environments: the latter
+    keeps out what only tells environments apart.
     """
-    if node.size < 2 * settings.n_least or not node.totals.any(axis=1).all():
-        return _NOTHING  # too small, or of one label
     blocks: list[tuple[LeafTables, Rates]] = []
-    for cube in node.count():
-        tables = compute_halves(cube, candidates, settings.sides)
-        blocks.append((tables, measure_rates(tables.tables, node.totals, settings.n_least)))
+    if can_split(node, settings.n_least):
+        for cube in node.count():
+            tables = compute_halves(cube, candidates, settings.sides)
+            blocks.append((tables, measure_rates(tables.tables, node.totals, settings.n_least)))
     n_candidates = sum(tables.count(rates.pooled >= 0) for tables, rates in blocks)
-    if not n_candidates:
-        return _NOTHING
-    level = LEVEL / (n_candidates * settings.max_leaves)
+    level = LEVEL / (max(n_candidates, 1) * settings.max_leaves)
     found = [
-        pair
-        for tables, rates in blocks
-        for pair in _find_in_block(tables, rates, node, level, settings.n_least)
+        pair for block in blocks for pair in _find_in_block(*block, node, level, settings.n_least)
     ]
     found.sort(key=lambda pair: rank(pair[0]))
+    features = np.array([best.cut.feature for best, _ in found], dtype=np.int64)
     return FeatureSplits(
-        np.array([best.cut.feature for best, _ in found], dtype=np.int64),
-        np.array([n for _, n in found], dtype=np.int64),
-        tuple(best for best, _ in found),
-        n_candidates,
+        features, tuple(n for _, n in found), tuple(best for best, _ in found), n_candidates
     )
 
 
 def _find_in_block(
     tables: LeafTables, rates: Rates, node: Node, level: float, n_least: int
-) -> list[tuple[Found, int]]:
-    """The best split of each feature of a block, and how many of its splits tell something."""
+) -> Iterator[tuple[Found, int]]:
+    """The best split of each feature of a block, and how many of its splits explain something."""
     enough = find_quantiles(level, node.totals.shape[1])
     is_informative = (rates.pooled > enough[1]) & (rates.within > enough[rates.n_divided])
     if not is_informative.any():
-        return []
-    shape = len(tables.features), tables.n_candidates
-    information = np.where(is_informative, rates.pooled.round(DECIMALS), -1.0).reshape(shape)
-    rows = np.flatnonzero(is_informative.reshape(shape).any(axis=1))
-    at = rows * shape[1] + information[rows].argmax(axis=1)  # the first of equals
-    counted = is_informative.reshape(shape)[rows].sum(axis=1)
+        return
+    at = tables.find_best(np.where(is_informative, rates.pooled.round(DECIMALS), -1.0))
+    rows = np.flatnonzero(is_informative[at])
+    counted = is_informative.reshape(len(tables.features), -1)[rows].sum(axis=1)
     if tables.n_alike is not None:
         counted = counted * tables.n_alike[rows]
-    halves = tables.tables[at]
-    effects = measure_effects(halves, node.totals, n_least)
-    numbers = zip(
-        rates.pooled[at].tolist(),
-        effects.heterogeneity.tolist(),
-        effects.heterogeneity_share.tolist(),
-        effects.log_odds_ratio.tolist(),
-        strict=True,
-    )
-    found = [
-        Found(tables.locate(each), half, *measured)
-        for each, half, measured in zip(at.tolist(), halves, numbers, strict=True)
-    ]
-    return list(zip(found, counted.tolist(), strict=True))
+    effects = measure_effects(tables.tables[at[rows]], node.totals, n_least)
+    for i, (each, n) in enumerate(zip(at[rows].tolist(), counted.tolist(), strict=True)):
+        yield make_found(tables, each, rates.pooled[each], effects, i), n
 
 
-@dataclass(frozen=True)
-class _Grown:
-    """A tree, its sums over leaves, and what it is worth."""
+class _Grown(NamedTuple):
+    """A tree as the trace has it, its features and leaves, and its heterogeneity beyond chance."""
 
+    tried: TriedTree
     used: tuple[int, ...]
     leaves: tuple[LeafCounts, ...]
-    deviance_explained: float
-    rate_heterogeneity: float
-    dof: int
     heterogeneity: float
-    score: float
+
+    @property
+    def explained(self) -> float:
+        return self.tried.deviance_explained
 
 
 @dataclass(frozen=True)
 class RateTree:
     """The tree that was found, why features are banned from it, and what was tried, it last.
 
-    `share` is what of its information is owed to differences between environments, as if these
-    were equally large: what the tolerance bounds.
+    `heterogeneity_share` is the part of the deviance explained that is due to differences between
+    environments, as if these were equally large: what the tolerance bounds.
     """
 
     top: Growing
@@ -218,17 +183,13 @@ class RateTree:
 def find_rate_tree(source: CountSource, settings: TreeSettings) -> RateTree:
     """The tree of the best score over sets of banned features, then without idle features."""
     search = _Search(source, settings)
-    banned = search.take_back(search.ban())
+    banned = search.unban(search.ban())
     all_banned = search.drop_idle(banned)
     reasons = {each: "banned" if each in banned else "idle" for each in sorted(all_banned)}
     found = search.tree(all_banned)
-    owed = found.heterogeneity / search.balance
-    return RateTree(
-        search.grow(reasons, is_told=True),
-        reasons,
-        search.list_tried(all_banned),
-        owed / found.deviance_explained if found.deviance_explained > 0 else float(owed > 0),
-    )
+    beyond = found.heterogeneity / search.balance
+    share = beyond / found.explained if found.explained > 0 else float(beyond > 0)
+    return RateTree(search.grow(reasons, True), reasons, search.list_tried(all_banned), share)
 
 
 class _Search:
@@ -247,37 +208,39 @@ class _Search:
         self.balance = measure_balance(self._root.totals)
         self._tolerance = self.balance * (settings.tolerance or 0.0)
 
-    def grow(self, banned: Mapping[int, str], *, is_told: bool = False) -> Growing:
+    def grow(self, banned: Mapping[int, str], record_rejections: bool = False) -> Growing:
         """The plain tree without some features."""
-        own = self._source.candidates, self._settings, banned
-        return grow(self._root, RateLooker(*own, is_told=is_told), self._settings.max_leaves)
+        scan = RateScanner(
+            self._source.candidates, self._settings, banned, record_rejections=record_rejections
+        )
+        return grow(self._root, scan, self._settings.max_leaves)
 
     def tree(self, banned: Banned) -> _Grown:
-        """What the plain tree without some features is worth."""
-        if banned not in self._trees:
-            self._trees[banned] = self._weigh(self.grow(dict.fromkeys(banned, "banned")))
-        return self._trees[banned]
-
-    def _weigh(self, top: Growing) -> _Grown:
-        nodes = [each for each, _, _ in walk(top)]
-        splits = [each.look.best for each in nodes if each.children and each.look.best]
+        """The plain tree without some features, measured."""
+        if banned in self._trees:
+            return self._trees[banned]
+        nodes = [each for each, _ in walk(self.grow(dict.fromkeys(banned, "banned")))]
+        splits = [each.scan.best for each in nodes if each.children and each.scan.best]
         leaves = [each.node.totals for each in nodes if not each.children]
+        used = tuple(sorted({split.cut.feature for split in splits}))
         for split in splits:
             name = self._source.candidates.make_rule(split.cut).feature
             self._names.setdefault(split.cut.feature, name)
-        statistics, dof = compute_rate_heterogeneity(np.stack(leaves))
-        information = round(sum(split.deviance_explained for split in splits), DECIMALS)
-        chance = find_quantile(_CHANCE, int(dof.sum()))
-        excess = round(max(0.0, float(statistics.sum()) - chance), DECIMALS)
-        return _Grown(
-            tuple(sorted({split.cut.feature for split in splits})),
-            tuple(map(freeze_counts, leaves)),
-            information,
-            float(statistics.sum()),
-            int(dof.sum()),
-            excess,
-            information - excess / self._tolerance,
+        statistics, dof = (each.sum() for each in compute_rate_heterogeneity(np.stack(leaves)))
+        explained = round(sum(split.deviance_explained for split in splits), DECIMALS)
+        chance = find_quantile(_CHANCE, int(dof))
+        beyond = round(max(0.0, float(statistics) - chance), DECIMALS)
+        tried = TriedTree(
+            tuple(self._names[each] for each in sorted(banned)),
+            tuple(self._names[each] for each in used),
+            explained,
+            float(statistics),
+            int(dof),
+            explained - beyond / self._tolerance,
         )
+        grown = _Grown(tried, used, tuple(map(freeze_counts, leaves)), beyond)
+        self._trees[banned] = grown
+        return grown
 
     def _ban_each(self, banned: Banned) -> list[Banned]:
         """The sets with one more feature, of those that the tree uses."""
@@ -297,16 +260,19 @@ class _Search:
         return wider
 
     def _rank(self, banned: Banned) -> tuple[float, list[int]]:
-        return -self.tree(banned).score, sorted(banned)
+        return -self._score(banned), sorted(banned)
+
+    def _score(self, banned: Banned) -> float:
+        return self.tree(banned).tried.score
 
     def _find_best(self, sets: Iterable[Banned]) -> Banned:
         """The best of some sets, the first of equals."""
-        return min(sets, key=lambda banned: -self.tree(banned).score)
+        return min(sets, key=lambda banned: -self._score(banned))
 
     def ban(self) -> Banned:
         """A tree beyond chance is grown anew without each of its features, and so on.
 
-        A tree's information bounds the score of all that ban more.
+        The deviance that a tree explains bounds the score of all that ban more.
         """
         best: Banned = frozenset()
         front = [best]
@@ -315,51 +281,36 @@ class _Search:
             wider = {more for each in dependent for more in self._ban_each(each)}
             front = sorted(wider, key=self._rank)[:_BEAM]
             best = self._find_best([best, *front])
-            least = self.tree(best).score
-            front = [each for each in front if self.tree(each).deviance_explained > least]
+            front = [each for each in front if self.tree(each).explained > self._score(best)]
         return best
 
-    def take_back(self, banned: Banned) -> Banned:
+    def unban(self, banned: Banned) -> Banned:
         """A feature banned early may be needed by those that were left."""
         while banned:
             again = self._find_best(banned - {feature} for feature in sorted(banned))
-            if self.tree(again).score <= self.tree(banned).score:
+            if self._score(again) <= self._score(banned):
                 break
             banned = again
         return banned
 
     def drop_idle(self, banned: Banned) -> Banned:
-        """Ban features that bring next to nothing: neither information nor independence."""
+        """Ban features that add next to nothing: neither deviance explained nor homogeneity."""
         n_candidates = max(1, self._root.found.n_candidates)
         noise = find_quantile(LEVEL / (n_candidates * self._settings.max_leaves), 1)
-        while idle := [
-            each for each in self._ban_each(banned) if self._is_idle(banned, each, noise)
-        ]:
+        while True:
+            before = self.tree(banned)
+            least = before.explained - max(noise, _LEAST * before.explained)
+            idle = []
+            for wider in self._ban_each(banned):
+                after = self.tree(wider)
+                allowed = max(before.heterogeneity, self._tolerance * after.explained / 2)
+                if after.explained >= least and after.heterogeneity <= allowed:
+                    idle.append(wider)
+            if not idle:
+                return banned
             banned = self._find_best(idle)
-        return banned
-
-    def _is_idle(self, banned: Banned, wider: Banned, noise: float) -> bool:
-        """Whether what is banned besides is not missed."""
-        before, after = self.tree(banned), self.tree(wider)
-        slack = max(noise, _LEAST * before.deviance_explained)
-        allowed = max(before.heterogeneity, self._tolerance * after.deviance_explained / 2)
-        return (
-            after.deviance_explained >= before.deviance_explained - slack
-            and after.heterogeneity <= allowed
-        )
 
     def list_tried(self, chosen: Banned) -> tuple[TriedTree, ...]:
-        """The best trees, better and better, and last the one that was chosen."""
+        """The best trees by rising score, and last the one that was chosen."""
         others = sorted(self._trees.keys() - {chosen}, key=self._rank)[: N_TRIED_KEPT - 1]
-        return tuple(self._describe(each) for each in (*reversed(others), chosen))
-
-    def _describe(self, banned: Banned) -> TriedTree:
-        tree = self.tree(banned)
-        return TriedTree(
-            tuple(self._names[each] for each in sorted(banned)),
-            tuple(self._names[each] for each in tree.used),
-            tree.deviance_explained,
-            tree.rate_heterogeneity,
-            tree.dof,
-            tree.score,
-        )
+        return tuple(self.tree(each).tried for each in (*reversed(others), chosen))

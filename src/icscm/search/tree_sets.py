@@ -14,20 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from icscm._types import BoolArray, FloatArray, IntArray
+from icscm._types import BoolArray, IntArray
 from icscm.engine.counts import CandidateMap
 from icscm.exceptions import IcscmError
 from icscm.search.forest import DrawnSource
-from icscm.search.grow import DECIMALS, LEVEL, Found, Memory, SplitLook, grow, rank
+from icscm.search.grow import DECIMALS, LEVEL, Found, SplitScan, can_split, grow, rank
 from icscm.search.nodes import Node, make_root
 from icscm.search.sets import InvariantSets, find_shared, list_subsets
 from icscm.search.trees import list_binned_splits
 from icscm.stats.independence import PearsonSum, exceeds, sum_pearson
-from icscm.stats.leaf_tables import LeafTables, compute_halves
+from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
 # Sets that may be tested, each by two trees.
@@ -47,7 +47,7 @@ class SetSettings:
 
 
 def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) -> InvariantSets:
-    """Test the sets of the features that tell most, and what the accepted ones share."""
+    """Test the sets of the features that explain most, and what the accepted ones share."""
     screened, copied = screen_features(source, settings)
     subsets = list_subsets(len(screened), settings.size)
     if len(subsets) > MAX_TREE_SETS:
@@ -56,25 +56,21 @@ def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) 
             f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
         )
     tester = SetTester(source, screened, settings)
-    sets = [tuple(screened[i] for i in subset) for subset in subsets]
-    p_values = np.array([tester.test(features) for features in sets])
-    largest = np.full(n_features, p_values.max())
+    p_values = {}
+    for subset in subsets:
+        features = tuple(screened[i] for i in subset)
+        p_values[features] = tester.test(features)
+    largest = np.full(n_features, max(p_values.values()))
     for feature in set(screened) - copied:  # what a copy says, its twin does
-        largest[feature] = max(
-            p for p, features in zip(p_values, sets, strict=True) if feature not in features
-        )
-    accepted = {
-        features: float(p)
-        for p, features in zip(p_values, sets, strict=True)
-        if exceeds(p, settings.alpha)
-    }
+        largest[feature] = max(p for features, p in p_values.items() if feature not in features)
+    accepted = {each: p for each, p in p_values.items() if exceeds(p, settings.alpha)}
     shared = find_shared(accepted)
     shared = None if shared is None else shared - copied
-    return InvariantSets(accepted, shared, largest, len(sets))
+    return InvariantSets(accepted, shared, largest, len(subsets))
 
 
 def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[int], set[int]]:
-    """The features that tell most within environments, beyond chance, in their own order.
+    """The features that explain most within environments, beyond chance, in their own order.
 
     And those of them that stand for several identical ones.
     """
@@ -93,8 +89,8 @@ def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[in
             copied.update(cube.features[cube.n_alike > 1].tolist())
     level = LEVEL / max(n_candidates, 1)
     cutoff = find_quantile(level, int(np.count_nonzero(root.totals.sum(axis=0))))
-    told = [feature for less, feature in sorted(found) if -less > cutoff]
-    screened = sorted(told[: settings.n_screened])
+    beyond = [feature for less, feature in sorted(found) if -less > cutoff]
+    screened = sorted(beyond[: settings.n_screened])
     return screened, copied.intersection(screened)
 
 
@@ -103,7 +99,7 @@ def _find_least(root: Node, settings: SetSettings) -> int:
 
 
 class SetTester:
-    """Tests sets of some features; trees of one half share their nodes."""
+    """Tests sets of some features; trees of one subsample share their nodes."""
 
     def __init__(self, source: DrawnSource, features: Iterable[int], settings: SetSettings) -> None:
         self._source = source
@@ -121,14 +117,14 @@ class SetTester:
 
     def measure(self, features: Iterable[int]) -> list[PearsonSum]:
         """Label against environment in the leaves, in each direction."""
-        own = np.array([*features], dtype=np.int64)
+        own = {*features}
         return [self._measure(number, own) for number in range(2)]
 
-    def _measure(self, number: int, features: IntArray) -> PearsonSum:
+    def _measure(self, number: int, features: set[int]) -> PearsonSum:
         root = self._roots[number]
         n_least = _find_least(root, self._settings)
-        look = _SetLooker(self._source.candidates, self._features, features, n_least)
-        top = grow(root, look, self._settings.max_leaves)
+        scan = _SetScanner(self._source.candidates, self._features, features, n_least)
+        top = grow(root, scan, self._settings.max_leaves)
         splits = list_binned_splits(self._source, top)
         key = number, tuple((s.rule.feature, s.rule.satisfied.tobytes(), *s[1:]) for s in splits)
         if key not in self._tested:
@@ -153,83 +149,65 @@ def draw_half(environments: IntArray, rng: np.random.Generator) -> BoolArray:
     return half
 
 
-class _FeatureSplits(NamedTuple):
-    """Of one feature at a node: how many splits it has, and the best one of two kinds.
+@dataclass(frozen=True)
+class _SetScanner:
+    """Scans for splits on the `wanted` ones of some features.
 
-    The one that tells most of the label, and the one that explains most of its dependence on the
-    environment; `information` is what it does so, a deviance.
+    First those that explain more deviance of the label than chance; where there is none and the
+    label still depends on the environment, one that explains some of that.
     """
 
-    n_candidates: int
-    telling: Found
-    explaining: Found
+    candidates: CandidateMap
+    features: IntArray
+    wanted: set[int]
+    n_least: int
 
-
-class _SetLooker:
-    """Looks for splits on the `wanted` ones of some features.
-
-    First those that tell of the label beyond chance; where there is none and the label still
-    depends on the environment, one that explains some of that.
-    """
-
-    def __init__(
-        self, candidates: CandidateMap, features: IntArray, wanted: IntArray, n_least: int
-    ) -> None:
-        self._candidates = candidates
-        self._features = features
-        self._wanted = {*wanted.tolist()}
-        self._n_least = n_least
-
-    def __call__(self, node: Node, memory: Memory) -> SplitLook:
-        nothing = SplitLook(None, memory)
-        if not self._wanted or node.size < 2 * self._n_least or not node.totals.any(axis=1).all():
-            return nothing
+    def __call__(self, node: Node, _: None = None) -> SplitScan:
+        if not self.wanted or not can_split(node, self.n_least):
+            return SplitScan(None)
         if node.found is None:
             node.found = self._find(node)
-        found: dict[int, _FeatureSplits] = node.found
-        own = [each for feature, each in found.items() if feature in self._wanted]
-        n_candidates = sum(each.n_candidates for each in own)
+        found: dict[int, tuple[int, Found, Found]] = node.found
+        own = [each for feature, each in found.items() if feature in self.wanted]
+        n_candidates = sum(n for n, _, _ in own)
         if not n_candidates:
-            return nothing
-        best = min((each.telling for each in own), key=rank)
-        if best.deviance_explained > find_quantile(LEVEL / n_candidates, 1):
-            return SplitLook(best, memory, n_candidates)
-        best = min((each.explaining for each in own), key=rank)
-        may_explain = best.deviance_explained > 0 and _is_dependent(node)
-        return SplitLook(best if may_explain else None, memory, n_candidates)
+            return SplitScan(None)
+        best = min((of_label for _, of_label, _ in own), key=rank)
+        if best.deviance_explained <= find_quantile(LEVEL / n_candidates, 1):
+            best = min((of_environment for _, _, of_environment in own), key=rank)
+            (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
+            is_dependent = statistic > find_quantile(LEVEL, int(dof))
+            if best.deviance_explained <= 0 or not is_dependent:
+                return SplitScan(None, n_candidates=n_candidates)
+        return SplitScan(best, n_candidates=n_candidates)
 
-    def _find(self, node: Node) -> dict[int, _FeatureSplits]:
-        """The best splits of each feature; those not asked for now may be by another set."""
-        found = {}
+    def _find(self, node: Node) -> dict[int, tuple[int, Found, Found]]:
+        """Of each feature how many splits it has, and the best one of two kinds.
+
+        The one that explains most deviance of the label, and the one that explains most of its
+        dependence on the environment. Features not wanted now may be by another set.
+        """
+        found: dict[int, tuple[int, Found, Found]] = {}
         before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
         for cube in node.count():
-            rows = np.flatnonzero(np.isin(cube.features, self._features))
-            own = replace(
-                cube, features=cube.features[rows], counts=cube.counts[rows], n_alike=None
+            rows = np.flatnonzero(np.isin(cube.features, self.features))
+            counts, features = cube.counts[rows], cube.features[rows]
+            own = replace(cube, features=features, counts=counts, n_alike=None)
+            tables = compute_halves(own, self.candidates)
+            if not len(tables.tables):
+                continue
+            explained = measure_rates(tables.tables, node.totals, self.n_least).pooled
+            halves = tables.tables, node.totals - tables.tables
+            after = sum(compute_rate_heterogeneity(each)[0] for each in halves)
+            of_environment = np.where(explained >= 0, before - after, -1.0)
+            best = (
+                [
+                    Found(tables.locate(at), tables.tables[at].copy(), float(values[at]))
+                    for at in tables.find_best(values.round(DECIMALS)).tolist()
+                ]
+                for values in (explained, of_environment)
             )
-            tables = compute_halves(own, self._candidates)
-            told = measure_rates(tables.tables, node.totals, self._n_least).pooled
-            after = sum(
-                compute_rate_heterogeneity(each)[0]
-                for each in (tables.tables, node.totals - tables.tables)
-            )
-            explained = np.where(told >= 0, before - after, -1.0)
-            for row, feature in enumerate(own.features.tolist()):
-                places = slice(row * tables.n_candidates, (row + 1) * tables.n_candidates)
-                if tables.n_candidates:
-                    found[feature] = _FeatureSplits(
-                        int((told[places] >= 0).sum()),
-                        _find_best(tables, told, places),
-                        _find_best(tables, explained, places),
-                    )
+            n_candidates = (explained >= 0).reshape(len(rows), -1).sum(axis=1).tolist()
+            rows_found = zip(n_candidates, *best, strict=True)
+            found.update(zip(features.tolist(), rows_found, strict=True))
         return found
-
-
-def _find_best(tables: LeafTables, values: FloatArray, places: slice) -> Found:
-    at = places.start + int(np.argmax(values[places].round(DECIMALS)))
-    return Found(tables.locate(at), tables.tables[at].copy(), float(values[at]), 0.0, 0.0, 0.0)
-
-
-def _is_dependent(node: Node) -> bool:
-    statistics, dof = compute_rate_heterogeneity(node.totals[np.newaxis])
-    return bool(statistics[0] > find_quantile(LEVEL, int(dof[0])))

@@ -1,4 +1,4 @@
-"""The one door to trees: counts in, a model and its trace out."""
+"""Trees from counts: a model and its trace."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.model.leaves import freeze_counts
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from icscm.search.grow import (
-    LEVEL,
-    EffectLooker,
-    Found,
-    Growing,
-    SplitLook,
-    TreeSettings,
-    grow,
-    walk,
-)
+from icscm.search.effect_tree import EffectScanner
+from icscm.search.grow import LEVEL, Found, Growing, SplitScan, TreeSettings, grow, walk
 from icscm.search.nodes import make_root
 from icscm.search.rate_tree import RateTree, find_rate_tree
 from icscm.search.trace import Candidate, Rejection, Scan, Step, Trace
@@ -32,70 +24,61 @@ from icscm.stats.verdicts import make_verdicts
 
 
 def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, Trace]:
-    """Grow the tree that the settings ask for."""
+    """Grow the tree that the settings require."""
     if settings.needs_rates:
         return describe_rate_tree(source, settings, find_rate_tree(source, settings))
     root = make_root(source)
-    look = EffectLooker(source.candidates, settings, root.size)
-    return describe_tree(source, settings, grow(root, look, settings.max_leaves))
+    scan = EffectScanner(source.candidates, settings, root.size)
+    return describe_tree(source, settings, grow(root, scan, settings.max_leaves))
 
 
 def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
-    """The model: splits and leaves in the order of a walk that goes where rules hold first."""
-    cuts, children = list_splits(top)
-    rules = map(source.candidates.make_rule, cuts)
-    splits = (Split(rule, *each) for rule, each in zip(rules, children, strict=True))
-    leaves = (freeze_counts(each.node.totals) for each, _, _ in walk(top) if not each.children)
+    """The model: splits and leaves in the order of a walk that goes where rules are true first."""
+    splits = (Split(source.candidates.make_rule(cut), *to) for cut, *to in list_splits(top))
+    leaves = (freeze_counts(each.node.totals) for each, _ in walk(top) if not each.children)
     return Tree(tuple(splits), tuple(leaves), balanced=balanced)
 
 
-def list_splits(top: Growing) -> tuple[list[Cut], list[list[int]]]:
+def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
     """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
-    cuts: list[Cut] = []
-    children: list[list[int]] = []
-    n_leaves = 0
-    for each, at, _ in walk(top):
-        is_split = each.children is not None and each.look.best is not None
-        if at is not None:
-            parent, side = at
-            children[parent][side] = len(children) if is_split else ~n_leaves
-        if each.children is not None and each.look.best is not None:
-            cuts.append(each.look.best.cut)
-            children.append([0, 0])
-        else:
-            n_leaves += 1
-    return cuts, children
+    nodes = [each for each, _ in walk(top)]
+    splits = [each for each in nodes if each.children]
+    leaves = [each for each in nodes if not each.children]
+    numbers = {id(each): number for number, each in enumerate(splits)}
+    numbers |= {id(each): ~number for number, each in enumerate(leaves)}
+    found = []
+    for each in splits:
+        if each.scan.best is not None:
+            true, false = (numbers[id(child)] for child in each.children)
+            found.append((each.scan.best.cut, true, false))
+    return found
 
 
 def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
     """The splits as sources understand them."""
-    cuts, children = list_splits(top)
-    rules = map(source.candidates.make_binned_rule, cuts)
-    return [BinnedSplit(rule, *each) for rule, each in zip(rules, children, strict=True)]
+    make = source.candidates.make_binned_rule
+    return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]
 
 
 def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> tuple[Tree, Trace]:
-    """The model and how it came about."""
+    """The model and its trace."""
     nodes: list[Scan] = []
-    for each, _, path in walk(top):
-        look = each.look
-        rules = (source.candidates.make_rule(cut) for cut, _ in path)
+    make = source.candidates.make_rule
+    for each, path in walk(top):
+        found = each.scan
         scan = Scan(
-            path=tuple(
-                rule if holds else rule.negate()
-                for rule, (_, holds) in zip(rules, path, strict=True)
-            ),
-            n_candidates=look.n_candidates,
-            n_rejected=look.n_refused,
+            path=tuple(make(cut) if is_true else make(cut).negate() for cut, is_true in path),
+            n_candidates=found.n_candidates,
+            n_rejected=found.n_rejected,
             best_rejected=tuple(
-                Rejection(_describe(source, each, refused.found), refused.reason)
-                for refused in look.refused
+                Rejection(_describe(source, each, split), reason)
+                for split, reason in found.rejected
             ),
         )
-        if each.children and look.best is not None:
-            nodes.append(Step(**vars(scan), chosen=_describe(source, each, look.best)))
+        if each.children and found.best is not None:
+            nodes.append(Step(**vars(scan), chosen=_describe(source, each, found.best)))
         else:
-            nodes.append(replace(scan, end=_find_end(look)))
+            nodes.append(replace(scan, end=_find_end(found)))
     model = make_tree(source, top, balanced=settings.balanced)
     return model, Trace(
         nodes=tuple(nodes),
@@ -111,20 +94,20 @@ def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> 
 def describe_rate_tree(
     source: CountSource, settings: TreeSettings, found: RateTree
 ) -> tuple[Tree, Trace]:
-    """The model and how it came about, with a note if the tree is beyond the tolerance."""
+    """The model and its trace, with a note if the tree is beyond the tolerance."""
     model, trace = describe_tree(source, settings, found.top)
     trace = replace(trace, tried=found.tried, heterogeneity_share=found.heterogeneity_share)
     note = trace.describe_excess()
     return model, replace(trace, notes=(*trace.notes, note)) if note else trace
 
 
-def _find_end(look: SplitLook) -> str:
+def _find_end(scan: SplitScan) -> str:
     """Why a leaf was not split."""
-    if look.best is not None or not look.was_made:
+    if scan.best is not None or not scan.was_made:
         return "max_leaves"
-    if not look.n_candidates:
+    if not scan.n_candidates:
         return "small"
-    return "rejected" if any(look.n_refused.values()) else "uninformative"
+    return "rejected" if any(scan.n_rejected.values()) else "uninformative"
 
 
 def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:

@@ -54,6 +54,12 @@ class LeafTables:
         n_alike = np.ones_like(self.features) if self.n_alike is None else self.n_alike
         return np.repeat(n_alike, self.n_candidates)
 
+    def find_best(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The candidate of each feature with the largest of some values, the first of equals."""
+        first: NDArray[np.intp] = values.reshape(len(self.features), -1).argmax(axis=1)
+        first += self.n_candidates * np.arange(len(first))
+        return first
+
     def locate(self, candidate: int) -> Cut:
         """The cut of a candidate."""
         row, within = divmod(int(candidate), self.n_candidates)

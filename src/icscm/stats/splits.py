@@ -101,7 +101,7 @@ def compute_rate_heterogeneity(nodes: CountArray) -> tuple[FloatArray, IntArray]
     return GTest().compute_statistics(nodes)
 
 
-def measure_deviance(node: CountArray) -> float:
+def compute_deviance(node: CountArray) -> float:
     """Deviance of a node's labels from the rates of its environments: all there is to explain."""
     n = node.astype(np.float64)
     size = n.sum(axis=0)
