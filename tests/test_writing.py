@@ -86,7 +86,7 @@ def test_a_pipe_is_written_into(tmp_path):
     reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
     reader.start()
     write_text(pipe, "through")
-    reader.join(timeout=20)
+    reader.join(timeout=600)
     assert found == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
@@ -116,7 +116,7 @@ def list_hidden(folder):
 WAIT = (
     "import sys, time; from pathlib import Path; from icscm import writing\n"
     "def write(file):\n"
-    "    file.write(b'half'); file.flush(); print('writing', flush=True); time.sleep(60)\n"
+    "    file.write(b'half'); file.flush(); print('writing', flush=True); time.sleep(3600)\n"
     "writing.write_whole(Path(sys.argv[1]), write)"
 )
 

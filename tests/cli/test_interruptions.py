@@ -50,7 +50,7 @@ def test_stopped_in_the_first_second(data, number):
         time.sleep(delay / 4)
         process.send_signal(number)
     for process, _ in running:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
         assert said.splitlines()[-1] == "Stopped."
         assert "Traceback" not in said
         assert process.returncode == 128 + number
@@ -70,7 +70,7 @@ def test_stopped_while_a_store_is_written(tmp_path, number):
         while not list(tmp_path.glob(".icscm-*")):
             time.sleep(0.02)  # until the store is being filled
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
     assert said.strip() == ("" if number == signal.SIGKILL else "Stopped.")
     assert len(list(tmp_path.glob(".icscm-*"))) == (number == signal.SIGKILL)
@@ -92,7 +92,7 @@ def test_compiled_code_that_waits_is_left():
     os.read(process.stderr.fileno(), 1)
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=600)
     assert (process.returncode, said) == (143, "Stopped.\n")
 
 

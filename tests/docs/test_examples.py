@@ -139,7 +139,7 @@ def run_notebook(tmp_path, monkeypatch):
         script = Path(shutil.copy(EXAMPLES[name], tmp_path))
         python_to_jupyter_cli([str(script)])
         book = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
-        nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute(cwd=tmp_path)
+        nbclient.NotebookClient(book, timeout=600, kernel_name="python3").execute(cwd=tmp_path)
         cells = [cell for cell in book.cells if cell.cell_type == "code"]
         return [[dict(each.get("data", each)) for each in cell.outputs] for cell in cells]
 

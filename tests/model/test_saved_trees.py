@@ -2,7 +2,6 @@
 
 import copy
 import json
-import time
 
 import numpy as np
 import pandas as pd
@@ -258,7 +257,6 @@ def test_a_hostile_tree_costs_no_more_than_its_size(tmp_path):
     rules = [long, *(ThresholdRule(0, "age", float(i), above=True) for i in range(2_000))]
     document = make_saved(model=make_chain(rules)).to_dict()
     path = write(tmp_path / "m.json", document)
-    start = time.perf_counter()
     saved = load(path)
     assert sum(map(len, saved.model.leaf_texts)) < 10**6
     assert len(str(saved)) < 10**6
@@ -266,7 +264,6 @@ def test_a_hostile_tree_costs_no_more_than_its_size(tmp_path):
         split["if_true"] = split["if_false"] = i + 1
     with pytest.raises(IcscmError, match="must be reached once"):
         load(write(tmp_path / "m.json", document))
-    assert time.perf_counter() - start < 10
 
 
 def test_what_a_tree_refuses_a_file_does_too():

@@ -119,8 +119,7 @@ def test_a_killed_process_leaves_rows_that_count(tmp_path):
     command += ["--jobs", "1", "--out"]
     path = tmp_path / "killed" / "samples.csv"
     process = subprocess.Popen([*command, str(path.parent)], stdout=subprocess.DEVNULL, cwd=ROOT)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (path.exists() and len(read_rows(path)) >= 2):
+    while not (path.exists() and len(read_rows(path)) >= 2):
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -142,7 +141,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
         "from paper.runner import Plan, run_plan\n"
         "def run(task, seed):\n"
         "    print('working', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(3600)\n"
         "if __name__ == '__main__':\n"
         "    plan = Plan([{'n': i} for i in range(4)], run, ['x'])\n"
         "    run_plan(plan, Path(sys.argv[1]), n_jobs=2)\n"
@@ -154,4 +153,4 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     ) as process:
         assert process.stdout.readline() == b"working\n"
         process.kill()
-        process.communicate(timeout=20)  # which ends when nobody is left who could write
+        process.communicate(timeout=600)  # which ends when nobody is left who could write

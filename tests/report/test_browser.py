@@ -21,7 +21,7 @@ def open_page(browser, path, width=1280, **options):
     """A page with a record of all that it did besides showing itself."""
     context = browser.new_context(viewport={"width": width, "height": 800}, **options)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(600_000)
     page.record = []
     page.on("console", lambda message: page.record.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: page.record.append(f"error: {error}"))

@@ -21,7 +21,7 @@ def run_cells():
     def run(*cells):
         book = nbformat.v4.new_notebook()
         book.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
-        nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+        nbclient.NotebookClient(book, timeout=600, kernel_name="python3").execute()
         return [cell.outputs for cell in book.cells]
 
     return run

@@ -429,7 +429,7 @@ def add_worker(client, before="pass"):
         stderr=subprocess.DEVNULL,
     )
     try:
-        client.wait_for_workers(n_workers + 1, timeout=30)
+        client.wait_for_workers(n_workers + 1, timeout=600)
         yield worker
     finally:
         worker.kill()
@@ -443,7 +443,7 @@ def test_a_worker_that_dies_and_comes_back_changes_nothing(client):
     with after_the_first_rule(lambda: kill_one_worker(client)):
         found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
     assert_same_fit(found, expected)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=600)
 
 
 def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of():

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
 from contextlib import contextmanager
 
@@ -540,7 +539,7 @@ def test_memory_stays_below_the_limit(tmp_path, ending, n_rows):
         else:
             pa.csv.write_csv(part, folder / f"{number}.csv")
     process = run(MEASURE, tmp_path / f"small.{ending}", folder)
-    output, errors = process.communicate(timeout=300)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     limit, peak = map(int, output.split())
     assert peak < limit, f"{peak:,}, {limit:,}"
@@ -554,7 +553,7 @@ STOPPED = """
 
     def dawdle(*_, **__):
         print("there", flush=True)
-        time.sleep(60)
+        time.sleep(3600)
 
     if sys.argv[3] == "writing":
         icscm.sources.files.opening._write_codes = dawdle
@@ -571,8 +570,7 @@ STOPPED = """
 def test_nothing_is_left_behind_when_stopped(path, scratch, sent, where):
     process = run(STOPPED, path, scratch, where)
     assert process.stdout.readline() == "there\n"
-    deadline = time.monotonic() + 60
     process.send_signal(sent)
-    process.communicate(timeout=deadline - time.monotonic())
+    process.communicate(timeout=600)
     assert process.returncode != 0
     assert not list(scratch.iterdir())
