@@ -120,14 +120,15 @@ class LeftOutWarning(IcscmWarning):
     """Columns that no rule should be made of were left out."""
 
 
-# Where which warning was shown: Python forgets that whenever anybody's filters change.
-_shown: set[tuple[str, type[Warning], str, int]] = set()
+# Warnings that were shown, by place, with the list of filters then in force: Python forgets them
+# whenever a filter is added. `catch_warnings` makes a new list, in which each is shown again.
+_shown: dict[tuple[str, type[Warning], str, int], Any] = {}
 
 
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
     """Warn, and point to the line outside this package that led here, however deep it is.
 
-    The same from the same line is said once, unless a filter asks for more.
+    The same warning from the same line is shown once, unless a filter asks for more.
     """
     level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
@@ -135,9 +136,9 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
     warning = category(*((message,) if isinstance(message, str) else message))
     if frame is not None and not _is_filtered(warning):
         place = str(warning), category, frame.f_code.co_filename, frame.f_lineno
-        if place in _shown:
+        if _shown.get(place) is warnings.filters:
             return
-        _shown.add(place)
+        _shown[place] = warnings.filters
     warnings.warn(warning, stacklevel=level)
 
 

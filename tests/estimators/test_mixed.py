@@ -154,7 +154,7 @@ def test_suspicious_columns_are_left_out_with_a_warning(name):
     frame[name] = make(N)
     with pytest.warns(LeftOutWarning, match=f"Dropped: column '{name}' \\({reason}"):
         fitted = ICSCMClassifier().fit(frame, ill, environments=hospital)
-    assert list(fitted.left_out_) == [name]
+    assert list(fitted.dropped_columns_) == [name]
     assert fitted.feature_types_ == ("category", "number", "number", "left_out")
     assert fitted.features_used_ == ["smoker", "age"]
 
@@ -170,7 +170,10 @@ def test_copies_of_label_and_environment_are_left_out_unless_asked_for():
     with pytest.warns(LeftOutWarning, match="column 'site'"):
         fitted = SCMClassifier(keep_columns=["outcome"]).fit(frame, ill, environments=hospital)
     assert str(fitted.model_) == "outcome == dead"
-    assert SCMClassifier(keep_columns="all").fit(frame, ill, environments=hospital).left_out_ == {}
+    assert (
+        SCMClassifier(keep_columns="all").fit(frame, ill, environments=hospital).dropped_columns_
+        == {}
+    )
     with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'no'"):
         SCMClassifier(keep_columns=["no"]).fit(frame, ill)
 
@@ -180,7 +183,7 @@ def test_measurements_are_no_identifiers():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"dose": rng.normal(size=N), "age": rng.integers(20, 80, N)})
     fitted = SCMClassifier().fit(frame, frame["dose"] > 0)
-    assert fitted.left_out_ == {}
+    assert fitted.dropped_columns_ == {}
 
 
 @quiet
@@ -330,7 +333,7 @@ def test_whole_numbers_that_were_measured_stay(largest):
     """Incomes and platelet counts differ in nearly every row of a small table, too."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"income": rng.integers(0, largest, 200), "b": rng.normal(size=200)})
-    assert SCMClassifier().fit(frame, frame["income"] > largest / 3).left_out_ == {}
+    assert SCMClassifier().fit(frame, frame["income"] > largest / 3).dropped_columns_ == {}
 
 
 def test_booleans_are_not_text():
@@ -347,7 +350,7 @@ def test_keep_columns_takes_any_names(keep):
     frame, ill, hospital = make_patients()
     frame["id"] = np.arange(N)
     fitted = SCMClassifier(keep_columns=keep).fit(frame, ill, environments=hospital)
-    assert fitted.left_out_ == {}
+    assert fitted.dropped_columns_ == {}
 
 
 def test_a_report_needs_the_data_of_fit():

@@ -181,7 +181,7 @@ def hold_trace(name: str) -> str:
 def hold_findings(name: str) -> str:
     """Fitted attributes that users read."""
     learner, found = fit(name).learner, {}
-    for each in ("features_used_", "alpha_", "tolerance_", "left_out_", "feature_types_"):
+    for each in ("features_used_", "alpha_", "tolerance_", "dropped_columns_", "feature_types_"):
         if hasattr(learner, each):
             found[each] = getattr(learner, each)
     found["rules"] = [str(rule) for rule in getattr(learner, "rules_", ())]

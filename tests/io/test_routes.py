@@ -121,7 +121,7 @@ def describe(fit, *arguments, **options):
         fitted = fit(*arguments, **options)
     except IcscmError as error:
         return type(error).__name__
-    names = ("feature_types_", "left_out_", "environments_", "n_features_in_")
+    names = ("feature_types_", "dropped_columns_", "environments_", "n_features_in_")
     return [
         str(fitted.model_),
         fitted.model_,

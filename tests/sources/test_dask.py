@@ -90,7 +90,7 @@ def assert_same_fit(found, expected):
     assert str(found.model_) == str(expected.model_)
     assert found.model_ == expected.model_
     assert found.trace_ == expected.trace_
-    for name in ("feature_types_", "left_out_", "n_features_in_", "environments_"):
+    for name in ("feature_types_", "dropped_columns_", "n_features_in_", "environments_"):
         assert getattr(found, name, None) == getattr(expected, name, None)
     assert found.classes_.tolist() == expected.classes_.tolist()
     assert found.classes_.dtype == expected.classes_.dtype
@@ -242,7 +242,7 @@ def test_warnings_point_to_the_caller():
     with dask.config.set(ON_THIS_THREAD), pytest.warns(LeftOutWarning) as caught:
         found = fit_cut(ICSCMClassifier(), frame, [100])
     assert {each.filename for each in caught} == {__file__}
-    assert [*found.left_out_] == ["site", "id"]
+    assert [*found.dropped_columns_] == ["site", "id"]
 
 
 def test_a_thinned_sample_does_not_depend_on_the_pieces():

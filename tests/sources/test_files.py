@@ -119,7 +119,7 @@ def assert_same(in_memory, from_files):
     assert other.trace_ == one.trace_
     assert str(other.model_) == str(one.model_)
     assert warned_too == warned
-    assert other.left_out_ == one.left_out_
+    assert other.dropped_columns_ == one.dropped_columns_
     assert other.feature_types_ == one.feature_types_
     assert other.classes_.tolist() == one.classes_.tolist()
     assert other.feature_names_in_.tolist() == one.feature_names_in_.tolist()

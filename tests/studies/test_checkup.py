@@ -74,7 +74,7 @@ def test_dropped_columns_are_those_of_fit():
     with pytest.warns(LeftOutWarning):
         learner = ICSCMClassifier().fit(frame, y, environments=site)
     found = check_environments(frame, y, site)
-    assert found.dropped == learner.left_out_
+    assert found.dropped == learner.dropped_columns_
     assert set(found.dropped) == {"code", "id", "const"}
     kept = check_environments(frame, y, site, keep_columns=["code"])
     assert set(kept.dropped) == {"id", "const"}

@@ -16,7 +16,7 @@ from icscm.parameters import get_spec
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.estimators.base import CoverClassifier
+    from icscm.estimators.cover import SCMClassifier
     from icscm.studies.tuning import GridSearch
 
 
@@ -83,10 +83,7 @@ def check_cv(ctx: click.Context, learner: Any, options: dict[str, Any]) -> None:
 
 
 def choose_parameters(
-    learner: CoverClassifier,
-    table: tuple[Any, Any, Any],
-    options: dict[str, Any],
-    progress: Progress,
+    learner: SCMClassifier, table: tuple[Any, Any, Any], options: dict[str, Any], progress: Progress
 ) -> GridSearch | None:
     """Set the learner's parameters to the best of --cv; None where nothing is to be chosen."""
     grid = options["cv"]

@@ -46,7 +46,7 @@ from icscm.writing import STDOUT, check_free, write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.estimators.counted import CountedClassifier
+    from icscm.estimators.base import BaseRuleClassifier
     from icscm.sources.countable import Countable
     from icscm.sources.memory import MemorySource
     from icscm.studies.stability import StabilitySelection
@@ -129,7 +129,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 class Fitted(NamedTuple):
     """A fitted learner, what is known of its data, the counts if here, and what was asked of it."""
 
-    learner: CountedClassifier
+    learner: BaseRuleClassifier
     samples: Labelling
     countable: Countable[MemorySource] | None = None
     choice: GridSearch | None = None
@@ -249,7 +249,7 @@ def _describe_table(fitted: Fitted, data: Path, options: dict[str, Any]) -> dict
     }
 
 
-def _list_levels(learner: CountedClassifier) -> dict[str, list[Any]]:
+def _list_levels(learner: BaseRuleClassifier) -> dict[str, list[Any]]:
     """Of categories in rules, the levels that there were: `icscm evaluate` tells of new ones."""
     from icscm.tables.columns import sort_key
 
@@ -265,7 +265,7 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     """What was given, what was chosen, and the rule with all that is known of it."""
     from icscm.cli.forests import render_forest
     from icscm.estimators.forest import InvariantForestClassifier
-    from icscm.estimators.tree import GrownClassifier
+    from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
 
@@ -276,12 +276,14 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
         table,
         n_rows=n_negative + n_positive,
         n_positive=n_positive,
-        n_columns=learner.n_features_in_ - len(learner.left_out_),
+        n_columns=learner.n_features_in_ - len(learner.dropped_columns_),
         n_environments=len(learner.environments_ or ()),
     )
-    if learner.left_out_:
-        facts.append(("Dropped", f"{_join_reasons(learner.left_out_)} (--keep-columns keeps them)"))
-    if isinstance(learner, GrownClassifier):
+    if learner.dropped_columns_:
+        facts.append(
+            ("Dropped", f"{_join_reasons(learner.dropped_columns_)} (--keep-columns keeps them)")
+        )
+    if isinstance(learner, BaseTreeClassifier):
         plain = learner.trace_.tolerance is None
         facts.append(("Purpose", _PURPOSES["plain" if plain else learner.invariance]))
     console.print(make_fact_table(facts))

@@ -37,7 +37,7 @@ from icscm.io.roles import (
 if TYPE_CHECKING:
     import pyarrow
 
-    from icscm.estimators.counted import CountedClassifier
+    from icscm.estimators.base import BaseRuleClassifier
 
 BITS = ".bits"
 MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
@@ -126,7 +126,7 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
 
 
 def learn_elsewhere(
-    learner: CountedClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
+    learner: BaseRuleClassifier, route: str, data: Path, options: dict[str, Any], progress: Progress
 ) -> Labelling:
     """Fit the learner where the data are; what the labels mean."""
     with progress.stage(f"Learning from {data}"):
@@ -134,7 +134,7 @@ def learn_elsewhere(
     return replace(found, label=learner.classes_.tolist()[1])
 
 
-def _learn_in_passes(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
@@ -156,7 +156,7 @@ def _learn_in_passes(learner: CountedClassifier, data: Path, options: dict[str, 
     return replace(labelling, misread=keep_used(get_misread(reader), columns, roles))
 
 
-def _learn_on_dask(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.frames import read_folder, take_apart
     from icscm.sources.dask.opening import open_dask
@@ -172,7 +172,7 @@ def _learn_on_dask(learner: CountedClassifier, data: Path, options: dict[str, An
     return labelling
 
 
-def _learn_packed(learner: CountedClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
     from icscm.sources.bits.opening import open_bits
 
     table, labelling = read_labels(options)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from icscm.datasets import Simulation
-    from icscm.estimators.base import CoverClassifier
+    from icscm.estimators.cover import SCMClassifier
 
 DEMO_REPORT = "icscm-demo.html"
 
@@ -220,7 +220,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
         console.print(f"\n{kept} is there already and was kept; --force writes it anew.")
 
 
-def _print_model(console: Console, name: str, learner: CoverClassifier, data: Simulation) -> None:
+def _print_model(console: Console, name: str, learner: SCMClassifier, data: Simulation) -> None:
     from rich.text import Text
 
     console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
@@ -228,7 +228,7 @@ def _print_model(console: Console, name: str, learner: CoverClassifier, data: Si
     console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
 
 
-def _print_search(console: Console, learner: CoverClassifier) -> None:
+def _print_search(console: Console, learner: SCMClassifier) -> None:
     from rich.text import Text
 
     from icscm.report.summary import make_summary

@@ -1,125 +1,466 @@
-"""What the learners of rule sets share: all but their parameters and what these mean."""
+"""The base of all learners: samples made countable, fitted state out, predictions from a model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm._types import FloatArray
-from icscm.estimators.counted import CountedClassifier
-from icscm.estimators.findings import warn_of_findings
-from icscm.estimators.reporting import ReportedRulesMixin
+from icscm._types import Array
+from icscm.estimators.describing import describe_leaves
+from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
-from icscm.model.tree import Tree
-from icscm.parameters import POSITIVE_OR_BALANCED, Allowed, check_weights, one_of, whole_number
-from icscm.search.rules import find_model
-from icscm.search.settings import Settings
-from icscm.search.trace import Trace
-from icscm.sources.countable import Countable
+from icscm.model.saved import make_saved_model
+from icscm.parameters import check_parameters, whole_or_nothing
+from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.memory import open_memory
+from icscm.tables.columns import Level, is_dask
+from icscm.tables.labels import check_known
+from icscm.tables.parsing import check_rows
 
 if TYPE_CHECKING:
-    pass
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from icscm.io.formats import TextFormat
+    from icscm.report.render import Report
 
 
-class CoverClassifier(ReportedRulesMixin, CountedClassifier):
-    """Learns from counts, predicts by rules; see `SCMClassifier` and `ICSCMClassifier`."""
+class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns from counts and predicts by a model; a subclass searches (`_learn`)."""
 
-    _allowed: ClassVar[dict[str, Allowed]] = {
-        **CountedClassifier._allowed,
-        "p": POSITIVE_OR_BALANCED,
-        "model_type": one_of("conjunction", "disjunction"),
-        "max_rules": whole_number(1),
-    }
+    tests_invariance: ClassVar[bool] = False
 
-    model_: Tree
-    trace_: Trace
+    max_thresholds: int | None
+    n_jobs: int | None
+    missing: str
+    keep_columns: Any
+    device: str
+    model_: Any
+    trace_: Any
+    classes_: Array
+    environments_: tuple[Any, ...] | None
+    #: training samples by label and environment
+    class_counts_: LeafCounts
+    n_features_in_: int
+    feature_types_: tuple[str, ...]
+    levels_: dict[str | int, tuple[Level, ...]]
+    dropped_columns_: dict[str | int, str]
 
-    def __init__(
-        self,
-        p: float | str = 1.0,
-        model_type: str = "conjunction",
-        max_rules: int = 10,
-        max_thresholds: int | None = 50,
-        feature_weights: Any = None,
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        device: str = "cpu",
-    ) -> None:
-        self.p = p
-        self.model_type = model_type
-        self.max_rules = max_rules
-        self.max_thresholds = max_thresholds
-        self.feature_weights = feature_weights
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
-        self.device = device
-
-    def make_settings(self, countable: Countable[Any]) -> Settings:
-        """What the search is told besides the counts.
+    def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a table, its labels and the environment of each row.
 
         Parameters
         ----------
-        countable : Countable
-            The samples to be learned from.
+        X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The features: numbers, text, categories and booleans, missing values among them.
+        y : array-like of shape (n_samples,)
+            Labels of two classes; the second in order is the positive one.
+        environments : array-like of shape (n_samples,), str or list of str, optional
+            One hashable label per row, at least two of them distinct; or the name of the column of
+            a frame that holds them, which is then no feature; several columns are joined.
+        sample_weight : array-like of shape (n_samples,), optional
+            Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
 
         Returns
         -------
-        Settings
-            This learner's parameters, made ready for `icscm.search.rules.find_model`.
+        self
+            The fitted learner; if anything fails it stays as it was.
 
         Raises
         ------
         IcscmError
-            If a parameter has a value that is not allowed, or two do not go together.
+            If the data or the parameters cannot be used; the message says what to do.
         """
-        self.prepare()
-        plain = Settings(
-            p=self._choose_p(countable),
-            model_type=self.model_type,
-            max_rules=self.max_rules,
-            feature_weights=check_weights(
-                self.feature_weights, countable.n_features, countable.names
-            ),
-            missing=self.missing,
-        )
-        return self._add_tests(plain, countable)
+        config = self.prepare()
+        countable: Countable[Any]
+        if is_dask(X):
+            from icscm.sources.dask.opening import open_dask  # dask is an extra
 
-    def _choose_p(self, countable: Countable[Any]) -> float:
-        """p as given, or what makes both classes weigh the same."""
-        if not isinstance(self.p, str):  # "balanced"
-            return float(self.p)
-        negative, positive = countable.source.count_totals().sum(axis=1).tolist()
-        ratio: float = negative / positive
-        return 1.0 / ratio if self.model_type == "disjunction" else ratio
+            countable = open_dask(X, y, environments, sample_weight, preparation=config)
+        else:
+            countable = open_memory(X, y, environments, sample_weight, preparation=config)
+        return self._fit(countable, config, y, environments)
+
+    def fit_dataset(
+        self,
+        data: Any,
+        target: str,
+        environments: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        positive: Any = None,
+        max_memory: int | str = "2GiB",
+        temp_dir: str | Path | None = None,
+        text: TextFormat | None = None,
+    ) -> Self:
+        """Learn from files that need not fit in memory; the result is that of `fit`.
+
+        Parameters
+        ----------
+        data : str, Path or pyarrow.dataset.Dataset
+            A Parquet or CSV file, or a folder of such files.
+        target : str
+            The column of labels.
+        environments : str, optional
+            The column of environments.
+        columns : sequence of str, optional
+            The columns to make rules of; by default all others.
+        positive : object, optional
+            The label to be predicted; by default the second in order.
+        max_memory : int or str
+            Bound on the memory of the whole process, in bytes or as `"2GiB"`.
+        temp_dir : str or Path, optional
+            Where a byte for each cell is written for the time of the fit.
+        text : TextFormat, optional
+            How text files are to be read: `icscm.io.formats.TextFormat`.
+
+        Returns
+        -------
+        self
+            The fitted learner; if anything fails it stays as it was.
+
+        Raises
+        ------
+        IcscmError
+            If the files cannot be read, or not within `max_memory`.
+        """
+        from icscm.sources.files.opening import open_files  # pyarrow is slow to import
+
+        config = self.prepare()
+        countable = open_files(
+            data,
+            target,
+            environments,
+            columns=columns,
+            positive=positive,
+            max_memory=max_memory,
+            temp_dir=temp_dir,
+            text=text,
+            preparation=config,
+        )
+        return self._fit(countable, config, target, environments)
+
+    def fit_counts(self, countable: Countable[Any]) -> Self:
+        """Learn from samples that were opened before.
+
+        Parameters
+        ----------
+        countable : Countable
+            What a function such as `icscm.sources.open_sites` returned, for this learner alone;
+            it is closed at the end.
+
+        Returns
+        -------
+        self
+            The fitted learner; if anything fails it stays as it was.
+
+        Raises
+        ------
+        IcscmError
+            If the parameters cannot be used, the samples were opened with other settings than
+            these parameters, or another learner had them before.
+        """
+        return self._fit(countable, self.prepare())
+
+    @whole_or_nothing
+    def _fit(
+        self,
+        countable: Countable[Any],
+        config: BinningConfig,
+        target: Any = None,
+        environments: Any = None,
+    ) -> Self:
+        """Learn; the last two give the names of the label and of the environments."""
+        countable.mark_used(type(self).__name__, config)
+        with countable:
+            self._keep_table(countable)
+            self._learn(countable)
+        self._series_names = _get_name(target), _get_name(environments)
+        self._warn_of_findings()
+        return self
+
+    def prepare(self) -> BinningConfig:
+        """How a table is read and binned for this learner.
+
+        Returns
+        -------
+        BinningConfig
+            For the functions that open a source.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two contradict each other.
+        """
+        check_parameters(self)
+        self._check_together()
+        return BinningConfig(
+            self.max_thresholds, self.missing, self.keep_columns, self.n_jobs, self.device
+        )
+
+    def _check_together(self) -> None:
+        """Raise for parameters that contradict each other."""
+
+    def _keep_table(self, countable: Countable[Any]) -> None:
+        """Keep what is known of the table."""
+        self.classes_ = countable.classes
+        self.class_counts_ = freeze_counts(countable.source.count_totals())
+        self.n_features_in_ = countable.n_features
+        self.environments_ = None
+        if countable.has_environments:
+            self.environments_ = tuple(countable.source.environments)
+        if countable.names is not None:
+            self.feature_names_in_ = np.array(countable.names, dtype=object)
+        self.dropped_columns_ = {}
+        table = countable.table
+        if table is not None:
+            names = table.names or range(table.n_columns)
+            self.feature_types_ = table.list_types()
+            self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
+            self.dropped_columns_ = {names[j]: why for j, why in table.dropped.items()}
 
     def _learn(self, countable: Countable[Any]) -> None:
-        settings = self.make_settings(countable)
-        self._look_at_environments(countable)
-        self.model_, self.trace_ = find_model(countable.source, settings)
-
-    def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:  # noqa: ARG002
-        """The settings of a search that tests what it chooses."""
-        return plain
-
-    def _look_at_environments(self, countable: Countable[Any]) -> None:
-        """Raise for, or warn of, environments that a test can make nothing of."""
+        """Search the counts, and keep the model and the trace."""
+        raise NotImplementedError
 
     def _warn_of_findings(self) -> None:
-        """Say aloud what a user should not have to look for."""
-        warn_of_findings(self.model_, self.trace_)
+        """Warn of a model that is empty, or otherwise not what the user expects."""
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row: the model's own verdict.
+
+        Environments are never needed to predict. Columns of a frame go by their names, in any
+        order, and only those that the model uses are needed.
+
+        Parameters
+        ----------
+        X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            One of `classes_` for each row; of a Dask collection a Dask array, computed when
+            asked for.
+
+        Raises
+        ------
+        IcscmError
+            If X lacks a column that the model uses.
+        """
+        check_is_fitted(self, "model_")
+        if is_dask(X):
+            from icscm.sources.dask.frames import predict_lazily
+
+            return predict_lazily(self.predict, X, self.classes_[:0])
+        verdict = self.model_.predict(self._check_rows(X))
+        predicted: Array = self.classes_[verdict.astype(np.intp)]
+        return predicted
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class, from the training samples in the row's leaf.
+
+        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
+        of a rule set it can lean the other way than `predict`, where a leaf holds more samples of
+        the other class than of the one it stands for.
+
+        Parameters
+        ----------
+        X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            A column for each of `classes_`; of a Dask collection a Dask array.
+
+        Raises
+        ------
+        IcscmError
+            If X lacks a column that the model uses.
+        """
+        check_is_fitted(self, "model_")
+        if is_dask(X):
+            from icscm.sources.dask.frames import predict_lazily
+
+            return predict_lazily(self.predict_proba, X, np.empty((0, 2)))
+        positive = self.model_.predict_proba(self._check_rows(X))
+        return np.column_stack((1.0 - positive, positive))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows that are predicted correctly.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+
+        Raises
+        ------
+        IcscmError
+            If y holds labels that were not there at fitting.
+        """
+        check_is_fitted(self)
+        if not is_dask(y):
+            check_known(y, self.classes_)
+        return float(super().score(X, y, sample_weight=sample_weight))
+
+    def _check_rows(self, X: Any) -> Any:
+        return check_rows(
+            X,
+            self.rules_,
+            partial(validate_data, self, reset=False),
+            getattr(self, "feature_names_in_", None),
+            allow_missing=self.missing != "error",
+        )
 
     @property
-    def rule_importances_(self) -> FloatArray:
-        """Each rule's share of the training samples that the rules settle correctly."""
+    def rules_(self) -> tuple[Rule, ...]:
+        """The model's rules, in the order in which they were chosen."""
         check_is_fitted(self, "model_")
-        return self.model_.compute_importances()
+        rules: tuple[Rule, ...] = self.model_.rules
+        return rules
 
     @property
-    def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
-        """For each rule, others that would have settled exactly the same samples in its place."""
+    def features_used_(self) -> list[str | int]:
+        """The features in the model: names where X had names, positions otherwise."""
+        return list(dict.fromkeys(rule.feature for rule in self.rules_))
+
+    @property
+    def left_out_(self) -> dict[str | int, str]:
+        """Deprecated: use `dropped_columns_`."""
+        warnings.warn(
+            "left_out_ will be removed: use dropped_columns_", FutureWarning, stacklevel=2
+        )
+        return self.dropped_columns_
+
+    def describe_leaves(self) -> pandas.DataFrame:
+        """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.
+
+        The log odds of the positive label are modelled as normal across environments, with
+        standard deviation tau; a new environment is one more draw. See `docs/new-environments.md`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each leaf, in the model's order:
+
+            - `leaf`, `rule`: its number, from 1, and what decides for its samples;
+            - `n`, `rate`: training samples, and the share of `classes_[1]` among them;
+            - `tau`, `tau_low`, `tau_high`, `i2`: standard deviation of the log odds between
+              environments, its 95% interval, and the share of the variance between the observed
+              ones that is not sampling error;
+            - `new_low`, `new_high`: 95% prediction interval of the rate in a new environment;
+            - `verdict`: whether the rate is the same in all environments (None without any);
+            - `note`: why there is no interval (fewer than three environments have samples); the
+              numbers are NaN then.
+        """
         check_is_fitted(self, "model_")
-        equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
-        return [equivalent[rule] for rule in self.rules_]
+        verdicts = getattr(self.trace_, "verdicts", ())
+        return describe_leaves(self.model_, verdicts, has_environments=bool(self.environments_))
+
+    def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
+        """The tree of the rules and the label's rate in each leaf, by environment.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, as small as it must be; by default on a figure of its own, of pyplot's:
+            a notebook shows it, and so does `plt.show()`.
+        order : {"name", "size", "rate"}, default="name"
+            The order of the environments: by name (r2 before r10), from the one of most samples,
+            or from the lowest rate of the positive label.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To be shown or saved.
+
+        Raises
+        ------
+        IcscmError
+            If matplotlib is not installed, or there is no such order.
+        """
+        from icscm.report.figures import draw_model
+
+        check_is_fitted(self, "model_")
+        return draw_model(self, ax, order, is_registered=ax is None, **self._get_series_names())
+
+    def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
+        from icscm.report.render import make_report  # jinja2 is slow to import
+
+        names = self._get_series_names()
+        given = {"target": _get_name(y), "environment": _get_name(environments)}
+        names |= {key: name for key, name in given.items() if name is not None}
+        return make_report(self, left_out=self.dropped_columns_, **names, **options)
+
+    def _get_series_names(self) -> dict[str, str | None]:
+        """What a report calls the label and the environments: as their columns are called."""
+        return dict(zip(("target", "environment"), self._series_names, strict=True))
+
+    def _open_again(self, X: Any, y: Any, environments: Any, weight: Any) -> Countable[Any]:
+        """The samples that `fit` was given, once more."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeftOutWarning)  # `fit` has warned
+            return open_memory(X, y, environments, weight, preparation=self.prepare())
+
+    def _check_same(self, model: Any, what: str) -> None:
+        """Raise if data given again lead to another model."""
+        if model != self.model_:
+            raise IcscmError(
+                f"{what} was given other data than fit: from these another model is learned; give "
+                "what the estimator was fitted on, or nothing"
+            )
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the model as a JSON file that `icscm.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write, whole or not at all.
+        force : bool
+            Whether a file of that name may be replaced.
+
+        Raises
+        ------
+        IcscmError
+            If the file is there already, or cannot be written.
+        """
+        check_is_fitted(self, "model_")
+        make_saved_model(self).save(path, force=force)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _get_name(column: Any) -> str | None:
+    """The name of a column; a text is one."""
+    name = column if isinstance(column, str) else getattr(column, "name", None)
+    return name if isinstance(name, str) and name else None

@@ -1,82 +1,56 @@
-"""The learners of rule sets: parameters in, fitted state out."""
+"""The learners of conjunctions and disjunctions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
-from icscm.estimators.base import CoverClassifier
+from icscm._types import FloatArray
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import (
+    ContraryLeafWarning,
     IcscmError,
     NoEnvironmentsWarning,
+    NothingFoundWarning,
     Parameter,
     TooLittleDataWarning,
     warn,
 )
-from icscm.formatting import shorten_list
-from icscm.parameters import (
-    LEVEL_OR_AUTO,
-    NUMBER_OR_NONE,
-    POSITIVE_NUMBER,
-    PRUNING,
-    SHARE,
-    Allowed,
-    one_of,
-    whole_number,
-)
+from icscm.formatting import count, shorten_list
+from icscm.model.rules import Rule
+from icscm.model.tree import Tree
+from icscm.parameters import check_weights, document_parameters
+from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.search.exhaustive import choose_alpha
+from icscm.search.rules import find_model
 from icscm.search.settings import Settings
+from icscm.search.trace import STOP_REASONS, Trace
 from icscm.sources.countable import Countable
-from icscm.stats.criteria import METHODS
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.labels import check_several, warn_of_sparse
 
+if TYPE_CHECKING:
+    from icscm.report.render import Report
+    from icscm.report.summary import Resampled
 
-class SCMClassifier(CoverClassifier):
+
+@document_parameters
+class SCMClassifier(BaseRuleClassifier):
     """Set Covering Machine: a short conjunction or disjunction of simple rules (Algorithm 1).
 
-    Parameters
-    ----------
-    p : float, default=1.0
-        Weight of a positive sample that a rule wrongly settles, against a negative one that it
-        settles rightly: the utility of a rule is abs(A) - p abs(B).
-    model_type : {"conjunction", "disjunction"}, default="conjunction"
-        Whether all rules must hold for the positive class, or any one.
-    max_rules : int, default=10
-        Number of rules at which the search stops.
-    max_thresholds : int or None, default=50
-        Thresholds tried per feature; a feature with more values is cut at quantiles. None tries
-        every observed value. A category with more levels keeps the most frequent; the others are
-        pooled.
-    feature_weights : array-like or mapping, optional
-        Preference for features, one number each or a mapping by name; the utility of a rule is
-        multiplied by its feature's weight (a loss divided). 0 excludes.
-    n_jobs : int, optional
-        Threads; None for all cores. The result does not depend on it.
-    missing : {"candidate", "separate", "error"}, default="candidate"
-        What rules make of missing values (NaN, None, null) in a feature that has some.
-        `"candidate"`: each rule is tried with them true and with them false, and `x is missing`
-        and `x is present` are rules too. `"separate"`: only these two are true for them or
-        settle them; all others are false. `"error"`: refuse them.
-    keep_columns : "all", str or sequence of str, optional
-        Columns of a frame that are the same in every row, different in nearly every one, or
-        copies of the label or the environment are left out with a warning; name those to keep
-        all the same, or `"all"`.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where samples are counted: by the processor, or on a CUDA graphics card (with
-        `pip install 'icscm[cuda]'`); `"auto"` takes a card if there is one and the table is large
-        enough. The result does not depend on it.
+    {parameters}
 
     Attributes
     ----------
-    model_ : Conjunction or Disjunction
-        The fitted model; `str(model_)` reads as a rule.
+    model_ : Tree
+        The fitted conjunction or disjunction; `str(model_)` reads as a rule.
     trace_ : Trace
-        What each step of the search tried, chose and refused.
+        What each step of the search tried, chose and rejected.
     classes_ : array of shape (2,)
         The two labels; the second is the positive one.
     environments_ : tuple or None
@@ -89,8 +63,8 @@ class SCMClassifier(CoverClassifier):
         Of each column, `"number"`, `"category"` or `"left_out"`.
     levels_ : dict of tuples
         The levels of each category, by column; not for a packed store.
-    left_out_ : dict
-        Why columns were left out, by name.
+    dropped_columns_ : dict
+        Why columns were dropped, by name.
 
     Examples
     --------
@@ -100,112 +74,166 @@ class SCMClassifier(CoverClassifier):
     x1 <= 0
     """
 
+    model_: Tree
+    trace_: Trace
 
-class ICSCMClassifier(CoverClassifier):
+    def __init__(
+        self,
+        p: float | str = 1.0,
+        model_type: str = "conjunction",
+        max_rules: int = 10,
+        max_thresholds: int | None = 50,
+        feature_weights: Any = None,
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.p = p
+        self.model_type = model_type
+        self.max_rules = max_rules
+        self.max_thresholds = max_thresholds
+        self.feature_weights = feature_weights
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
+        self.device = device
+
+    def make_settings(self, countable: Countable[Any]) -> Settings:
+        """The settings of the search.
+
+        Parameters
+        ----------
+        countable : Countable
+            The samples to learn from.
+
+        Returns
+        -------
+        Settings
+            This learner's parameters, as `icscm.search.rules.find_model` takes them.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two contradict each other.
+        """
+        self.prepare()
+        p = self.p
+        if isinstance(p, str):  # "balanced"
+            negative, positive = countable.source.count_totals().sum(axis=1).tolist()
+            p = negative / positive
+            p = 1.0 / p if self.model_type == "disjunction" else p
+        weights = check_weights(self.feature_weights, countable.n_features, countable.names)
+        return Settings(
+            p=float(p),
+            model_type=self.model_type,
+            max_rules=self.max_rules,
+            feature_weights=weights,
+            missing=self.missing,
+        )
+
+    def _learn(self, countable: Countable[Any]) -> None:
+        self.model_, self.trace_ = find_model(countable.source, self.make_settings(countable))
+
+    def _warn_of_findings(self) -> None:
+        model, trace = self.model_, self.trace_
+        if not model.rules:
+            why = f"No rule was found because {STOP_REASONS[trace.stop_reason or 'no_candidate']}"
+            if trace.discarded is not None:
+                why = f"The rules found ({trace.discarded}) do worse than always saying the same"
+            warn(
+                f"{why}: the model is: {model}. See trace_ for what was tried and rejected.",
+                NothingFoundWarning,
+            )
+        if n_contrary := sum(model.count_contrary()):
+            warn(
+                f"predict and predict_proba disagree for {count(n_contrary, 'training sample')}: "
+                "their leaf holds more of the class that it does not predict; see model_.leaves.",
+                ContraryLeafWarning,
+            )
+
+    @property
+    def rule_importances_(self) -> FloatArray:
+        """Each rule's share of the training samples that rules cover correctly."""
+        check_is_fitted(self, "model_")
+        return self.model_.compute_importances()
+
+    @property
+    def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
+        """For each rule, the others that would have covered exactly the same samples."""
+        check_is_fitted(self, "model_")
+        equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
+        return [equivalent[rule] for rule in self.rules_]
+
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        environments: Any = None,
+        sample_weight: Any = None,
+        *,
+        data_name: str | None = None,
+        alphas: Iterable[float] | None = DEFAULT_ALPHAS,
+        stability: Resampled | None = None,
+    ) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        Parameters
+        ----------
+        X, y, environments, sample_weight : optional
+            What the learner was fitted on. With them, and environments, the report also shows
+            how the model depends on alpha. The label and the environments have the names of their
+            Series, here or in `fit`.
+        data_name : str, optional
+            What to call the data.
+        alphas : iterable of float, optional
+            The levels to learn at again, one search each; None turns this off.
+        stability : StabilitySelection, optional
+            What `icscm.stability_selection` returned for this learner and its data: the report
+            then shows how often each rule and model is found in subsamples.
+
+        Returns
+        -------
+        Report
+            The page and its other renderings.
+
+        Raises
+        ------
+        IcscmError
+            If the data are not those that the learner was fitted on.
+        """
+        check_is_fitted(self, "model_")
+        levels, path = list(alphas or ()), None
+        if X is not None and environments is not None and levels and self.tests_invariance:
+            countable = self._open_again(X, y, environments, sample_weight)
+            path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
+            self._check_same(path.find_own_model(), "report")
+        options = {"data_name": data_name, "alpha_path": path, "stability": stability}
+        return self._make_report(y, environments, **options)
+
+
+@document_parameters
+class ICSCMClassifier(SCMClassifier):
     """Invariant Causal Set Covering Machine: rules that hold in every environment (Algorithm 2).
 
-    A rule is refused when, among the samples it would settle, the label depends on the
+    A rule is rejected when, among the samples it would cover, the label depends on the
     environment: the test's p-value is not above `alpha`. Acceptance means *invariant across
     these environments as far as this many samples can tell*, not proof of cause.
 
-    Parameters
-    ----------
-    p : float, default=1.0
-        Weight of a positive sample that a rule wrongly settles, against a negative one that it
-        settles rightly: the utility of a rule is abs(A) - p abs(B).
-    model_type : {"conjunction", "disjunction"}, default="conjunction"
-        Whether all rules must hold for the positive class, or any one.
-    max_rules : int, default=10
-        Number of rules at which the search stops.
-    max_thresholds : int or None, default=50
-        Thresholds tried per feature; a feature with more values is cut at quantiles. None tries
-        every observed value. A category with more levels keeps the most frequent; the others are
-        pooled.
-    feature_weights : array-like or mapping, optional
-        Preference for features, one number each or a mapping by name; the utility of a rule is
-        multiplied by its feature's weight (a loss divided). 0 excludes.
-    n_jobs : int, optional
-        Threads; None for all cores. The result does not depend on it.
-    alpha : float or "auto", default=0.05
-        Level of the tests. Larger refuses more rules and stops later. `"auto"` is
-        min(0.05, 200 / samples).
-    test : {"chi2", "g", "fisher"} or IndependenceTest, default="chi2"
-        Pearson's (with Yates' correction for one degree of freedom), the likelihood ratio,
-        Fisher's exact test, or an object with `compute_p_values(tables)`.
-    stop : {"independence", "coverage"}, default="independence"
-        `"independence"` ends the search when the samples that remain no longer depend on the
-        environment (criterion (ii)); `"coverage"` goes on as the plain learner does.
-    pruning : bool, "shown" or "always", default=True
-        Remove features without which label and environment are still independent given the other
-        rules (Proposition 3.2), where the proposition may be applied: the search ended because
-        what remains is independent of the environment and every leaf passed, and the leaves that
-        are left pass too. `"shown"`: only where these are shown to lie inside `margin`.
-        `"always"`: whatever the search ended by, as the paper's code would.
-    min_samples_leaf : int, default=1
-        Least number of samples that a rule must settle, and leave.
-    min_replication : float, default=0.25
-        In how many environments the samples that a rule settles must lie. Of the effective number
-        of environments, (sum n)^2 / (sum n^2), less 1, they must have at least this share of what
-        the samples in play have: what lies in a single environment passes every test because
-        there is nothing to compare. 0, the paper's, asks for nothing.
-    min_utility : float or None, default=0.0
-        Least utility of a rule; a rule of negative utility makes the model worse. None, the
-        paper's, sets no bound.
-    search : {"greedy", "exhaustive"}, default="greedy"
-        The paper's search, or all subsets of a few screened rules: the model is what the accepted
-        ones share. The latter needs about ten times fewer samples and reports a non-parent in
-        at most alpha of the runs. `test`, `stop` and `pruning` are the greedy
-        search's; sets are tested with G. It tries no subset of more than `max_rules` rules, and
-        takes the candidates of largest association times feature weight.
-    evidence : {"step", "cumulative"}, default="step"
-        As in the paper, or `"cumulative"`: a rule once refused by the greedy search is not tried
-        again.
-    n_candidates : int, default=8
-        Rules that the exhaustive search combines, at most 16; its work doubles with each.
-    screen : {"association", "invariance"}, default="association"
-        Which rule of each feature the exhaustive search considers: the one most associated with
-        the label, or of those that pass criterion (i).
-    criterion : {"pvalue", "equivalence"}, default="pvalue"
-        What the greedy search takes for invariant. `"pvalue"`, the paper's: the test does not
-        reject. `"equivalence"`: shown to be, that is, the 1 - 2 alpha intervals of the
-        differences between all environments lie inside `margin`. It refuses leaves with too
-        little data, and accepts differences that are real but small.
-    margin : float, default=0.05
-        The difference that still counts as none, for `criterion="equivalence"` and for the
-        verdicts.
-    margin_on : {"rate", "odds_ratio"}, default="rate"
-        What the margin is measured on: a difference of the label's rates, or a factor above 1
-        such as 1.5. Where the label is rare or nearly certain all rates lie close together, and
-        only the odds ratio tells them apart.
-    correction : {"bonferroni", "holm", "bh"}, optional
-        Adjusts the p-values of criterion (i) for the number of candidates of a step of the greedy
-        search. Fewer are refused.
-    missing : {"candidate", "separate", "error"}, default="candidate"
-        What rules make of missing values (NaN, None, null) in a feature that has some.
-        `"candidate"`: each rule is tried with them true and with them false, and `x is missing`
-        and `x is present` are rules too. `"separate"`: only these two are true for them or
-        settle them; all others are false. `"error"`: refuse them.
-    keep_columns : "all", str or sequence of str, optional
-        Columns of a frame that are the same in every row, different in nearly every one, or
-        copies of the label or the environment are left out with a warning; name those to keep
-        all the same, or `"all"`.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where samples are counted: by the processor, or on a CUDA graphics card (with
-        `pip install 'icscm[cuda]'`); `"auto"` takes a card if there is one and the table is large
-        enough. The result does not depend on it.
+    {parameters}
 
     Attributes
     ----------
-    model_ : Conjunction or Disjunction
-        The fitted model; `str(model_)` reads as a rule.
+    model_ : Tree
+        The fitted conjunction or disjunction; `str(model_)` reads as a rule.
     trace_ : Trace
-        What each step of the search tried, chose and refused.
-    environments_ : tuple or None
-        The environments' labels, in the order of all counts; None if none were given.
+        What each step of the search tried, chose and rejected.
     alpha_ : float
         The level used; only where there were environments to test.
     classes_ : array of shape (2,)
         The two labels; the second is the positive one.
+    environments_ : tuple or None
+        The environments' labels, in the order of all counts; None if none were given.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of str
@@ -214,8 +242,8 @@ class ICSCMClassifier(CoverClassifier):
         Of each column, `"number"`, `"category"` or `"left_out"`.
     levels_ : dict of tuples
         The levels of each category, by column; not for a packed store.
-    left_out_ : dict
-        Why columns were left out, by name.
+    dropped_columns_ : dict
+        Why columns were dropped, by name.
 
     Examples
     --------
@@ -230,23 +258,6 @@ class ICSCMClassifier(CoverClassifier):
     tests_invariance: ClassVar[bool] = True
 
     alpha_: float
-
-    _allowed: ClassVar[dict[str, Allowed]] = CoverClassifier._allowed | {
-        "alpha": LEVEL_OR_AUTO,
-        "stop": one_of("independence", "coverage"),
-        "pruning": PRUNING,
-        "min_samples_leaf": whole_number(1),
-        "min_replication": SHARE,
-        "min_utility": NUMBER_OR_NONE,
-        "search": one_of("greedy", "exhaustive"),
-        "evidence": one_of("step", "cumulative"),
-        "n_candidates": whole_number(1, most=16),
-        "screen": one_of("association", "invariance"),
-        "criterion": one_of("pvalue", "equivalence"),
-        "margin": POSITIVE_NUMBER,
-        "margin_on": one_of("rate", "odds_ratio"),
-        "correction": one_of(*METHODS),
-    }
 
     def __init__(
         self,
@@ -314,56 +325,59 @@ class ICSCMClassifier(CoverClassifier):
                 f" must be {wanted}; got {self.margin!r}",
             )
 
-    def _add_tests(self, plain: Settings, countable: Countable[Any]) -> Settings:
-        plain = replace(plain, min_samples_leaf=self.min_samples_leaf)
+    def make_settings(self, countable: Countable[Any]) -> Settings:
+        """The settings of the search.
+
+        Parameters
+        ----------
+        countable : Countable
+            The samples to learn from.
+
+        Returns
+        -------
+        Settings
+            This learner's parameters, as `icscm.search.rules.find_model` takes them; without
+            environments nothing is tested.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two contradict each other; if there
+            is a single environment.
+        """
+        plain = replace(super().make_settings(countable), min_samples_leaf=self.min_samples_leaf)
         if not countable.has_environments:
             return plain
         check_several(countable.source.environments)
-        return replace(
-            plain,
-            alpha=self._choose_alpha(countable),
-            test=make_test(self.test),
-            stop=self.stop,
-            pruning=self.pruning,
-            min_replication=self.min_replication,
-            min_utility=self.min_utility,
-            search=self.search,
-            evidence=self.evidence,
-            n_candidates=self.n_candidates,
-            screen=self.screen,
-            criterion=self.criterion,
-            margin=self.margin,
-            margin_on=self.margin_on,
-            correction=self.correction,
-        )
+        alpha = self.alpha
+        if isinstance(alpha, str):  # "auto"
+            alpha = choose_alpha(int(countable.source.count_totals().sum()))
+        names = [
+            "stop", "pruning", "min_replication", "min_utility", "search", "evidence",
+            "n_candidates", "screen", "criterion", "margin", "margin_on", "correction",
+        ]  # fmt: skip
+        values: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return replace(plain, alpha=float(alpha), test=make_test(self.test), **values)
 
-    def _choose_alpha(self, countable: Countable[Any]) -> float:
-        if isinstance(self.alpha, str):  # "auto"
-            return choose_alpha(int(countable.source.count_totals().sum()))
-        return float(self.alpha)
-
-    def _look_at_environments(self, countable: Countable[Any]) -> None:
-        if not countable.has_environments:
+    def _learn(self, countable: Countable[Any]) -> None:
+        source, settings = countable.source, self.make_settings(countable)
+        if countable.has_environments:
+            warn_of_sparse(source.count_totals(), source.environments, source.classes)
+            self.alpha_ = settings.alpha
+        else:
             warn(
                 "No environments were given, so nothing can be tested for invariance: "
                 "this is a plain set covering machine. Pass fit(X, y, environments=...).",
                 NoEnvironmentsWarning,
             )
-            return
-        source = countable.source
-        warn_of_sparse(source.count_totals(), source.environments, source.classes)
-        self.alpha_ = self._choose_alpha(countable)
-
-    def _warn_of_findings(self) -> None:
-        super()._warn_of_findings()
-        self._warn_of_little_data()
+        self.model_, self.trace_ = find_model(source, settings)
 
     @property
     def verdicts_(self) -> Verdicts:
-        """For each leaf of the model whether it is invariant, is not, or cannot be told.
+        """For each leaf of the model whether it is invariant, is not, or has too little data.
 
-        One for each rule, of the samples that it settles, and one for the samples that no rule
-        settles. Empty without environments.
+        One for each rule, of the samples that it covers, and one for the uncovered samples. Empty
+        without environments.
         """
         check_is_fitted(self, "model_")
         return Verdicts(self.trace_.verdicts)
@@ -376,7 +390,7 @@ class ICSCMClassifier(CoverClassifier):
 
     @property
     def p_values_(self) -> dict[str | int, float]:
-        """For each screened feature the largest p-value of the sets that leave it out.
+        """For each screened feature the largest p-value of the sets without it.
 
         Of the exhaustive search: a feature is reported when this is not above alpha (and some
         set was accepted).
@@ -388,9 +402,10 @@ class ICSCMClassifier(CoverClassifier):
             for each in self.trace_.screening
         }
 
-    def _warn_of_little_data(self) -> None:
-        """Name the rules of which even a large difference between environments would be missed."""
-        names = [f"{str(rule)!r}" for rule in self.rules_] + ["what no rule settles"]
+    def _warn_of_findings(self) -> None:
+        """Warn, too, of leaves in which even a large difference would likely be missed."""
+        super()._warn_of_findings()
+        names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
         blind = [
             name
             for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icscm.engine.threads import count_threads
-from icscm.estimators.tree import GrownClassifier
+from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forest import Forest
-from icscm.parameters import POSITIVE_SHARE, Allowed, one_of, whole_number
+from icscm.parameters import document_parameters
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
@@ -21,57 +21,29 @@ if TYPE_CHECKING:
     import pandas
 
 
-class InvariantForestClassifier(GrownClassifier):
-    """Many invariant trees, whose mean predicts.
+@document_parameters
+class InvariantForestClassifier(BaseTreeClassifier):
+    """A forest of invariant trees, which predicts by their mean.
 
-    Binned once, counted many times. Features are judged once, on all rows, as by
-    `InvariantTreeClassifier`; each tree is grown on some of the rows and some of the features left.
+    Binned once, counted many times. Features are screened once, on all rows, as by
+    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left.
 
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Number of trees.
-    invariance : {"effect", "rate"}, default="effect"
-        What must be the same in all environments; see `InvariantTreeClassifier`.
-    tolerance : float, "auto" or None, default="auto"
-        How far it may differ; see `InvariantTreeClassifier`. None grows a plain forest.
-    max_leaves : int, default=64
-        Leaves of each tree at which its growth stops.
-    min_samples_leaf : float or int, default=0.005
-        The least samples of a leaf: a share of all, or a number from 1 on.
-    max_features : float, default=0.6
-        Share of the features that a tree may use.
-    resample : {"rows", "environments"}, default="rows"
-        Whether a tree is grown on 63.2 % of the rows, or on all rows of that share of the
-        environments. Drawn without replacement: repeated rows would look like differences.
-    max_thresholds : int or None, default=50
-        Thresholds tried per feature, as in `SCMClassifier`.
-    probabilities : {"pooled", "balanced"}, default="pooled"
-        As in `InvariantTreeClassifier`.
-    n_jobs : int, optional
-        Threads; None for all cores. The result does not depend on it.
-    missing : {"candidate", "separate", "error"}, default="candidate"
-        As in `SCMClassifier`.
-    keep_columns : "all", str or sequence of str, optional
-        As in `SCMClassifier`.
-    random_state : int, RandomState or None, default=None
-        Seed of what is drawn.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        As in `SCMClassifier`.
+    {parameters}
 
     Attributes
     ----------
     model_ : Forest
         The fitted trees: `model_.trees`.
     trace_ : Trace
-        The look at all features on all rows: which were refused, and why.
+        The screening of all features on all rows: which were rejected, and why.
     tolerance_ : float or None
-        What `tolerance` came to.
+        The tolerance used; None for a plain forest.
     out_of_bag_ : DataFrame
         A row for each environment and one for all: samples that some tree was not grown on, and
         accuracy, AUC and Brier score of those trees on them. With `resample="environments"`
         every such tree never saw the environment.
-    classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_, left_out_
+    classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
+    dropped_columns_
         As in `InvariantTreeClassifier`.
 
     Examples
@@ -88,13 +60,6 @@ class InvariantForestClassifier(GrownClassifier):
 
     model_: Forest
     trace_: Trace
-
-    _allowed: ClassVar[dict[str, Allowed]] = {
-        **GrownClassifier._allowed,
-        "n_estimators": whole_number(1),
-        "max_features": POSITIVE_SHARE,
-        "resample": one_of("rows", "environments"),
-    }
 
     def __init__(
         self,
@@ -141,7 +106,7 @@ class InvariantForestClassifier(GrownClassifier):
                 f"got {len(source.environments)}: use resample='rows'"
             )
         tree = self.make_settings(countable)
-        self._look_at_environments(countable)
+        self._warn_of_environments(countable)
         self.tolerance_ = tree.tolerance
         settings = ForestSettings(
             tree,
@@ -157,8 +122,8 @@ class InvariantForestClassifier(GrownClassifier):
     def _warn_of_findings(self) -> None:
         if not any(tree.splits for tree in self.model_.trees):
             warn(
-                "No tree made a split: the forest says the same of every sample. See trace_ for "
-                "what was refused.",
+                "No tree has a split: the forest predicts the same for every sample. See trace_ "
+                "for what was rejected.",
                 NothingFoundWarning,
             )
 
@@ -176,7 +141,7 @@ class InvariantForestClassifier(GrownClassifier):
 
 
 def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
-    """Scores of the votes on rows left out, of all rows and of each environment."""
+    """Out-of-bag scores, of all rows and of each environment."""
     import pandas
     from sklearn.metrics import roc_auc_score
 

@@ -14,22 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from icscm._types import Array, FloatArray
 from icscm.engine.levels import make_level_counts
 from icscm.exceptions import IcscmError, NothingAcceptedWarning, warn
-from icscm.parameters import (
-    LEVEL,
-    POSITIVE_SHARE,
-    Allowed,
-    check_parameters,
-    one_of,
-    whole_number,
-    whole_or_nothing,
-)
-from icscm.search.sets import SET_TESTS, InvariantSets, check_affordable, find_invariant_sets
+from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
+from icscm.search.sets import InvariantSets, check_affordable, find_invariant_sets
 from icscm.search.tree_sets import SetSettings, find_tree_sets
 from icscm.sources.memory import make_memory_source
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import check_table
 
 
+@document_parameters
 class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Features that are in every set given which the label is the same in all environments.
 
@@ -43,25 +36,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     The number of sets doubles with each feature. At most 20 features can be tested in full;
     with more, screen them first or bound the size of the sets with `max_set_size`.
 
-    Parameters
-    ----------
-    alpha : float, default=0.05
-        Level of the tests.
-    test : {"g", "chi2"}, default="g"
-        The likelihood ratio, or Pearson's statistic without Yates' correction; summed over the
-        combinations of values.
-    max_set_size : int, optional
-        Largest size of the sets tested; None for all of them.
-    dof : {"adjusted", "nominal"}, default="adjusted"
-        `"adjusted"` counts a degree of freedom only where a combination of values can tell: one
-        that is empty, of one label or of one environment cannot. `"nominal"` counts them for
-        every combination that could be, (K - 1) times the product of the numbers of levels, as is
-        often done; large sets are then accepted for lack of samples.
-    max_levels : int, default=4
-        A feature with more distinct values is binned into at most this many levels at quantiles,
-        each bound an observed value; others keep their values. Values that share a level are not
-        told apart: with too few levels the causes' own set may be rejected, and what is still
-        accepted are large sets, of little power, that share other features.
+    {parameters}
 
     Attributes
     ----------
@@ -95,14 +70,6 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     A1 A2
     A1 A2 B1
     """
-
-    _allowed: ClassVar[dict[str, Allowed]] = {
-        "alpha": LEVEL,
-        "test": one_of(*SET_TESTS),
-        "max_set_size": whole_number(1, or_none=True),
-        "dof": one_of("adjusted", "nominal"),
-        "max_levels": whole_number(2),
-    }
 
     # what makes thresholds finer
     _finer: ClassVar[str] = "max_levels"
@@ -152,7 +119,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             If the data or the parameters cannot be used, or there are more sets than can be
             tested; the message says what to do.
         """
-        check_parameters(self, self._allowed)
+        check_parameters(self)
         found = self._find_sets(*self._check(*take_environments(X, environments), y))
         names = self._get_features()
         self.parents_ = None
@@ -219,6 +186,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         return tags
 
 
+@document_parameters
 class TreeCausalPrediction(InvariantCausalPrediction):
     """Invariant causal prediction in which a tree stands for each set of features.
 
@@ -237,22 +205,7 @@ class TreeCausalPrediction(InvariantCausalPrediction):
       between two of the `max_thresholds` that are tried: then the causes' own set is rejected
       more often than `alpha`, and less is found.
 
-    Parameters
-    ----------
-    alpha : float, default=0.05
-        Level of the tests.
-    max_set_size : int, default=4
-        Largest size of the sets tested.
-    max_features : int, default=7
-        Features screened: those that tell most of the label within environments, beyond chance.
-    max_leaves : int, default=32
-        Leaves of a tree at which its growth stops.
-    min_samples_leaf : float, default=0.01
-        The least samples of a leaf, as a share of those that the tree is grown on.
-    max_thresholds : int or None, default=50
-        Thresholds tried per feature, as in `SCMClassifier`.
-    random_state : int, RandomState or None, default=None
-        Seed of the halves.
+    {parameters}
 
     Attributes
     ----------
@@ -271,14 +224,6 @@ class TreeCausalPrediction(InvariantCausalPrediction):
     ('A1', 'A2')
     """
 
-    _allowed: ClassVar[dict[str, Allowed]] = {
-        "alpha": LEVEL,
-        "max_set_size": whole_number(1),
-        "max_features": whole_number(1),
-        "max_leaves": whole_number(2),
-        "min_samples_leaf": POSITIVE_SHARE,
-        "max_thresholds": whole_number(1, or_none=True),
-    }
     _finer: ClassVar[str] = "max_thresholds"
 
     def __init__(

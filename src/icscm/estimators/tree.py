@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from icscm.estimators.counted import CountedClassifier
-from icscm.estimators.reporting import ReportedTreeMixin
+from icscm._constants import DEFAULT_TOLERANCES
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     NoEnvironmentsWarning,
@@ -17,31 +18,25 @@ from icscm.exceptions import (
     warn,
 )
 from icscm.model.tree import Tree
-from icscm.parameters import SHARE_OR_NUMBER, TOLERANCE, Allowed, one_of, whole_number
+from icscm.parameters import document_parameters
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
-from icscm.tables.labels import warn_of_sparse
+from icscm.tables.labels import check_several, warn_of_sparse
 
 if TYPE_CHECKING:
     import pandas
 
+    from icscm.report.render import Report
+    from icscm.report.tolerance import TolerancePath
 
-class GrownClassifier(CountedClassifier):
-    """What learners of trees share; see `InvariantTreeClassifier`."""
+
+class BaseTreeClassifier(BaseRuleClassifier):
+    """Base of the learners of trees and forests."""
 
     tests_invariance: ClassVar[bool] = True
-
-    _allowed: ClassVar[dict[str, Allowed]] = {
-        **CountedClassifier._allowed,
-        "invariance": one_of("effect", "rate"),
-        "tolerance": TOLERANCE,
-        "max_leaves": whole_number(1),
-        "min_samples_leaf": SHARE_OR_NUMBER,
-        "probabilities": one_of("pooled", "balanced"),
-    }
 
     invariance: str
     tolerance: float | str | None
@@ -49,53 +44,47 @@ class GrownClassifier(CountedClassifier):
     min_samples_leaf: float
     probabilities: str
 
-    #: what `tolerance` came to; None for a plain tree
+    #: the tolerance used; None for a plain tree
     tolerance_: float | None
     trace_: Trace
 
     def make_settings(self, countable: Countable[Any]) -> TreeSettings:
-        """What the search is told besides the counts.
+        """The settings of the search.
 
         Parameters
         ----------
         countable : Countable
-            The samples to be learned from.
+            The samples to learn from.
 
         Returns
         -------
         TreeSettings
-            This learner's parameters, made ready for `icscm.search.trees.find_tree`.
+            This learner's parameters, as `icscm.search.trees.find_tree` takes them.
 
         Raises
         ------
         IcscmError
-            If a parameter has a value that is not allowed.
+            If a parameter has a value that is not allowed, or if there is a single environment.
         """
         self.prepare()
+        tolerance = TOLERANCES[self.invariance] if self.tolerance == "auto" else self.tolerance
+        if not countable.has_environments:
+            tolerance = None
+        if tolerance is not None:
+            check_several(countable.source.environments)
         n_samples = int(countable.source.count_totals().sum())
         least = self.min_samples_leaf
         return TreeSettings(
             invariance=self.invariance,
-            tolerance=self._choose_tolerance(countable),
+            tolerance=None if tolerance is None else float(tolerance),
             max_leaves=self.max_leaves,
             n_least=max(1, ceil(least * n_samples) if least < 1 else int(least)),
             missing=self.missing,
             balanced=self.probabilities == "balanced",
         )
 
-    def _choose_tolerance(self, countable: Countable[Any]) -> float | None:
-        """The tolerance as given, or that of all data; None where there is nothing to compare."""
-        if self.tolerance is None or len(countable.source.environments) < 2:
-            return None
-        return TOLERANCES[self.invariance] if self.tolerance == "auto" else float(self.tolerance)
-
-    def _warn_of_findings(self) -> None:
-        beyond = self.trace_.describe_excess()
-        if beyond is not None:
-            warn(beyond, NotInvariantWarning)
-
-    def _look_at_environments(self, countable: Countable[Any]) -> None:
-        """Warn of environments that nothing, or little, can be made of."""
+    def _warn_of_environments(self, countable: Countable[Any]) -> None:
+        """Warn of environments that are missing, sparse or few."""
         source = countable.source
         if not countable.has_environments:
             warn(
@@ -107,62 +96,39 @@ class GrownClassifier(CountedClassifier):
         warn_of_sparse(source.count_totals(), source.environments, source.classes)
         if len(source.environments) == 2:
             warn(
-                "With two environments a difference can be seen, but not how effects vary: what "
-                "both have in common may be a habit of these two. Three or more tell more.",
+                "With two environments a difference between them can be detected, but not the "
+                "heterogeneity of effects: a shortcut that both share is not rejected. Use three "
+                "or more.",
                 FewEnvironmentsWarning,
             )
 
 
-class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
-    """A tree that predicts by what holds in every environment.
+@document_parameters
+class InvariantTreeClassifier(BaseTreeClassifier):
+    """A tree of splits that are homogeneous across environments.
 
-    Grown on counts, best first. Of every split two numbers are known: what it tells of the label,
-    and how much of that differs between environments. `invariance` says which difference counts:
+    Grown on counts, best first. Each split has a deviance explained and a heterogeneity between
+    environments. `invariance` is what must be homogeneous:
 
-    - `"effect"`, for prediction elsewhere: every environment may have its own rate of the label,
-      but what a split does to the odds must be the same. A shortcut that works better in some
-      places than in others is refused, on this branch for good. A child of the label whose
-      relation to it is the same everywhere passes.
+    - `"effect"`, for prediction at a new site: every environment may have its own rate of the
+      label, but the odds ratio of a split must be the same. A shortcut that is stronger in some
+      environments than in others is rejected, on this branch for good. A child of the label whose
+      association with it is the same everywhere passes.
     - `"rate"`, for parents: the label's rate in each leaf must be the same in all environments,
-      as in the paper. Features that make the leaves depend on the environment are left out.
+      as in the paper. Features that make the leaves depend on the environment are not used.
 
-    Neither proves a cause; both show what these environments could show.
+    Neither proves a cause; both show what is invariant across these environments.
 
-    Parameters
-    ----------
-    invariance : {"effect", "rate"}, default="effect"
-        What must be the same in all environments.
-    tolerance : float, "auto" or None, default="auto"
-        For effects, the greatest square of the coefficient of variation of a split's log odds
-        ratio over environments: 0.03 is a variation by 17 %. For rates, the greatest share of the
-        tree's information that may be owed to differences between environments. `"auto"` is 0.03
-        for effects and 0.005 for rates, the same for all data. None grows a plain tree.
-    max_leaves : int, default=16
-        Number of leaves at which growth stops.
-    min_samples_leaf : float or int, default=0.01
-        The least samples of a leaf: a share of all, or a number from 1 on.
-    max_thresholds : int or None, default=50
-        Thresholds tried per feature, as in `SCMClassifier`.
-    probabilities : {"pooled", "balanced"}, default="pooled"
-        Whether a leaf's probability is that of its samples, or the mean over its environments,
-        each counting alike.
-    n_jobs : int, optional
-        Threads; None for all cores. The result does not depend on it.
-    missing : {"candidate", "separate", "error"}, default="candidate"
-        As in `SCMClassifier`; samples with a missing value go where the rule is true, or false.
-    keep_columns : "all", str or sequence of str, optional
-        As in `SCMClassifier`.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        As in `SCMClassifier`.
+    {parameters}
 
     Attributes
     ----------
     model_ : Tree
         The fitted tree; it prints with the label's rate in every node.
     trace_ : Trace
-        For each node the split that was made, the best that were refused, and why.
+        For each node the split that was made, the best that were rejected, and why.
     tolerance_ : float or None
-        What `tolerance` came to.
+        The tolerance used; None for a plain tree.
     classes_ : array of shape (2,)
         The two labels; the second is the positive one.
     environments_ : tuple or None
@@ -175,8 +141,8 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         Of each column, `"number"`, `"category"` or `"left_out"`.
     levels_ : dict of tuples
         The levels of each category, by column; not for a packed store.
-    left_out_ : dict
-        Why columns were left out, by name.
+    dropped_columns_ : dict
+        Why columns were dropped, by name.
 
     Examples
     --------
@@ -221,7 +187,7 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self.make_settings(countable)
-        self._look_at_environments(countable)
+        self._warn_of_environments(countable)
         self.tolerance_ = settings.tolerance
         self.model_, self.trace_ = find_tree(countable.source, settings)
 
@@ -229,10 +195,104 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         if not self.model_.splits:
             warn(
                 f"No split was made: the model is: {self.model_}. See trace_ for what was tried "
-                "and refused.",
+                "and rejected.",
                 NothingFoundWarning,
             )
-        super()._warn_of_findings()
+        if (beyond := self.trace_.describe_excess()) is not None:
+            warn(beyond, NotInvariantWarning)
+
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        environments: Any = None,
+        sample_weight: Any = None,
+        *,
+        data_name: str | None = None,
+        tolerances: Iterable[float | None] | None = DEFAULT_TOLERANCES,
+        tolerance_path: TolerancePath | None = None,
+    ) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        Parameters
+        ----------
+        X, y, environments, sample_weight : optional
+            What the learner was fitted on. With them, and environments, the report also shows
+            how the tree depends on the tolerance. The label and the environments have the names of
+            their Series, here or in `fit`.
+        data_name : str, optional
+            What to call the data.
+        tolerances : iterable of float or None, optional
+            The tolerances to grow the tree at again, None for a plain one; no iterable turns this
+            off.
+        tolerance_path : TolerancePath, optional
+            What `icscm.tolerance_path` returned for this learner and its data: the report then
+            also shows the leave-one-environment-out scores of every tolerance.
+
+        Returns
+        -------
+        Report
+            The page and its other renderings.
+
+        Raises
+        ------
+        IcscmError
+            If the data are not those that the learner was fitted on.
+        """
+        check_is_fitted(self, "model_")
+        path = tolerance_path
+        has_data = X is not None and environments is not None and self.tolerance_ is not None
+        if path is not None:
+            self._check_same(path.own_point.model, "tolerance_path")
+        elif has_data and tolerances is not None:
+            path = self._compute_path(X, y, environments, sample_weight, tolerances)
+            self._check_same(path.own_point.model, "report")
+        return self._make_report(y, environments, data_name=data_name, tolerance_path=path)
+
+    def tolerance_path(
+        self,
+        X: Any,
+        y: Any,
+        environments: Any,
+        sample_weight: Any = None,
+        *,
+        tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
+    ) -> TolerancePath:
+        """The trees of other tolerances, from a plain one to a strict one, of the same data.
+
+        `icscm.tolerance_path` also gives their leave-one-environment-out scores, and grows each of
+        them once for every environment.
+
+        Parameters
+        ----------
+        X, y, environments, sample_weight : optional
+            What the learner was fitted on.
+        tolerances : iterable of float or None, optional
+            Those to grow the tree at; None is a plain tree. The learner's own is always among
+            them.
+
+        Returns
+        -------
+        TolerancePath
+            It prints as a table; `to_frame()` and `plot()` show it.
+
+        Raises
+        ------
+        IcscmError
+            If the data are not those that the learner was fitted on, or it is a plain tree.
+        """
+        check_is_fitted(self, "model_")
+        path = self._compute_path(X, y, environments, sample_weight, tolerances)
+        self._check_same(path.own_point.model, "tolerance_path")
+        return path
+
+    def _compute_path(
+        self, X: Any, y: Any, environments: Any, weight: Any, tolerances: Iterable[float | None]
+    ) -> TolerancePath:
+        from icscm.report.tolerance import compute_tolerance_path  # rules have no use for it
+
+        countable = self._open_again(X, y, environments, weight)
+        return compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)
 
     @property
     def verdicts_(self) -> Verdicts:
@@ -250,17 +310,12 @@ class InvariantTreeClassifier(ReportedTreeMixin, GrownClassifier):
         A row for each feature, `deviance_explained` and `rate_heterogeneity` summed over the splits
         of the feature; a heterogeneity below 0 was explained by it.
         """
+        import pandas
+
         check_is_fitted(self, "model_")
-        return make_importances(self, self.trace_.list_importances())
-
-
-def make_importances(learner: Any, found: dict[str | int, tuple[float, float]]) -> pandas.DataFrame:
-    """A row for each feature, zeros for those that are not used."""
-    import pandas
-
-    names = getattr(learner, "feature_names_in_", None)
-    index = range(learner.n_features_in_) if names is None else names
-    frame = pandas.DataFrame(0.0, index=index, columns=["deviance_explained", "rate_heterogeneity"])
-    for feature, values in found.items():
-        frame.loc[feature] = values
-    return frame
+        index = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        columns = ["deviance_explained", "rate_heterogeneity"]
+        frame = pandas.DataFrame(0.0, index=index, columns=columns)
+        for feature, values in self.trace_.list_importances().items():
+            frame.loc[feature] = values
+        return frame

@@ -27,7 +27,7 @@ class Learner(Protocol):
     trace_: Any
     classes_: Array
     n_features_in_: int
-    left_out_: Mapping[str | int, str]
+    dropped_columns_: Mapping[str | int, str]
     environments_: tuple[Any, ...] | None
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from sklearn.utils import check_array
 
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
@@ -33,7 +33,7 @@ from icscm.model.parsing import (
 from icscm.model.plain import format_json, make_plain
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.columns import is_frame, list_names
-from icscm.tables.parsing import reject_missing_values
+from icscm.tables.parsing import check_rows
 from icscm.writing import check_free, write_text
 
 
@@ -158,7 +158,7 @@ class SavedModel:
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        is_positive, *others = self.model.decide(self._check_table(X))
+        is_positive, *others = self.model.decide(self._check_rows(X))
         return Decisions(_make_array(self.classes)[is_positive.astype(np.intp)], *others)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
@@ -184,17 +184,21 @@ class SavedModel:
                 "each tree of a forest has leaves of its own; ask one of them: "
                 "model.trees[0].find_leaves(X)"
             )
-        return self.model.find_leaves(self._check_table(X))
+        return self.model.find_leaves(self._check_rows(X))
 
-    def _check_table(self, X: Any) -> Any:
-        """X as rules can read it; columns found by position must all be there."""
-        table = X if is_frame(X) and self.has_names else self._check_positions(X)
-        if self.settings.get("missing") == "error":
-            reject_missing_values(table, self.model.rules)
-        return table
+    def _check_rows(self, X: Any) -> Any:
+        """X as rules can read it, checked as estimators check theirs."""
+        names = [each.name for each in self.features if each.name is not None] or None
+        allow_missing = self.settings.get("missing") != "error"
+        rules = self.model.rules
+        return check_rows(X, rules, self._validate, names, allow_missing=allow_missing)
 
-    def _check_positions(self, X: Any) -> Any:
-        table = X if is_frame(X) else _make_table(X)
+    def _validate(self, X: Any, *, skip_check_array: bool = False, **options: Any) -> Any:
+        """As scikit-learn's `validate_data`, for columns that go by position."""
+        try:
+            table = X if skip_check_array else check_array(X, input_name="X", **options)
+        except ValueError as error:
+            raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
             raise IcscmError(
@@ -313,24 +317,6 @@ def load(path: str | PathLike[str]) -> SavedModel:
         raise IcscmError(
             f"{shown} takes more memory than there is; load it on a larger machine"
         ) from None
-
-
-def _make_table(X: Any) -> Any:
-    """Rows as an array, or a sparse matrix that gives columns, of two dimensions."""
-    try:
-        table = X if issparse(X) else np.asarray(X)
-    except ValueError:
-        raise IcscmError("the rows of X differ in length; give each the same columns") from None
-    if table.ndim != 2:
-        raise IcscmError(
-            "X must be a table, or an array of two dimensions, rows and columns; got "
-            f"{type(X).__name__} of {table.ndim}"
-        )
-    if issparse(X):
-        return X if X.format == "csc" else X.tocsr()
-    if table.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        return np.array(X, dtype=object)  # lists of numbers and text: not all of it is text
-    return table
 
 
 def get_table_settings(saved: SavedModel) -> dict[str, Any]:

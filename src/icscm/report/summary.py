@@ -108,7 +108,7 @@ def make_summary(
             f"there is no report on a {learner.model_.kind} yet, only on trees and on rules; print "
             "the model instead"
         )
-    left_out = learner.left_out_ if left_out is None else left_out
+    left_out = learner.dropped_columns_ if left_out is None else left_out
     model, trace = learner.model_, learner.trace_
     classes = class_names or trace.classes
     names = make_names(model, trace.environments, classes, target, environment)

@@ -74,7 +74,7 @@ def make_tree_summary(
 ) -> Plain:
     """All that a report says about a fitted tree, as the module describes."""
     model, trace = learner.model_, learner.trace_
-    left_out = learner.left_out_ if left_out is None else left_out
+    left_out = learner.dropped_columns_ if left_out is None else left_out
     names = make_names(model, trace.environments, class_names or trace.classes, target, environment)
     standard = make_standard(names)
     if len(names.environments) > 1:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from icscm._types import BoolArray
-from icscm.estimators.tree import GrownClassifier
+from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.formatting import count
 from icscm.parameters import check_value, whole_number
@@ -263,7 +263,7 @@ def _summarize(
     kind = "baseline" if by_rows is baseline else "other"
     if hasattr(estimator, "fit_counts"):
         kind = "invariant" if estimator.tests_invariance else "rules"
-        kind = "trees" if isinstance(estimator, GrownClassifier) else kind
+        kind = "trees" if isinstance(estimator, BaseTreeClassifier) else kind
     results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
     seconds = [each.seconds for each in results if each.failure is None]
     failures = [each.failure for each in results if each.failure is not None]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
-from icscm.estimators.base import CoverClassifier
+from icscm.estimators.cover import SCMClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.learner import check_learner
@@ -132,7 +132,7 @@ def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
 
 
 def stability_selection(
-    estimator: CoverClassifier,
+    estimator: SCMClassifier,
     X: Any,
     y: Any,
     environments: Any,
@@ -188,7 +188,7 @@ def stability_selection(
     ['A1', 'A2']
     """
     check_learner(estimator)
-    if not isinstance(estimator, CoverClassifier):
+    if not isinstance(estimator, SCMClassifier):
         raise IcscmError(
             "stability_selection needs an ICSCMClassifier or SCMClassifier, whose models are "
             f"rules; got {type(estimator).__name__}"

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from icscm._types import Array
-from icscm.estimators.counted import CountedClassifier
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.learner import check_learner
 from icscm.parameters import check_value, one_of, whole_number
@@ -76,7 +76,7 @@ class GridSearch:
 
 
 def grid_search(
-    learner: CountedClassifier,
+    learner: BaseRuleClassifier,
     X: Any,
     y: Any,
     environments: Any,
@@ -179,7 +179,7 @@ def grid_search(
 
 
 def list_combinations(
-    learner: CountedClassifier, grid: Mapping[str, Sequence[Any]]
+    learner: BaseRuleClassifier, grid: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
     """Every combination of the values in a grid; raise for what the learner does not have."""
     known = learner.get_params(deep=False)
@@ -202,7 +202,7 @@ def _find_distance(p: float | str) -> float:
 
 
 def _deal_environments(
-    learner: CountedClassifier, cohort: Cohort, n_folds: int, _: int
+    learner: BaseRuleClassifier, cohort: Cohort, n_folds: int, _: int
 ) -> NDArray[np.intp]:
     """The fold of each row: environments are dealt out in turn, the largest first."""
     least, n_environments = 3 if learner.tests_invariance else 2, len(cohort.labels)
@@ -219,7 +219,7 @@ def _deal_environments(
     return dealt
 
 
-def _deal_rows(_: CountedClassifier, cohort: Cohort, n_folds: int, seed: int) -> NDArray[np.intp]:
+def _deal_rows(_: BaseRuleClassifier, cohort: Cohort, n_folds: int, seed: int) -> NDArray[np.intp]:
     """The fold of each row: the rows of a label in an environment are dealt out in turn."""
     import pandas
 

@@ -151,6 +151,8 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
     try:
         table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
     except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise IcscmError("the rows of X differ in length; give each the same columns") from None
         if "string" not in str(error):
             raise
         objects = np.asarray(X, dtype=object)
@@ -177,7 +179,7 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
 
 def _is_number(value: Any) -> bool:
     try:
-        float(value)
+        float(0 if value is None else value)
     except ValueError:
         return False
     return True
@@ -228,19 +230,48 @@ def _count_free_bytes() -> float:
     return 1024.0 * int(found["MemAvailable"].split()[0])
 
 
-def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
+def check_rows(
+    X: Any,
+    rules: Sequence[Any],
+    validate: Validate,
+    names: Sequence[str] | None = None,
+    *,
+    allow_missing: bool,
+) -> Any:
     """X as the rules of a fitted model can read it: a frame as it is, else an array.
 
-    A frame needs the columns that the model uses, by name, in any order. Without names, at
-    fitting or now, columns go by position and their number must be that of fitting.
+    A frame needs the columns that rules use, by name, in any order; `names` are those of all
+    columns, where they are known. Without names, at fitting or now, columns go by position, and
+    `validate` checks their number. Infinity raises, as it does at fitting; so do missing values
+    unless `allow_missing`.
     """
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:  # a model learned from a packed store knows the names in its rules only
-        names = [name for name in used if isinstance(name, str)]
+    rows = _read_rows(X, rules, validate, names)
+    if allow_missing and isinstance(rows, np.ndarray) and rows.dtype.kind != "O":
+        return rows  # all of it is finite
+    for feature, rule in {rule.feature: rule for rule in rules}.items():
+        column = read_column(rows, rule.column, rule.name)
+        if isinstance(column, Numbers) and not are_finite(column.values):
+            reject_infinity(column.values[:, np.newaxis], [feature])
+        missing = column.missing if isinstance(column, Numbers | Levels) else None
+        if missing is not None and not allow_missing:
+            raise IcscmError(
+                Parameter("X"),
+                f" is missing {int(missing.sum()):,} values in column {feature!r}; fill them "
+                "in or drop these rows",
+            )
+    return rows
+
+
+def _read_rows(
+    X: Any, rules: Sequence[Any], validate: Validate, names: Sequence[str] | None
+) -> Any:
+    used = [*dict.fromkeys(rule.feature for rule in rules)]
+    # a model learned from a packed store knows the names in its rules only
+    known = {name for name in (used if names is None else names) if isinstance(name, str)}
     if is_frame(X):
         X = open_frame(X).to_native()
-        given = set(list_names(X))
-        if given & {*names}:
+        given = {*list_names(X)}
+        if given & known or (known and not used):
             absent = [repr(name) for name in used if name not in given]
             if absent:
                 raise IcscmError(
@@ -249,22 +280,32 @@ def read_rows(estimator: Any, X: Any, used: Sequence[str | int]) -> Any:
                 )
             return X
         _check_positions(X)
+        if not known:
+            validate(X, skip_check_array=True)
+            return X
     if issparse(X):
-        options = {"accept_sparse": _SPARSE_FORMATS, "ensure_all_finite": False}
-        return validate_data(estimator, X, reset=False, **options)
+        return validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
     if is_on_card(X):
         X = open_on_card(X)  # columns come here one by one
-        if X.ndim != 2 or X.shape[1] != estimator.n_features_in_:
-            raise IcscmError(
-                f"X is of shape {X.shape}, and the model knows {estimator.n_features_in_} columns; "
-                "give as many, in two dimensions"
-            )
+        if X.ndim != 2:
+            raise IcscmError(f"X is of shape {X.shape}; give rows and columns")
+        validate(X, skip_check_array=True)
         return X
-    try:
-        return check_table(estimator, X, reset=False, allow_missing=True)
-    except HoldsTextError:
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-        return X if is_frame(X) else _check_objects(X)
+    has_levels = any(hasattr(rule, "levels") for rule in rules)  # then booleans are no numbers
+    if not has_levels or getattr(X, "dtype", np.dtype("O")).kind in "biuf":
+        with suppress(HoldsTextError):
+            table = _read_numbers(X, validate)
+            if not are_finite(table):
+                reject_infinity(table, names)
+            return table
+    return validate(_make_objects(X), dtype=None, ensure_all_finite=False)
+
+
+def _make_objects(X: Any) -> Array:
+    """Rows of several kinds of values as an array."""
+    if isinstance(X, list | tuple) and len({len(row) for row in X if hasattr(row, "__len__")}) > 1:
+        raise IcscmError("the rows of X differ in length; give each the same columns")
+    return np.array(X, dtype=object)
 
 
 def _check_positions(X: Any) -> None:
@@ -276,16 +317,3 @@ def _check_positions(X: Any) -> None:
             f"X's columns are numbered but not in order ({shorten_list(names)}), and the model "
             "goes by their positions; put them in order"
         )
-
-
-def reject_missing_values(X: Any, rules: Sequence[Any]) -> None:
-    """Raise if a value that a rule needs is missing (`missing="error"`)."""
-    for rule in rules:
-        column = read_column(X, rule.column, rule.name)
-        missing = column.missing if isinstance(column, Numbers | Levels) else None
-        if missing is not None:
-            raise IcscmError(
-                Parameter("X"),
-                f" is missing {int(missing.sum()):,} values in column {rule.feature!r}; fill them "
-                "in or drop these rows",
-            )
