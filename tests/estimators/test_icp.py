@@ -403,7 +403,7 @@ def test_bad_data():
     [
         ({"alpha": 0}, "alpha must be a number between 0 and 1, both excluded; got 0"),
         ({"test": "fisher"}, "test must be one of 'g', 'chi2'; got 'fisher'"),
-        ({"max_set_size": 0}, "max_set_size must be a whole number of at least 1 or None; got 0"),
+        ({"max_set_size": 0}, "max_set_size must be a whole number of at least 1, or None; got 0"),
         ({"dof": "exact"}, "dof must be one of 'adjusted', 'nominal'; got 'exact'"),
         ({"max_levels": 1}, "max_levels must be a whole number of at least 2; got 1"),
     ],

@@ -136,7 +136,7 @@ def test_no_environments_make_a_plain_tree(patients):
 
 def test_two_environments_are_few():
     X, y, place = make_patients(n_places=2)
-    with pytest.warns(FewEnvironmentsWarning, match="Three or more tell more"):
+    with pytest.warns(FewEnvironmentsWarning, match="Use three or more"):
         fitted = InvariantTreeClassifier().fit(X, y, environments=place)
     assert fitted.features_used_ == ["age", "smoker"]
 
