@@ -140,7 +140,9 @@ class SCMClassifier(BaseRuleClassifier):
         if not model.rules:
             why = f"No rule was found because {STOP_REASONS[trace.stop_reason or 'no_candidate']}"
             if trace.discarded is not None:
-                why = f"The rules found ({trace.discarded}) do worse than the majority-class baseline"
+                why = (
+                    f"The rules found ({trace.discarded}) do worse than the majority-class baseline"
+                )
             warn(
                 f"{why}: the model is: {model}. See trace_ for what was tried and rejected.",
                 NothingFoundWarning,
