@@ -93,7 +93,7 @@ def as_plain(survey):
     """The survey with lists for arrays, which can be compared."""
     plain = []
     for column in survey.columns:
-        parts = () if column.samples is None else vars(column.samples).values()
+        parts = () if column.samples is None else column.samples
         plain.append(replace(column, samples=[part.tolist() for part in parts]))
     return replace(survey, columns=plain)
 

@@ -125,24 +125,18 @@ class PatternNumbers:
 
         `stored` are the words of all patterns numbered so far.
         """
-        self._make_room(len(words))
+        wanted = 2 * (self.n_patterns + len(words))  # the table stays at most half full
+        if wanted > len(self._slots):
+            n_slots = 1 << (wanted - 1).bit_length()
+            before, self._known = self._known, np.zeros(n_slots // 2, dtype=np.uint64)
+            self._known[: self.n_patterns] = before[: self.n_patterns]
+            self._slots = np.zeros(n_slots, dtype=np.uint32)
+            _kernels.fill_slots(self._known[: self.n_patterns], self._slots)
         hashes, known = hash_patterns(words, n_threads), (self._slots, self._known)
-        numbers = np.empty(len(words), dtype=np.uint32)
-        first = np.empty(len(words), dtype=np.int64)
+        numbers, first = np.empty(len(words), np.uint32), np.empty(len(words), np.int64)
         n_new = _kernels.number_patterns(words, hashes, stored, *known, first, numbers)
         self.n_patterns += n_new
         return numbers, first[:n_new]
-
-    def _make_room(self, n_more: int) -> None:
-        """The table stays at most half full."""
-        wanted = 2 * (self.n_patterns + n_more)
-        if wanted <= len(self._slots):
-            return
-        n_slots = 1 << (wanted - 1).bit_length()
-        known = np.zeros(n_slots // 2, dtype=np.uint64)
-        known[: self.n_patterns] = self._known[: self.n_patterns]
-        self._known, self._slots = known, np.zeros(n_slots, dtype=np.uint32)
-        _kernels.fill_slots(known[: self.n_patterns], self._slots)
 
 
 def hash_patterns(words: Array, n_threads: int) -> NDArray[np.uint64]:

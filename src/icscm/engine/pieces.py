@@ -98,6 +98,14 @@ class Piece:
         """Bytes, by which a scheduler judges what to move."""
         return sum(store.n_bytes for store in self.stores) + _OBJECT_BYTES
 
+    def restrict(self, wanted: BoolArray, n_threads: int | None) -> Piece:
+        """The same codes over some of the rows, to be counted by so many threads."""
+        rows, _ = self.rows.split(~wanted)
+        stores = [store.restrict(rows) for store in self.stores]
+        for store in stores:
+            store.n_threads = n_threads or store.n_threads
+        return Piece(stores, rows, self.n_environments)
+
     def start(self) -> InPlay:
         """Every row is in play."""
         return InPlay(self.rows, self.rows)
@@ -269,20 +277,24 @@ def count_patterns(
         group |= truth
         n_new += 1
         if len(patterns) << n_new > _MAX_GROUPS:
-            patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
+            patterns, group = _add_rules(patterns, n_new, group)
             n_new = 0
-    patterns, group = _drop_unused(_append_rules(patterns, n_new), group)
+    patterns, group = _add_rules(patterns, n_new, group)
     n_cells = 2 * n_environments
     counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
     shape = (len(patterns), 2, n_environments)
     return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
 
 
-def _append_rules(patterns: BoolArray, n_rules: int) -> BoolArray:
-    """Each of the patterns with each of those that some more rules could have."""
+def _add_rules(
+    patterns: BoolArray, n_rules: int, group: NDArray[np.int64]
+) -> tuple[BoolArray, NDArray[np.int64]]:
+    """The patterns that occur with some more rules, and the groups numbered from 0."""
     more = np.arange(2**n_rules)[:, np.newaxis] >> np.arange(n_rules)[::-1] & 1 == 1
     each = np.repeat(patterns, len(more), axis=0)
-    return np.column_stack((each, np.tile(more, (len(patterns), 1))))
+    patterns = np.column_stack((each, np.tile(more, (len(patterns), 1))))
+    used = np.bincount(group, minlength=len(patterns)) > 0
+    return patterns[used], (np.cumsum(used) - 1)[group]
 
 
 class Merged(NamedTuple):
@@ -305,7 +317,11 @@ def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -
 
 
 def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
-    keys = _make_keys(table.patterns, ways)
+    # whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern)
+    is_kept = np.zeros((len(ways), table.patterns.shape[1]), dtype=np.bool_)
+    for row, kept in zip(is_kept, map(list, ways), strict=True):
+        row[kept] = True
+    keys: NDArray[Any] = _pack(table.patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
     n_patterns, rows = len(table.patterns), order.ravel()
     at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
@@ -321,15 +337,6 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
 
-def _make_keys(patterns: BoolArray, ways: Sequence[Sequence[int]]) -> NDArray[Any]:
-    """Whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern)."""
-    is_kept = np.zeros((len(ways), patterns.shape[1]), dtype=np.bool_)
-    for row, kept in zip(is_kept, map(list, ways), strict=True):
-        row[kept] = True
-    keys: NDArray[Any] = _pack(patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
-    return keys
-
-
 def _pack(bits: BoolArray) -> NDArray[Any]:
     """Rows of bits as whole numbers that sort as they do, by (part, row); the first are last.
 
@@ -341,11 +348,3 @@ def _pack(bits: BoolArray) -> NDArray[Any]:
     filled = np.zeros((len(bits), n_bytes), dtype=np.uint8)
     filled[:, : packed.shape[1]] = packed
     return np.ascontiguousarray(filled.view(f">u{width}").T[::-1], dtype=f"=u{width}")
-
-
-def _drop_unused(
-    patterns: NDArray[np.bool_], group: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Number the groups that occur from 0, in the same order."""
-    used = np.bincount(group, minlength=len(patterns)) > 0
-    return patterns[used], (np.cumsum(used) - 1)[group]

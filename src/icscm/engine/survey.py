@@ -61,8 +61,7 @@ class Groups(NamedTuple):
         return {value: n for value, n in zip(self.values, n_rows, strict=True) if n}
 
 
-@dataclass(frozen=True, eq=False)
-class ValueSample:
+class ValueSample(NamedTuple):
     """Some of a column's distinct values, those of least hash, by hash, and the rows of each.
 
     A value among those of least hash in the whole is so in every piece it occurs in: merging
@@ -71,10 +70,6 @@ class ValueSample:
 
     hashes: Hashes
     n_rows: IntArray
-
-    def estimate_distinct(self, n_rows: int) -> float:
-        """Distinct values among so many rows; exact if they are all here."""
-        return len(self.hashes) * n_rows / max(1, int(self.n_rows.sum()))
 
 
 @dataclass(frozen=True)
@@ -118,8 +113,9 @@ class ColumnSurvey:
         """What it is judged by, among so many rows."""
         n_present = n_rows - self.n_missing
         n_distinct = np.inf if self.values is None else len(self.values)
-        if self.samples is not None:
-            n_distinct = self.samples.estimate_distinct(n_present)
+        if self.samples is not None:  # exact if all values are in the sample
+            n_sampled = max(1, int(self.samples.n_rows.sum()))
+            n_distinct = len(self.samples.hashes) * n_present / n_sampled
         extremes = float(self.lowest or 0), float(self.highest or 0)
         kind = self.is_category, self.is_whole
         return ColumnFacts(n_rows, n_present, n_distinct, *kind, *extremes)
@@ -146,11 +142,9 @@ class Survey:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of all values once they are numbers in one table."""
-        floats = np.dtype(np.float64)
-        types = [each.dtype for each in self.columns if each.dtype is not None]
-        has_others = len(types) < len(self.columns) or any(each.n_missing for each in self.columns)
-        common = floats if has_others or not types else np.result_type(*types)
-        return common if common.kind in "iu" else floats
+        types = [None if each.n_missing else each.dtype for each in self.columns]
+        common = np.result_type(*types) if types and None not in types else np.dtype(np.float64)
+        return common if common.kind in "iu" else np.dtype(np.float64)
 
 
 def survey_piece(
@@ -192,33 +186,28 @@ def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     kind = WHOLE_NUMBERS if values.dtype.kind in "iu" else OTHER_NUMBERS
-    is_whole = kind == WHOLE_NUMBERS or _are_whole(present)
+    # floats may be whole numbers, too: those of a table with missing values come so
+    is_whole = kind == WHOLE_NUMBERS or not any(
+        (np.abs(some) >= LARGEST_EXACT).any() or (some != np.floor(some)).any()
+        for some in (present[:SUSPICION_ROWS], present)  # nearly all fail the first look
+    )
     found, n_missing = _tally(present, most_values), len(values) - len(present)
-    lowest = present.min().item() if len(present) else None
-    highest = present.max().item() if len(present) else None
+    low, high = (present.min().item(), present.max().item()) if len(present) else (None, None)
     samples = _sample_numbers(present) if is_whole and found is None else None
-    return ColumnSurvey(kind, n_missing, found, values.dtype, lowest, highest, is_whole, samples)
-
-
-def _are_whole(values: Array) -> bool:
-    """Whether floats are all whole numbers, as those of a table with missing values come."""
-    for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
-        some = values[rows]
-        if (np.abs(some) >= LARGEST_EXACT).any() or (some != np.floor(some)).any():
-            return False
-    return True
+    return ColumnSurvey(kind, n_missing, found, values.dtype, low, high, is_whole, samples)
 
 
 def _tally(present: Array, most_values: int | None) -> dict[Level, int] | None:
     """The rows of each value; None if there are too many values."""
     if most_values is None:
         found, n_rows = np.unique(present, return_counts=True)
-        return dict(zip(found.tolist(), n_rows.tolist(), strict=True))
-    found, n_rows = np.zeros(most_values, present.dtype), np.zeros(most_values, np.int64)
-    n_found = _kernels.tally_values(present, found, n_rows)
-    if n_found > most_values:
-        return None
-    return dict(zip(found[:n_found].tolist(), n_rows[:n_found].tolist(), strict=True))
+    else:
+        found, n_rows = np.zeros(most_values, present.dtype), np.zeros(most_values, np.int64)
+        n_found = _kernels.tally_values(present, found, n_rows)
+        if n_found > most_values:
+            return None
+        found, n_rows = found[:n_found], n_rows[:n_found]
+    return dict(zip(found.tolist(), n_rows.tolist(), strict=True))
 
 
 def _survey_levels(column: Levels) -> ColumnSurvey:
@@ -244,14 +233,11 @@ def _sample_values(column: ColumnSurvey) -> ValueSample | None:
     if column.is_number:
         hashes = _hash_numbers(np.array([int(v) % 2**64 for v in column.values], dtype=np.uint64))
     else:
-        hashes = np.array([_hash_level(level) for level in column.values], dtype=np.uint64)
+        # Python's own hash of a text is another one in every process
+        texts = [repr(level).encode("utf-8", "surrogatepass") for level in column.values]
+        digests = b"".join(blake2b(text, digest_size=8).digest() for text in texts)
+        hashes = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
     return _make_sample(hashes, np.array([*column.values.values()], dtype=np.int64))
-
-
-def _hash_level(level: Level) -> int:
-    # Python's own hash of a text is another one in every process
-    digest = blake2b(repr(level).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
 
 
 def _sample_numbers(values: Array) -> ValueSample:
@@ -295,17 +281,16 @@ def _find_copied(
     missing = np.zeros(len(values), np.bool_) if column.missing is None else column.missing
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
         first = first_rows[codes[rows]]
-        if (missing[rows] != missing[first]).any():
-            return None
-        if ((values[rows] != values[first]) & ~missing[rows]).any():
+        differs = (values[rows] != values[first]) & ~missing[rows]
+        if (differs | (missing[rows] != missing[first])).any():
             return None
     found: dict[Hashable, Level | None] = {}
     for name, row in zip(names, first_rows.tolist(), strict=True):
-        if row >= 0:
-            value = None if missing[row] else values[row].item()
-            if isinstance(column, Levels) and value is not None:
-                value = column.levels[value]
-            found[name] = value
+        if row >= 0 and missing[row]:
+            found[name] = None
+        elif row >= 0:
+            value = values[row].item()
+            found[name] = column.levels[value] if isinstance(column, Levels) else value
     return _if_all_differ(found)
 
 

@@ -55,11 +55,8 @@ class MemorySource(StoredSource):
         """
         wanted = np.zeros(len(self.position), dtype=np.bool_)
         wanted[self.position[rows]] = True
-        taken, _ = self.piece.rows.split(~self.piece.rows.take(wanted))
-        stores = [store.restrict(taken) for store in self.piece.stores]
-        for store in stores:
-            store.n_threads = n_threads or store.n_threads
-        return MemorySource(self.info, stores, taken, self.position)
+        piece = self.piece.restrict(self.piece.rows.take(wanted), n_threads)
+        return MemorySource(self.info, piece.stores, piece.rows, self.position)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""

@@ -35,11 +35,8 @@ class StoredSource:
 
     def draw(self, wanted: BoolArray) -> StoredSource:
         """A source over some of the sorted rows, for one thread; nothing is binned again."""
-        drawn, _ = self.piece.rows.split(~wanted)
-        stores = [store.restrict(drawn) for store in self.piece.stores]
-        for store in stores:
-            store.n_threads = 1
-        return StoredSource(self.info, stores, drawn)
+        piece = self.piece.restrict(wanted, 1)
+        return StoredSource(self.info, piece.stores, piece.rows)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""

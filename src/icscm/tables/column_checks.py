@@ -59,10 +59,9 @@ class ColumnFacts(NamedTuple):
             return self.copied
         if self.n_distinct == 0 or (self.n_distinct == 1 and self.n_present == self.n_rows):
             return CONSTANT
+        is_one = self.is_numbering()
         if self.is_category:
             is_one = self.n_distinct > IDENTIFIER_SHARE * self.n_present
-        else:
-            is_one = self.is_numbering()
         return IDENTIFIER if is_one and self.n_rows >= IDENTIFIER_ROWS else None
 
     def is_numbering(self) -> bool:
@@ -83,11 +82,10 @@ class ColumnFacts(NamedTuple):
 
 def judge_columns(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
     """Columns that no rule should be made of, and why; those left out already come first."""
-    reasons = {j: each.judge() for j, each in facts.items()}
-    found = dict(dropped)
-    for some in ((LABEL_COPY,), (ENVIRONMENT_COPY,), (CONSTANT, IDENTIFIER)):
-        found |= {j: why for j, why in reasons.items() if why is not None and why in some}
-    return found
+    reasons = {j: why for j, each in facts.items() if (why := each.judge()) is not None}
+    order = (LABEL_COPY, ENVIRONMENT_COPY)  # all others last
+    rank = {why: order.index(why) if why in order else len(order) for why in reasons.values()}
+    return {**dropped, **dict(sorted(reasons.items(), key=lambda each: rank[each[1]]))}
 
 
 def drop_suspicious(
@@ -197,10 +195,11 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
 
 def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None) -> ColumnFacts:
     column, bins = table.values[:, j], table.levels.get(j)
-    n_rows = len(column)
-    if copied is not None or _is_constant(column):
-        is_missing = copied is None and column[0] != column[0]
-        return ColumnFacts(n_rows, n_rows, int(not is_missing), copied=copied)
+    n_rows, first = len(column), column[0]
+    if copied is not None:
+        return ColumnFacts(n_rows, n_rows, 1, copied=copied)
+    if _are_equal(column[-1], first) and _are_equal(column, first).all():
+        return ColumnFacts(n_rows, n_rows, int(first == first))
     if bins is not None:
         n_present = n_rows - int(np.isnan(column).sum())
         return ColumnFacts(n_rows, n_present, len(bins.levels) + len(bins.pool), is_category=True)
@@ -213,26 +212,14 @@ def _find_copies(values: Array, groups: IntArray) -> list[int]:
     if len(first) < 2 or len(groups) < COPY_ROWS:
         return []
     some = slice(0, SUSPICION_ROWS)
-    alike = _are_equal(values[some], values[first[number[some]]]).all(axis=0)
-    return [
-        int(j)
-        for j in np.flatnonzero(alike)
-        if len(np.unique(values[first, j])) == len(first)
-        and _are_equal(values[:, j], values[first, j][number]).all()
-    ]
+    alike = np.flatnonzero(_are_equal(values[some], values[first[number[some]]]).all(axis=0))
+    differ = [j for j in alike.tolist() if len(np.unique(values[first, j])) == len(first)]
+    return [j for j in differ if _are_equal(values[:, j], values[first, j][number]).all()]
 
 
-def _are_equal(one: Array, other: Array) -> BoolArray:
+def _are_equal(one: Any, other: Any) -> Any:
     """Where values are equal, or both are missing."""
-    equal: BoolArray = (one == other) | ((one != one) & (other != other))
-    return equal
-
-
-def _is_constant(column: Array) -> bool:
-    first = column[0]
-    if first == first:
-        return bool(column[-1] == first and (column == first).all())
-    return bool(np.isnan(column).all())
+    return (one == other) | ((one != one) & (other != other))
 
 
 def look_at_numbers(column: Array, is_whole: bool = True) -> ColumnFacts:
