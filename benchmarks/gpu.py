@@ -258,7 +258,9 @@ def describe_bits(
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
     in_play, utility = source.count_totals(), make_utility(1.0, None, n_samples)
-    question = make_screen_query(settings, settings.make_criterion(), utility, in_play, inverted=False)
+    question = make_screen_query(
+        settings, settings.make_criterion(), utility, in_play, inverted=False
+    )
     assert question is not None
     describe_part(card, store, question)
     found = {

@@ -21,7 +21,7 @@ from icscm.stats.independence import IndependenceTest
 
 
 class LiteralSource:
-    """A count source that counts row by row, as its description says: slow and plain.
+    """A count source that counts row by row: slow and simple.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
         expected.keep(same_rule)
         _check_same_cubes(source, expected)
     _check_same_nodes(source, expected, nodes[::-1])
-    _check_same_cubes(source, expected)  # which nodes were asked for makes no difference
+    _check_same_cubes(source, expected)  # which nodes were counted makes no difference
     found, wanted = source.count_patterns(rules), expected.count_patterns(same)
     np.testing.assert_array_equal(found.patterns, wanted.patterns)
     np.testing.assert_array_equal(found.counts, wanted.counts)

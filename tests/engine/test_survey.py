@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from icscm._constants import IDENTIFIER_ROWS
 from icscm.engine import binning, coding, sampling
 from icscm.engine import survey as survey_module
-from icscm.engine.binning import describe_survey, find_sampled, judge_survey, plan_from_survey
+from icscm.engine.binning import (
+    describe_survey,
+    find_sampled,
+    find_suspicious_surveyed,
+    plan_from_survey,
+)
 from icscm.engine.coding import PieceCoder
 from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
@@ -120,7 +125,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     described = describe_survey(survey)
     large = {j: why for j, why in described.dropped.items() if isinstance(columns[j], Numbers)}
     in_memory = replace(in_memory, dropped={**in_memory.dropped, **large})
-    left_out = judge_survey(survey, described)
+    left_out = find_suspicious_surveyed(survey, described)
     assert left_out == find_suspicious(in_memory, labels, environments, whole)
     described, in_memory = (
         replace(described, dropped=left_out),
@@ -200,7 +205,7 @@ def test_identifiers_are_told_from_some_values():
         pieces = [survey_one(Numbers(part), len(part)) for part in np.split(values, 5)]
         survey = reduce(merge_surveys, pieces)
         assert as_plain(survey) == as_plain(reduce(merge_surveys, pieces[::-1]))
-        found = judge_survey(survey, describe_survey(survey))
+        found = find_suspicious_surveyed(survey, describe_survey(survey))
         assert found.keys() == expected.keys()
 
 
@@ -217,7 +222,7 @@ def test_levels_too_many_to_keep(monkeypatch):
         survey = reduce(merge_surveys, pieces)
         assert as_plain(survey) == as_plain(reduce(merge_surveys, pieces[::-1]))
         table = describe_survey(survey)
-        found = judge_survey(survey, table)
+        found = find_suspicious_surveyed(survey, table)
         assert len(found) == (n_levels == 1000)
         if not found:
             with pytest.raises(IcscmError, match="more than 100 levels"):

@@ -21,7 +21,7 @@ def test_other_settings_than_those_of_the_source(setting):
     """`fit_counts` ignored these parameters of the learner without a word."""
     countable = open_memory(DATA.X, DATA.y, DATA.environments)
     [(name, value)] = setting.items()
-    expected = f"asks for {name}={value!r}, and these samples were opened with {name}=".replace(
+    expected = f"has {name}={value!r}, and these samples were opened with {name}=".replace(
         "[", r"\["
     )
     with pytest.raises(IcscmError, match=expected):

@@ -19,9 +19,9 @@ from icscm.tables.coded import (
 from icscm.tables.column_checks import (
     ColumnFacts,
     drop_columns,
+    find_reasons,
     find_suspicious,
-    judge_columns,
-    look_at_numbers,
+    gather_number_facts,
 )
 from icscm.tables.columns import (
     Dates,
@@ -59,7 +59,7 @@ N = 400
     ],
 )
 def test_a_column_is_judged_by_its_facts(facts, reason):
-    assert facts.judge() == reason
+    assert facts.find_reason() == reason
 
 
 def test_copies_are_named_before_other_reasons():
@@ -69,7 +69,7 @@ def test_copies_are_named_before_other_reasons():
         2: ColumnFacts(N, N, 2, copied=LABEL_COPY),
         3: ColumnFacts(N, N, 7),
     }
-    found = judge_columns(facts, {4: "a date"})
+    found = find_reasons(facts, {4: "a date"})
     wanted = {4: "a date", 2: LABEL_COPY, 1: ENVIRONMENT_COPY, 0: CONSTANT}
     assert list(found.items()) == list(wanted.items())
 
@@ -78,10 +78,10 @@ def test_rows_in_memory_are_looked_at_no_longer_than_needed():
     late = np.arange(float(N))
     late[-1] += 0.5  # a fraction that the first look does not see
     for column in (late, np.arange(N) % 7, np.full(N, np.nan), late + 0.25):
-        assert not look_at_numbers(column, is_whole=False).is_numbering()
-    assert look_at_numbers(np.arange(N)).is_numbering()
+        assert not gather_number_facts(column, is_whole=False).is_numbering()
+    assert gather_number_facts(np.arange(N)).is_numbering()
     with_missing = np.where(np.arange(N) % 9, np.arange(float(N)), np.nan)
-    facts = look_at_numbers(with_missing)
+    facts = gather_number_facts(with_missing)
     assert (facts.n_present, facts.n_distinct) == (355, 355)
     assert facts.is_numbering()
 

@@ -1,4 +1,4 @@
 """From columns to counts: surveys, plans, codes, bins, bits, stores, threads.
 
-`counts.py` is the protocol that all sources fulfil. May import `model`, `tables` and the ground.
+`counts.py` is the protocol of all sources. May import `model`, `tables` and the base modules.
 """

@@ -34,11 +34,11 @@ from icscm.tables.coded import (
     LevelBins,
     choose_levels,
 )
-from icscm.tables.column_checks import judge_columns
+from icscm.tables.column_checks import find_reasons
 from icscm.tables.columns import sort_key
 from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
-# Values sorted at a time when looking for thresholds: a few megabytes.
+# Values sorted at a time to find thresholds: a few megabytes.
 _GROUP_VALUES = 2**18
 
 
@@ -114,7 +114,7 @@ def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: Bool
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """Thresholds for some columns from a look at some rows, to be confirmed while coding.
+    """Thresholds for some columns from a scan of some rows, to be confirmed while coding.
 
     `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`. In a
     column that `has_missing` values, there or anywhere, a threshold of minus infinity comes first,
@@ -316,7 +316,7 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
     return CodedTable(values, names, levels, has_missing, dropped)
 
 
-def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
+def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str]:
     """Columns that no rule should be made of, and why, as `column_checks.find_suspicious`.
 
     `table` is what `describe_survey` made of the survey.
@@ -332,7 +332,7 @@ def judge_survey(survey: Survey, table: CodedTable) -> dict[int, str]:
             elif column.environment_values is not None and len(survey.environments) > 1:
                 copied = ENVIRONMENT_COPY
         facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
-    return judge_columns(facts, table.dropped)
+    return find_reasons(facts, table.dropped)
 
 
 def find_sampled(survey: Survey, table: CodedTable) -> list[int]:

@@ -208,7 +208,7 @@ def pack_binary(
 
 
 def _may_be_binary(table: CodedTable) -> bool:
-    """A quick look, which most other tables do not pass."""
+    """A quick check of the first rows, which most other tables fail."""
     if issparse(table.values):
         return True
     is_plain = not table.levels and not table.dropped and table.has_missing is None

@@ -76,7 +76,7 @@ def encode(
     any_sampled = False
     numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
     left = np.setdiff1d(numbers, unused)
-    for j in np.intersect1d(numbers, unused).tolist():  # few, and nobody else looks at them
+    for j in np.intersect1d(numbers, unused).tolist():  # few, and checked nowhere else
         has_missing[j] |= bool((X[:, j] != X[:, j]).any())
         if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
             reject_infinity(X, table.names)
@@ -120,7 +120,7 @@ def _list_scans(
     if step >= 8:  # else all rows are nearly as quick to scan
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
         yield _Scan(slice(None, None, step), few, finishes_many=False)
-    # more thresholds than a byte can tell apart want more than a sample
+    # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         hashes, odd = hash_rows(X, numbers, n_threads)
         if (odd & INFINITE).any():

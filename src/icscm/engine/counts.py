@@ -114,12 +114,12 @@ class SourceInfo(NamedTuple):
 
 
 class ScreenQuery(NamedTuple):
-    """By what one who counts may also judge all rules on features of two bins, in plain numbers.
+    """The criteria by which a source may screen all rules on features of two bins.
 
     With negatives a and positives b in a rule's leaf, labels `inverted` or not, its utility is
     `den` a - `num` b. Statistics of `test` (`"pearson"`, `"yates"`, `"g"`, or `"none"`) are
     compared by degrees of freedom: below `lower` a leaf surely passes, from `upper` on it surely
-    does not, and what lies between is not to be judged: rounding would decide.
+    does not, and between them the source must not decide: rounding would.
     """
 
     inverted: bool
@@ -132,34 +132,34 @@ class ScreenQuery(NamedTuple):
     least_spread: float
     least_utility: int
     n_ties: int
-    n_refused: int
+    n_rejected: int
 
 
 class Shortlist(NamedTuple):
-    """Features that can matter, to be judged as if they were all, and what the others amount to.
+    """Features that can matter, to be tested as if they were all, and a summary of the others.
 
-    The features are: all that hold an open question; the first `n_ties` of those that hold the
+    The features are: all with an undecided rule; the first `n_ties` of those that hold the
     largest utility that is allowed, with the leaf that the first of these has; and the
-    `n_refused` of largest utility that are refused. Of the rules on all others there are
-    `n_candidates`, `n_refused` by reason, and `n_ties` of the very utility and margin `best`.
+    `n_rejected` of largest utility that are rejected. Of the rules on all others there are
+    `n_candidates`, `n_rejected` by reason, and `n_ties` of the very utility and margin `best`.
     """
 
     cubes: Iterator[CountCube]
     n_candidates: int
-    n_refused: Mapping[str, int]
+    n_rejected: Mapping[str, int]
     n_ties: int
     best: tuple[int, int] | None
 
 
 class Judge(Protocol):
-    """What a source may offer as its `judge`, where counts are too many to be handed over."""
+    """What a source may offer as its `judge`, where counts are too many to be sent."""
 
     def shortlist(self, question: ScreenQuery) -> Shortlist | None:
-        """The candidates that can matter to a search; None if it cannot tell."""
+        """The candidates that can matter to a search; None if the source cannot decide."""
         ...
 
     def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
-        """Features with the `n_refused` rules of largest p-value that the test refuses."""
+        """Features with the `n_rejected` rules of largest p-value that the test rejects."""
         ...
 
 
@@ -186,7 +186,7 @@ class CountSource(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the user should know of how the counts came about; they end up in the trace."""
+        """Remarks on how the counts came about, for the trace."""
         ...
 
     def count_totals(self) -> CountArray:
@@ -204,7 +204,7 @@ class CountSource(Protocol):
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
         """All samples that satisfy every rule of the path, those already covered included.
 
-        The empty path is all samples. A path may be any, whatever was asked before; one that goes
+        The empty path is all samples. A path may be any, whatever was counted before; one that goes
         a rule further than an earlier one may be cheaper. Blocks of features come in the same
         order and shape for every path, so that one node's counts can be taken off another's, and
         their counts are the caller's to keep.

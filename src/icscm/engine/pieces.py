@@ -1,11 +1,11 @@
-"""A piece of a table, coded where it lies: it never changes, and answers with counts.
+"""A piece of a table, coded where it is stored: immutable, and counted on demand.
 
     rows of one partition  --code once-->  Piece  --rule-->  InPlay  --rule-->  InPlay ...
                                               \\               |                 |
                                                `----------> counts            counts
 
 What is still in play is kept apart from the codes, so every step is a pure function of the piece,
-the step before and a rule. Whoever lost a piece can make it, and all that followed, again.
+the step before and a rule. A lost piece, and all that followed, can be made again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Codes = Sequence[Array] | Mapping[int, Array] | Array
 # Cells of a cube that a piece sends at a time, 32 MB: much more than a message costs to send, and
 # little enough that any machine can add up several.
 SENT_CELLS = 2**22
-# Rows looked at together where each needs several bytes of arithmetic.
+# Rows scanned at a time where each needs several bytes of arithmetic.
 ROW_CHUNK = 2**20
 # What an object takes beside its arrays; no need to know exactly.
 _OBJECT_BYTES = 500
@@ -81,7 +81,7 @@ class InPlay:
     left: Rows
 
     def __sizeof__(self) -> int:
-        """Bytes, by which a scheduler judges what to move."""
+        """Bytes, which a scheduler weighs before moving it."""
         indices = (self.stay.index, self.left.index)
         return sum(index.nbytes for index in indices if index is not None) + _OBJECT_BYTES
 
@@ -95,7 +95,7 @@ class Piece:
     n_environments: int
 
     def __sizeof__(self) -> int:
-        """Bytes, by which a scheduler judges what to move."""
+        """Bytes, which a scheduler weighs before moving it."""
         return sum(store.n_bytes for store in self.stores) + _OBJECT_BYTES
 
     def restrict(self, wanted: BoolArray, n_threads: int | None) -> Piece:

@@ -28,7 +28,7 @@ _MULTIPLIERS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0x9E3779B97F4A7C15))
 
 
 def is_sampled(n_rows: int) -> bool:
-    """Whether so many rows are too many to look at all of them."""
+    """Whether a table has too many rows to scan all of them for quantiles."""
     return n_rows > QUANTILE_SAMPLE
 
 
@@ -145,7 +145,7 @@ class SampledRows:
     values: Mapping[int, Array]
 
     def __sizeof__(self) -> int:
-        """Bytes, by which a scheduler judges what to move."""
+        """Bytes, which a scheduler weighs before moving it."""
         return int(self.hashes.nbytes + sum(each.nbytes for each in self.values.values()))
 
     @property

@@ -93,7 +93,7 @@ class Store(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of memory that the codes just looked at take, if they lie elsewhere too."""
+        """Free the memory of the codes just read, if they are stored elsewhere, too."""
         return
 
     def remove(self, left: Rows, in_play: Rows) -> None:

@@ -7,9 +7,9 @@
 Surveys can be merged in any order and grouping, and end up equal. `binning` makes thresholds of
 them; with the same rows in the sample, those that `coding.encode` chooses for the whole table.
 
-What differs from a table in memory, since not all distinct values can be kept: whether a column of
-whole numbers, or a category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is told
-from how often some thousands of its values occur, picked by their hash.
+Unlike in memory, not all distinct values can be kept: whether a column of whole numbers, or a
+category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is estimated from how often some
+thousands of its values occur, picked by their hash.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from icscm.tables.errors import make_infinity_error, name_columns
 
 Key = TypeVar("Key", bound=Hashable)
 
-# What a column holds. Whole numbers and others are told apart by type, as identifiers are made
-# of the former only; levels by what they are.
+# What a column holds. Whole numbers and others are distinguished by type, as only
+# whole numbers can be identifiers; levels by their kind.
 WHOLE_NUMBERS, OTHER_NUMBERS, DATE = "whole numbers", "numbers", "dates"
 LEVEL_KINDS = {"text": "text", "boolean": "booleans", "number": "categories that are numbers"}
 NO_LEVELS = "nothing"  # a category all of whose values are missing
@@ -110,7 +110,7 @@ class ColumnSurvey:
         return max(-float(self.lowest), float(self.highest)) >= LARGEST_EXACT
 
     def gather_facts(self, n_rows: int) -> ColumnFacts:
-        """What it is judged by, among so many rows."""
+        """The facts that decide whether it is suspicious, among so many rows."""
         n_present = n_rows - self.n_missing
         n_distinct = np.inf if self.values is None else len(self.values)
         if self.samples is not None:  # exact if all values are in the sample
@@ -189,7 +189,7 @@ def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
     # floats may be whole numbers, too: those of a table with missing values come so
     is_whole = kind == WHOLE_NUMBERS or not any(
         (np.abs(some) >= LARGEST_EXACT).any() or (some != np.floor(some)).any()
-        for some in (present[:SUSPICION_ROWS], present)  # nearly all fail the first look
+        for some in (present[:SUSPICION_ROWS], present)  # nearly all fail in the first rows
     )
     found, n_missing = _tally(present, most_values), len(values) - len(present)
     low, high = (present.min().item(), present.max().item()) if len(present) else (None, None)
@@ -279,7 +279,7 @@ def _find_copied(
     (codes, names), first_rows = groups
     values = column.values if isinstance(column, Numbers) else column.codes
     missing = np.zeros(len(values), np.bool_) if column.missing is None else column.missing
-    for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail the first look
+    for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail in the first rows
         first = first_rows[codes[rows]]
         differs = (values[rows] != values[first]) & ~missing[rows]
         if (differs | (missing[rows] != missing[first])).any():
@@ -306,7 +306,7 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
             f"one piece of the data has {len(a.columns)} columns, another {len(b.columns)}; all "
             "pieces must have the same columns"
         )
-    # types of a piece without rows say nothing: an empty text file has none, for one
+    # types of a piece without rows are unknown, as in an empty text file
     if a.n_rows == 0 or b.n_rows == 0:
         return b if a.n_rows == 0 else a
     merged = tuple(

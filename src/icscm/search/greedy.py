@@ -272,7 +272,7 @@ class Growth:
                 return self._scan_cubes(criteria)
             (found,) = self._scan_cubes([criterion], shortlist.cubes)
             found.n_candidates += shortlist.n_candidates
-            for reason, n_rejected in shortlist.n_refused.items():
+            for reason, n_rejected in shortlist.n_rejected.items():
                 found.n_rejected[reason] += n_rejected
             if found.ties and found.key == shortlist.best:
                 found.n_ties += shortlist.n_ties

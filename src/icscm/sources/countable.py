@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
-from icscm.engine.binning import describe_survey, judge_survey
+from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.counts import CountSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
@@ -56,18 +56,18 @@ class BinningConfig:
 
 
 def describe_columns(
-    survey: Survey, names: tuple[str, ...] | None, asked: BinningConfig, *, has_types: bool = True
+    survey: Survey, names: tuple[str, ...] | None, config: BinningConfig, *, has_types: bool = True
 ) -> CodedTable:
     """The columns of a table that was surveyed, those that no rule should be made of dropped.
 
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
-    if asked.missing == "error":
+    if config.missing == "error":
         table.reject_missing()
     if not has_types:
         return table
-    return drop_columns(table, judge_survey(survey, table), asked.keep_columns)
+    return drop_columns(table, find_suspicious_surveyed(survey, table), config.keep_columns)
 
 
 def _nothing_to_close() -> None:
@@ -79,12 +79,10 @@ _BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
 
 
 def _are_same(name: str, opened: Any, asked: Any) -> bool:
-    if name == "device" and asked == "auto":
-        return True
-    if name != "keep_columns" or opened is None or asked is None:
-        return bool(opened == asked)
-    opened, asked = ({each} if isinstance(each, str) else {*each} for each in (opened, asked))
-    return bool(opened == asked)
+    if name == "keep_columns":  # in any order
+        names = [[each] if isinstance(each, str) else each or () for each in (opened, asked)]
+        return {*names[0]} == {*names[1]}
+    return bool(opened == asked or (name == "device" and asked == "auto"))
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Countable(Generic[Source]):
     close : callable
         Gives up what the source holds.
     config : BinningConfig
-        How the samples were opened; a learner has to ask for the same.
+        How the samples were opened; a learner has to have the same settings.
     is_binned : bool
         Whether `config` decided on the bins; False where they were fixed before.
 
@@ -147,7 +145,7 @@ class Countable(Generic[Source]):
         learner : str
             Its name.
         config : BinningConfig
-            What it asks for.
+            The settings of the learner.
 
         Raises
         ------
@@ -158,7 +156,7 @@ class Countable(Generic[Source]):
             opened, asked = getattr(self.config, name), getattr(config, name)
             if not _are_same(name, opened, asked):
                 raise IcscmError(
-                    f"{learner} asks for ",
+                    f"{learner} has ",
                     Parameter(name, asked),
                     ", and these samples were opened with ",
                     Parameter(name, opened),

@@ -108,7 +108,7 @@ def open_memory(
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    asked = preparation or BinningConfig()
+    config = preparation or BinningConfig()
     if is_dask(X):
         raise IcscmError(
             "X is a Dask collection, which only fit and predict take; bring it into memory "
@@ -117,10 +117,10 @@ def open_memory(
     X, environments = take_environments(X, environments)
     y, environments, sample_weight = map(bring, (y, environments, sample_weight))
     given: ParsedTable | CardValues | None = None
-    if asked.device != "cpu":
-        from icscm.sources.gpu.values import put_values  # most never ask for it
+    if config.device != "cpu":
+        from icscm.sources.gpu.values import put_values  # needs CuPy
 
-        given = put_values(X, asked.device, asked.max_thresholds)
+        given = put_values(X, config.device, config.max_thresholds)
     if given is None:
         given = read_table(X)
     rows = find_counted_rows(sample_weight, given.n_rows)
@@ -128,14 +128,14 @@ def open_memory(
     numbers, places = number_environments(environments, given.n_rows, rows)
     groups = labels, numbers, {"classes": classes.tolist(), "environment_labels": places}
     try:
-        source, table = _count(given, rows, *groups, asked)
-    except NotBinaryError:  # a sparse matrix; known only when all of it was looked at
+        source, table = _count(given, rows, *groups, config)
+    except NotBinaryError:  # a sparse matrix; known only after a full scan
         assert isinstance(given, ParsedTable)
-        source, table = _count(read_table(make_dense(given.content, rows)), rows, *groups, asked)
-    if asked.missing == "error":
+        source, table = _count(read_table(make_dense(given.content, rows)), rows, *groups, config)
+    if config.missing == "error":
         table.reject_missing()
     sizes = table.n_columns, environments is not None
-    return Countable(source, table, table.names, classes, *sizes, config=asked)
+    return Countable(source, table, table.names, classes, *sizes, config=config)
 
 
 def _count(
@@ -144,15 +144,15 @@ def _count(
     labels: IntArray,
     environments: IntArray,
     names: Mapping[str, Any],
-    asked: BinningConfig,
+    config: BinningConfig,
 ) -> tuple[MemorySource, CodedTable]:
     """A source over the rows that count, and what is known of its columns."""
     binned: CodedTable | CardValues
     if isinstance(given, ParsedTable):
-        table = given.code(asked.max_thresholds, rows)
-        if asked.missing == "error" and given.whole is not None:  # before columns are dropped
+        table = given.code(config.max_thresholds, rows)
+        if config.missing == "error" and given.whole is not None:  # before columns are dropped
             replace(table, has_missing=find_missing(table.values)).reject_missing()
-        binned = drop_suspicious(given, table, labels, environments, rows, asked.keep_columns)
+        binned = drop_suspicious(given, table, labels, environments, rows, config.keep_columns)
         table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
     else:
         binned = given if rows is None else given.take(rows)
@@ -162,9 +162,9 @@ def _count(
         labels,
         environments,
         **names,
-        max_thresholds=asked.max_thresholds,
-        n_jobs=asked.n_jobs,
-        device=asked.device,
+        max_thresholds=config.max_thresholds,
+        n_jobs=config.n_jobs,
+        device=config.device,
     )
     if isinstance(source.candidates, Binning):  # else all are 0 or 1
         table = replace(table, has_missing=source.candidates.has_missing)
@@ -202,8 +202,8 @@ def make_memory_source(
         if packed is not None:
             candidates, stores = packed[0], [packed[1]]
         elif issparse(table.values):
-            told = "X is sparse and holds other values than 0 and 1; give a dense array"
-            raise NotBinaryError(told)
+            what = "X is sparse and holds other values than 0 and 1; give a dense array"
+            raise NotBinaryError(what)
         else:
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
         stores = place(stores, rows, device)

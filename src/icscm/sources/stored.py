@@ -18,13 +18,13 @@ def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
     """The stores of one source where `device` wants them."""
     if device == "cpu":
         return stores
-    from icscm.sources.gpu.opening import move_stores  # most never ask for it
+    from icscm.sources.gpu.opening import move_stores  # needs CuPy
 
     return move_stores(stores, rows, device)
 
 
 class StoredSource:
-    """Counts over a single piece, whose stores are told of the rows that leave."""
+    """Counts over a single piece, whose stores follow the rows that leave."""
 
     def __init__(self, info: SourceInfo, stores: Sequence[Store], rows: Rows) -> None:
         self.info = info
@@ -43,11 +43,11 @@ class StoredSource:
         cells = np.repeat(np.arange(2 * len(self.environments)), np.diff(self.piece.rows.bounds))
         return cells // len(self.environments), cells % len(self.environments)
 
-    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
-        """The leaf of a tree that each sorted row falls in, for those left out; else -1."""
-        leaves = np.full(len(left_out), -1, dtype=np.int64)
-        rows, _ = self.piece.rows.split(~left_out)
-        leaves[left_out] = find_leaves(splits, len(rows), partial(self.piece.find_satisfied, rows))
+    def find_leaves(self, splits: Sequence[BinnedSplit], held_out: BoolArray) -> IntArray:
+        """The leaf of a tree that each sorted row falls in, for those held out; else -1."""
+        leaves = np.full(len(held_out), -1, dtype=np.int64)
+        rows, _ = self.piece.rows.split(~held_out)
+        leaves[held_out] = find_leaves(splits, len(rows), partial(self.piece.find_satisfied, rows))
         return leaves
 
     def count_totals(self) -> CountArray:
@@ -59,7 +59,7 @@ class StoredSource:
 
     @property
     def judge(self) -> Judge | None:
-        """Who can tell the candidates that matter: a single store, if it can."""
+        """The store that can screen candidates, if it is the only one."""
         # of several, none knows which leaf the first of all that tie has
         store, *others = [*self.piece.stores, None]
         judge: Any = store

@@ -1,5 +1,4 @@
-"""What a caller hands over, made uniform: columns, labels and environments, arrays, coding.
+"""Input tables made uniform: columns, labels, environments, weights; coding and column checks.
 
-Suspicious columns are judged here, once for all sources. Imports only the ground: parameters,
-writing, text, exceptions, constants.
+Imports only the base modules: parameters, formatting, exceptions, constants.
 """

@@ -1,7 +1,7 @@
 """Columns that no rule should be made of: identifiers, constants, copies.
 
 rows in memory   -->  ColumnFacts of each column  --.
-                                                     --> judge_columns: column -> reason
+                                                     --> find_reasons: column -> reason
 a survey of rows -->  ColumnFacts of each column  --'
 """
 
@@ -32,12 +32,12 @@ from icscm.tables.columns import Numbers
 from icscm.tables.errors import make_rounded_error, name_columns
 from icscm.tables.parsing import ParsedTable
 
-# Columns in one look: what is looked at stays near the cache.
-_LOOKED_AT_TOGETHER = 2**10
+# Columns checked at a time: their first rows stay near the cache.
+_CHECKED_TOGETHER = 2**10
 
 
 class ColumnFacts(NamedTuple):
-    """What a column is judged by.
+    """The facts that decide whether a column is suspicious.
 
     `n_distinct` are the different values of the `n_present` rows that have one: an estimate, or
     any larger number, where that cannot make it an identifier. `is_whole` are numbers that are all
@@ -53,7 +53,7 @@ class ColumnFacts(NamedTuple):
     highest: float = 0.0
     copied: str | None = None
 
-    def judge(self) -> str | None:
+    def find_reason(self) -> str | None:
         """Why no rule should be made of the column; None if nothing is wrong with it."""
         if self.copied is not None:
             return self.copied
@@ -67,9 +67,9 @@ class ColumnFacts(NamedTuple):
     def is_numbering(self) -> bool:
         """Whether whole numbers are an identifier rather than something measured.
 
-        Nearly all must differ, and that must say something. Of n numbers measured at random in a
-        range of R, n^2 / 2R pairs would be equal by chance: if there are far fewer, they were
-        handed out one by one. Numbers beyond a thousand million were not measured in any case.
+        Nearly all must differ, and repeats must be expected by chance: of n numbers measured at
+        random in a range of R, n^2 / 2R pairs would be equal. If there are far fewer, they were
+        assigned one by one. Numbers beyond a thousand million were not measured in any case.
         """
         n_repeated = self.n_present - self.n_distinct
         most_repeated = (1 - NUMBERED_IDENTIFIER_SHARE) * self.n_present
@@ -80,9 +80,9 @@ class ColumnFacts(NamedTuple):
         return is_telling or self.highest >= LEAST_HUGE_NUMBER
 
 
-def judge_columns(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
-    """Columns that no rule should be made of, and why; those left out already come first."""
-    reasons = {j: why for j, each in facts.items() if (why := each.judge()) is not None}
+def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
+    """Columns that no rule should be made of, and why; those dropped already come first."""
+    reasons = {j: why for j, each in facts.items() if (why := each.find_reason()) is not None}
     order = (LABEL_COPY, ENVIRONMENT_COPY)  # all others last
     rank = {why: order.index(why) if why in order else len(order) for why in reasons.values()}
     return {**dropped, **dict(sorted(reasons.items(), key=lambda each: rank[each[1]]))}
@@ -96,10 +96,10 @@ def drop_suspicious(
     rows: NDArray[np.intp] | None,
     keep: Any,
 ) -> CodedTable:
-    """Drop columns that no rule should be made of, with a warning, unless asked for.
+    """Drop columns that no rule should be made of, with a warning, unless the user keeps them.
 
     Arrays come from users who prepared them, and are taken as they are. Rows that count several
-    times are looked at once.
+    times are checked once.
     """
     for j, column in enumerate(parsed.content if isinstance(parsed.content, list) else ()):
         # whole numbers that float64 would round, beside other kinds: identifiers, or an error
@@ -107,19 +107,19 @@ def drop_suspicious(
             continue
         if (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
             present = column.values if column.missing is None else column.values[~column.missing]
-            if not look_at_numbers(present).is_numbering():
+            if not gather_number_facts(present).is_numbering():
                 raise make_rounded_error(name_columns([j], table.names))
             table = replace(table, dropped={**table.dropped, j: IDENTIFIER})
     if parsed.whole is None:
         return table
     once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
-    looked_at = replace(table, values=table.values[once])
-    found = find_suspicious(looked_at, labels[once], environments[once], parsed.whole)
+    checked = replace(table, values=table.values[once])
+    found = find_suspicious(checked, labels[once], environments[once], parsed.whole)
     return drop_columns(table, found, keep)
 
 
 def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
-    """Drop what was found, with a warning, unless the user asked for it."""
+    """Drop what was found, with a warning, unless the user keeps them."""
     kept = _find_kept(table, keep)
     for j in sorted(kept & {*table.dropped}):
         why = f" asks for {name_columns([j], table.names)}, which is {table.dropped[j]}"
@@ -143,7 +143,7 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
 
 
 def _find_kept(table: CodedTable, keep: Any) -> set[int]:
-    """The columns asked for by name, or by position where there are no names."""
+    """The columns to keep, by name, or by position where there are no names."""
     if keep is None:
         return set()
     if isinstance(keep, str) and keep == "all":
@@ -174,17 +174,17 @@ def find_suspicious(
         for j in sorted({*_find_doubtful(table.values, whole), *table.levels, *copied})
         if j not in table.dropped
     }
-    return judge_columns(facts, table.dropped)
+    return find_reasons(facts, table.dropped)
 
 
 def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
-    """Columns of numbers that a first look, at many together, does not clear.
+    """Columns of numbers that the first rows do not clear of suspicion.
 
     Clear are those with several values, and with decimals or too many repeats for an identifier.
     """
     most_repeated = (1 - NUMBERED_IDENTIFIER_SHARE) * len(values)
-    for start in range(0, values.shape[1], _LOOKED_AT_TOGETHER):
-        part = slice(start, start + _LOOKED_AT_TOGETHER)
+    for start in range(0, values.shape[1], _CHECKED_TOGETHER):
+        part = slice(start, start + _CHECKED_TOGETHER)
         some = np.sort(values[:SUSPICION_ROWS, part].T)  # missing ones last, and equal to none
         is_varied = ((some != some[:, :1]) & (some == some)).any(axis=1)
         has_decimals = ((some != np.floor(some)) & (some == some)).any(axis=1)
@@ -203,11 +203,11 @@ def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None)
     if bins is not None:
         n_present = n_rows - int(np.isnan(column).sum())
         return ColumnFacts(n_rows, n_present, len(bins.levels) + len(bins.pool), is_category=True)
-    return look_at_numbers(column, is_whole)
+    return gather_number_facts(column, is_whole)
 
 
 def _find_copies(values: Array, groups: IntArray) -> list[int]:
-    """Columns that tell the groups exactly: one value in each, another in every other."""
+    """Columns that identify the groups: one value in each, another in every other."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     if len(first) < 2 or len(groups) < COPY_ROWS:
         return []
@@ -222,10 +222,10 @@ def _are_equal(one: Any, other: Any) -> Any:
     return (one == other) | ((one != one) & (other != other))
 
 
-def look_at_numbers(column: Array, is_whole: bool = True) -> ColumnFacts:
+def gather_number_facts(column: Array, is_whole: bool = True) -> ColumnFacts:
     """The facts of a column of numbers that is not constant.
 
-    A look at some rows tells most columns from an identifier; the rest takes long to know.
+    Some rows suffice to tell most columns from an identifier; all rows take long.
     """
     some, n_rows = column[:SUSPICION_ROWS], len(column)
     none = ColumnFacts(n_rows, n_rows, np.inf)

@@ -85,7 +85,7 @@ Column = Numbers | Levels | Dates
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns."""
-    if isinstance(X, np.ndarray):  # told at once: asking narwhals takes a while
+    if isinstance(X, np.ndarray):  # at once: narwhals takes a while
         return False
     return bool(nw.dependencies.is_into_dataframe(X)) or _is_record_batch(X)
 
@@ -95,7 +95,7 @@ def _is_record_batch(X: Any) -> bool:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; told without importing Dask."""
+    """Whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
 
 
@@ -300,7 +300,7 @@ _DLPACK_CUDA = 2
 
 def is_on_card(X: Any) -> bool:
     """Whether these are values on a card."""
-    if type(X) in (np.ndarray, list):  # told at once
+    if type(X) in (np.ndarray, list):  # the usual case
         return False
     if hasattr(X, "__cuda_array_interface__"):
         return True

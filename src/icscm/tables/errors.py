@@ -1,4 +1,4 @@
-"""What is wrong with a table, in one sentence each, wherever its rows lie."""
+"""Error messages about tables, the same for every source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def name_columns(columns: Sequence[int], names: Sequence[Any] | None) -> str:
 
 
 def make_infinity_error(columns: str, what: str = "infinity") -> IcscmError:
-    """Of values that are not finite."""
+    """Values that are not finite."""
     why = f" contains {what} in {columns}; fill in or drop these values"
     return IcscmError(Parameter("X"), why)
 
@@ -46,7 +46,7 @@ def reject_infinity(
 
 
 def make_rounded_error(columns: str) -> RoundedError:
-    """Of whole numbers that float64 would round."""
+    """Whole numbers that float64 would round."""
     return RoundedError(
         Parameter("X"),
         f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
@@ -55,13 +55,13 @@ def make_rounded_error(columns: str) -> RoundedError:
 
 
 def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
-    """Of labels, or else environments, that are missing somewhere."""
+    """Missing labels, or environments."""
     advice = "" if is_label else " or give them a label of their own"
     return IcscmError(f"{what} is missing (None or NaN) in {where}; drop these rows{advice}")
 
 
 def make_unhashable_error(what: str) -> IcscmError:
-    """Of labels or environments that cannot be told apart."""
+    """Labels or environments that are not hashable."""
     return IcscmError(
         f"{what} holds labels that are not hashable, such as lists; use strings, numbers or tuples"
     )

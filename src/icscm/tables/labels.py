@@ -21,7 +21,7 @@ from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.errors import make_missing_error, make_unhashable_error
 
-# Rows from which on it pays to look for small whole numbers, and how many of these are few.
+# The least rows for which the search for small whole numbers pays, and their greatest range.
 _MANY_ROWS = 2**16
 _FEW_GROUPS = 2**7
 
@@ -130,7 +130,7 @@ def check_known(y: Any, classes: Array) -> None:
     if unknown:
         known = " and ".join(map(repr, classes.tolist()))
         raise IcscmError(
-            f"y holds {shorten_list(unknown)}, which the model never saw; it tells {known} apart: "
+            f"y holds {shorten_list(unknown)}, which the model never saw; its classes are {known}: "
             "give labels of these classes"
         )
 
@@ -284,7 +284,7 @@ def check_several(labels: Sequence[Any]) -> None:
 
 
 def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:
-    """Warn of environments that can say little; `totals` are samples by (label, environment)."""
+    """Warn of environments with few samples; `totals` are samples by (label, environment)."""
     sparse = []
     for environment, (negatives, positives) in zip(labels, totals.T.tolist(), strict=True):
         if negatives + positives < SPARSE_ENVIRONMENT:
@@ -297,8 +297,8 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
         what = "Every environment holds samples of one class only: no rule can be compared in them."
         warn(what, SparseEnvironmentWarning)
     elif sparse:
-        what = f"Some environments can say little about invariance: {shorten_list(sparse, '; ')}."
-        warn(what, SparseEnvironmentWarning)
+        listed = shorten_list(sparse, "; ")
+        warn(f"Some environments have few samples to compare: {listed}.", SparseEnvironmentWarning)
 
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:

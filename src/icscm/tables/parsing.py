@@ -221,7 +221,7 @@ def make_dense(matrix: Any, rows: Array | None = None) -> Array:
 
 
 def _count_free_bytes() -> float:
-    """Memory that is available; no limit where the system does not tell."""
+    """Memory that is available; no limit where that is unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -113,7 +113,7 @@ def shorten(columns: Columns, question: ScreenQuery) -> Shortlist:
 def _list_refused(columns: Columns, judged: Judged) -> IntArray:
     """The columns of the refused rules of largest utility."""
     found, last = [], FIRST
-    for _ in range(judged.query.question.n_refused):
+    for _ in range(judged.query.question.n_rejected):
         key = columns.card.kernels.find_next(*judged, REFUSED, last)
         if key is None:
             break
@@ -174,7 +174,7 @@ def _count_ties(judged: Judged, n_alike: Any, best: Key) -> int:
 
 def list_nearest(columns: Columns, question: ScreenQuery) -> Iterator[CountCube]:
     """The columns of rules that the test refuses, or may refuse, with the largest p-values."""
-    card, query, n = columns.card, make_query(columns, question), question.n_refused
+    card, query, n = columns.card, make_query(columns, question), question.n_rejected
     found: list[tuple[IntArray, Array]] = []
     opened = [np.empty(0, dtype=np.int64)]
     for part, words in columns.parts(_TESTED):
