@@ -8,8 +8,8 @@ Surveys can be merged in any order and grouping, and end up equal. `binning` mak
 them; with the same rows in the sample, those that `coding.encode` chooses for the whole table.
 
 Unlike in memory, not all distinct values can be kept: whether a column of whole numbers, or a
-category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is estimated from how often some
-thousands of its values occur, picked by their hash.
+category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is estimated from how often
+some thousands of its values occur, picked by their hash.
 """
 
 from __future__ import annotations
