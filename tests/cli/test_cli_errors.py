@@ -13,7 +13,7 @@ import icscm.io.streams
 import icscm.io.table_writing
 from icscm import ICSCMClassifier
 from icscm.cli import main
-from icscm.cli.option_names import name_option
+from icscm.cli.group import name_option
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 
 

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.click_types import FILE, flag, number
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all
-from icscm.cli.group import main
-from icscm.cli.option_names import name_option
-from icscm.cli.options import column_options, read_delimiter, read_labelled, reading_options
+from icscm.cli.group import main, name_option
+from icscm.cli.options import (
+    FILE,
+    column_options,
+    flag,
+    number,
+    read_delimiter,
+    read_labelled,
+    reading_options,
+)
 from icscm.cli.predict import GENOME_ENDINGS
 from icscm.cli.routes import BITS, label_options, read_labels
 from icscm.exceptions import IcscmError

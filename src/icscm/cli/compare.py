@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.click_types import FILE, flag, number, value
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
+    FILE,
     check_outputs,
     column_options,
+    flag,
     force_option,
+    number,
     read_labelled,
     reading_options,
+    value,
 )
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, count, shorten_list

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from icscm.cli.click_types import value
 from icscm.cli.console import make_console
 from icscm.cli.group import main
+from icscm.cli.options import value
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
 

@@ -11,10 +11,17 @@ import click
 import numpy as np
 
 from icscm._types import Array
-from icscm.cli.click_types import FILE, flag, value
 from icscm.cli.console import Progress, make_console, print_all, print_written
 from icscm.cli.group import main
-from icscm.cli.options import check_outputs, force_option, read_data, reading_options
+from icscm.cli.options import (
+    FILE,
+    check_outputs,
+    flag,
+    force_option,
+    read_data,
+    reading_options,
+    value,
+)
 from icscm.cli.predict import GENOME_ENDINGS, find_types, read_alike
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, shorten_list

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from icscm.cli.click_types import FILE, OUTPUT, apply, value
 from icscm.cli.console import (
     Progress,
     list_data_facts,
@@ -18,23 +17,29 @@ from icscm.cli.console import (
     print_written,
     said_below,
 )
-from icscm.cli.cv_options import check_cv, choose_parameters, cv_options, print_choice
-from icscm.cli.group import main
+from icscm.cli.group import main, name_option
 from icscm.cli.learner_options import (
+    check_cv,
     check_model_options,
     check_route,
+    choose_parameters,
+    cv_options,
     learner_options,
     make_learner,
     model_option,
+    print_choice,
 )
-from icscm.cli.option_names import name_option
 from icscm.cli.options import (
+    FILE,
+    OUTPUT,
+    apply,
     check_outputs,
     column_options,
     find_kept,
     force_option,
     read_labelled,
     reading_options,
+    value,
 )
 from icscm.cli.routes import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.exceptions import IcscmError

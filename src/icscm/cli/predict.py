@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.click_types import FILE, OUTPUT, flag, value
 from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
+    FILE,
+    OUTPUT,
     check_outputs,
+    flag,
     force_option,
     read_data,
     read_delimiter,
     reading_options,
+    value,
 )
 from icscm.exceptions import IcscmError
 from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli.click_types import FILE, apply, number, value
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
+    FILE,
+    apply,
     check_outputs,
     find_kept,
     force_option,
     get_role_options,
     get_text_settings,
+    number,
     quiet_option,
     read_data,
     read_delimiter,
+    value,
 )
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat

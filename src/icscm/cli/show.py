@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from icscm.cli.click_types import FILE, OUTPUT, flag, value
 from icscm.cli.console import make_console, open_output, print_all, print_written
 from icscm.cli.group import main
-from icscm.cli.options import check_outputs, force_option
+from icscm.cli.options import FILE, OUTPUT, check_outputs, flag, force_option, value
 from icscm.exceptions import IcscmError
 from icscm.writing import STDOUT, write_text
 

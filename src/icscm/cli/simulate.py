@@ -10,11 +10,20 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from icscm.cli.click_types import FILE, OUTPUT, Decorator, apply, choice, flag, number, value
 from icscm.cli.console import make_console, print_all, print_written, said_below
-from icscm.cli.group import main
-from icscm.cli.option_names import name_option
-from icscm.cli.options import check_outputs, force_option
+from icscm.cli.group import main, name_option
+from icscm.cli.options import (
+    FILE,
+    OUTPUT,
+    Decorator,
+    apply,
+    check_outputs,
+    choice,
+    flag,
+    force_option,
+    number,
+    value,
+)
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text
 from icscm.io.table_writing import check_output_kind, write_table
