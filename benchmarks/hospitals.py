@@ -1,8 +1,8 @@
-"""What learners make of `make_hospitals`: causes, habits, home and the new hospital.
+"""Learners on `make_hospitals`: causes, shortcuts, and errors at training and new hospitals.
 
     python benchmarks/hospitals.py [SEEDS]
 
-Prints a table: how often a model uses exactly the causes, how often a habit; errors and areas
+Prints a table: how often a model uses exactly the causes, how often a shortcut; errors and areas
 under the curve on the rows learned from and at the new hospital, means over the seeds.
 """
 
@@ -38,7 +38,7 @@ def measure(n_rows: int, seed: int) -> list[dict[str, object]]:
             "rows": n_rows,
             "learner": name,
             "exactly the causes": used == set(data.parents),
-            "a habit": bool(used & set(data.habits)),
+            "a shortcut": bool(used & set(data.shortcuts)),
         }
         for where, X, y in (("home", data.X, data.y), ("new", data.X_new, data.y_new)):
             row[f"error, {where}"] = 1 - learner.score(X, y)

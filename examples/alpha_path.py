@@ -36,7 +36,7 @@ for learner in learners:
 # search ends there. With a large alpha true leaves are refused by chance, and rules
 # that settle two rows come instead.
 
-columns = [*data.habits, "sodium", *data.parents]
+columns = [*data.shortcuts, "sodium", *data.parents]
 fig, axes = plt.subplots(2, figsize=(7, 4.5), sharex=True, layout="constrained")
 top, low = axes
 for j, name in enumerate(columns):

@@ -156,7 +156,7 @@ evaluate(model, data.X_new, pd.Series(data.y_new, name="deteriorated"), there)
 # Only a simulation can say:
 
 print("causes:", data.rule)
-print("habits:", ", ".join(data.habits))
+print("habits:", ", ".join(data.shortcuts))
 
 # %%
 # Both causes were found and both habits refused. The cut on age is a year high: rows at the age of

@@ -403,14 +403,14 @@ def test_simulate_then_fit(here):
 def test_simulate_hospitals(here, ending):
     done = run("simulate", "--hospitals", "--out", f"d.{ending}", "--new-hospital", f"n.{ending}",
                "--rows", "300", "--environments", "3", "--parents", "3",
-               "--model-type", "disjunction", "--habits", "0.5", "--missing", "0.2",
+               "--model-type", "disjunction", "--shortcut-strength", "0.5", "--missing", "0.2",
                "--missing-when", "random", "--label-shift", "0.3",
                "--random-state", "5")  # fmt: skip
     assert f"Written: d.{ending} (300 rows, simulated;" in done.stdout
-    assert "causes: age, lactate, admission; habits of the site: billing_code" in done.stdout
+    assert "causes: age, lactate, admission; shortcuts: billing_code" in done.stdout
     assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stdout
     expected = make_hospitals(
-        300, 3, n_causes=3, model_type="disjunction", habit_strength=0.5, missing=0.2,
+        300, 3, n_causes=3, model_type="disjunction", shortcut_strength=0.5, missing=0.2,
         missing_when="random", label_shift=0.3, random_state=5,
     )  # fmt: skip
     home, new = (read_file(f"{name}.{ending}").to_pandas() for name in "dn")
@@ -441,7 +441,7 @@ def test_demo_writes_a_report_and_keeps_it(here):
     assert "A1" in report.read_text()
     report.write_text("mine")
     again = run("demo", "--samples", "2000")
-    assert "icscm-demo.html is there already and was kept; --force" in again.stdout
+    assert "icscm-demo.html exists and was kept; --force" in again.stdout
     assert report.read_text() == "mine"
     run("demo", "--samples", "2000", "--force")
     assert report.read_text() != "mine"

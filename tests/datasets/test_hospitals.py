@@ -40,7 +40,7 @@ def test_names_shapes_and_kinds_of_columns(data):
     assert len(data.X) == len(data.y) == len(data.environments) == N
     assert len(data.X_new) == len(data.y_new) == 50_000
     assert list(data.X_new.columns) == list(data.X.columns)
-    assert set(data.parents + data.habits) <= set(data.X.columns)
+    assert set(data.parents + data.shortcuts) <= set(data.X.columns)
     assert (data.parents, data.rule) == (["age", "lactate"], "age > 65 and lactate > 2")
     assert set(data.y) == set(data.y_new) == {0, 1}
     assert data.X["diabetes"].dtype == bool
@@ -82,7 +82,7 @@ def test_lactate_missing_at_random_hides_a_cause():
     assert max(rates) - min(rates) > 0.1
 
 
-def test_habits_follow_the_outcome_here_more_than_there(data):
+def test_shortcuts_follow_the_outcome_here_more_than_there(data):
     coding, ordering = [], []
     for X, y in by_hospital(data):
         code, tested = (X["billing_code"] == "R57").to_numpy(), X["troponin"].notna().to_numpy()
@@ -92,7 +92,7 @@ def test_habits_follow_the_outcome_here_more_than_there(data):
     np.testing.assert_allclose(ordering, [0.95, 0, 0.95, 0, 0.95], atol=0.02)
 
 
-def test_at_the_new_hospital_habits_are_the_wrong_way_round(data):
+def test_at_the_new_hospital_shortcuts_are_reversed(data):
     ill = data.y_new == 1
     code = (data.X_new["billing_code"] == "R57").to_numpy()
     tested = data.X_new["troponin"].notna().to_numpy()
@@ -100,8 +100,8 @@ def test_at_the_new_hospital_habits_are_the_wrong_way_round(data):
     assert tested[ill].mean() - tested[~ill].mean() == pytest.approx(-0.95 * 0.6, abs=0.02)
 
 
-def test_without_habits_and_causes_nothing_tells_the_outcome():
-    data = make_hospitals(50_000, habit_strength=0, random_state=1)
+def test_without_shortcuts_and_causes_nothing_tells_the_outcome():
+    data = make_hospitals(50_000, shortcut_strength=0, random_state=1)
     others = pd.get_dummies(data.X.drop(columns=data.parents), dtype=float)
     others = others.assign(tested=others.pop("troponin").notna().astype(float))
     holds = find_rule(data.X)
@@ -146,7 +146,7 @@ def test_many_hospitals_have_names_of_their_own():
     ({"model_type": "tree"}, "model_type must be one of"),
     ({"risk": 0.5}, "risk must be two numbers"),
     ({"risk": (0, 0.5)}, "risk must be two numbers"),
-    ({"habit_strength": 2}, "habit_strength must be a number from 0 to 1"),
+    ({"shortcut_strength": 2}, "shortcut_strength must be a number from 0 to 1"),
     ({"missing": -1}, "missing must be a number from 0 to 1"),
     ({"missing_when": "never"}, "missing_when must be one of"),
     ({"label_shift": np.nan}, "label_shift must be a number from 0 to 10"),
@@ -158,25 +158,34 @@ def test_what_is_not_allowed(wrong, message):
 
 
 def test_the_lesson():
-    """Learners that ask for no invariance rely on habits and fail at the new hospital; those that
-    do find the causes and hold there. In most draws: the tests themselves err now and then."""
+    """Learners without invariance rely on shortcuts and fail at the new hospital; the others find
+    the causes and hold there. In most draws: the tests themselves err now and then."""
     learners = {
         "scm": SCMClassifier(),
         "icscm": ICSCMClassifier(),
         "plain": InvariantTreeClassifier(tolerance=None),
         "tree": InvariantTreeClassifier(),
     }
-    exact, habit, errors = Counter(), Counter(), Counter()
+    exact, shortcut, errors = Counter(), Counter(), Counter()
     for seed in range(5):
         data = make_hospitals(random_state=seed)
         for name, learner in learners.items():
             fit_quietly(learner, data.X, data.y, data.environments)
             used = set(learner.features_used_)
             exact[name] += used == set(data.parents)
-            habit[name] += bool(used & set(data.habits))
+            shortcut[name] += bool(used & set(data.shortcuts))
             errors[name] += (1 - learner.score(data.X_new, data.y_new)) / 5
-    assert habit == {"scm": 5, "icscm": 0, "plain": 5, "tree": 0}
+    assert shortcut == {"scm": 5, "icscm": 0, "plain": 5, "tree": 0}
     assert exact["icscm"] >= 4
     assert min(errors["scm"], errors["plain"]) > 0.4
     assert errors["icscm"] < 0.11
     assert errors["tree"] < 0.09
+
+
+def test_old_names_warn():
+    with pytest.warns(FutureWarning, match="habit_strength is now shortcut_strength"):
+        old = make_hospitals(90, 3, habit_strength=0.5, random_state=0)
+    new = make_hospitals(90, 3, shortcut_strength=0.5, random_state=0)
+    assert old.X.equals(new.X)
+    with pytest.warns(FutureWarning, match="habits is now shortcuts"):
+        assert old.habits == new.shortcuts

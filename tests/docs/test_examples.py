@@ -27,7 +27,7 @@ def is_kept(leaf):
 # What the text of each says of its figure, asked of the names that it leaves.
 CLAIMS = {
     "alpha_path": lambda it: (
-        not {*it.data.habits} & {name for each in it.learners for name in each.features_used_}
+        not {*it.data.shortcuts} & {name for each in it.learners for name in each.features_used_}
         and [bool(each.rules_) for each in it.learners] == [False] + [True] * 8 + [False]
     ),
     "calibration": lambda it: (

@@ -1,4 +1,4 @@
-"""`icscm simulate` and `icscm demo`: data whose causes are known."""
+"""`icscm simulate` and `icscm demo`: simulated data with known causes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 DEMO_REPORT = "icscm-demo.html"
 
-# Options that one of the two simulations has and the other has not.
+# Options of only one of the two simulations.
 _PAPERS = (
     *("samples", "distractors", "children", "noise", "label_noise"),
     *("child", "child_noise", "continuous"),
 )
-_HOSPITALS = "rows", "habits", "missing", "missing_when", "label_shift", "new_hospital"
+_HOSPITALS = "rows", "shortcut_strength", "missing", "missing_when", "label_shift", "new_hospital"
 
 size_options = apply(
     number("--samples", 10_000, "Rows in each environment."),
@@ -59,13 +59,13 @@ def _share(name: str, text: str, default: float = 0.05) -> Decorator:
 hospital_options = apply(
     flag("--hospitals", "Simulated admissions at hospitals, instead of the paper's data."),
     number("--rows", 10_000, "Admissions at all hospitals together."),
-    _share("--habits", "How often habits are followed where they are strongest.", 0.95),
+    _share("--shortcut-strength", "How often shortcuts follow the outcome, at most.", 0.95),
     _share("--missing", "Share of laboratory values that were not measured.", 0.3),
     choice("--missing-when normal random", "Which values of lactate are missing: normal, or any."),
-    value("--label-shift NUMBER", "How far hospitals act on the log odds.", float, 0.0),
+    value("--label-shift NUMBER", "Direct effect of hospitals on the log odds.", float, 0.0),
     value(
         "--new-hospital FILE",
-        "Write a hospital here where the habits are the wrong way round.  [default: none]",
+        "Write admissions at a hospital where the shortcuts are reversed.  [default: none]",
         OUTPUT,
     ),
 )
@@ -81,12 +81,12 @@ hospital_options = apply(
 @size_options
 @number("--environments", None, "How many environments.  [default: 2; 5 hospitals]")
 @number("--parents", 2, "Features that cause the label.")
-@number("--children", 1, "Features C that are its effects.", "int [0, inf)")
-@choice("--model-type conjunction disjunction tree", "How the parents make the label.")
-@choice("--noise coin flip", "The label is now and then a coin's, or inverted.")
-@_share("--label-noise", "How often that happens.")
-@choice("--child code text", "An effect's errors: as in the paper's code or text.")
-@_share("--child-noise", "How often an effect shows the environment, not the label.")
+@number("--children", 1, "Features C that are children of the label.", "int [0, inf)")
+@choice("--model-type conjunction disjunction tree", "How the parents determine the label.")
+@choice("--noise coin flip", "Label noise: replaced by a fair coin, or inverted.")
+@_share("--label-noise", "Probability of label noise.")
+@choice("--child code text", "Errors of children: as in the paper's code or text.")
+@_share("--child-noise", "How often a child has the environment's mark, not the label.")
 @flag("--continuous", "Features in [0, 1] that are cut at 0.5.")
 @hospital_options
 @seed_option
@@ -101,15 +101,15 @@ def simulate(
     new_hospital: Path | None,
     **options: Any,
 ) -> None:
-    """Write simulated data whose causes are known.
+    """Write simulated data with known causes.
 
-    Of the paper's simulation: features A1, A2, .. cause the label y, C1, .. are effects of label
-    and environment, B1, .. are noise. The columns y and environment come last.
+    The paper's simulation: features A1, A2, .. cause the label y, C1, .. are children of label and
+    environment, B1, .. are noise. The columns y and environment come last.
 
     With --hospitals: simulated admissions, none of them a patient's. age and lactate cause that a
-    patient deteriorated; billing_code and troponin tell it by habits of the site. --rows,
-    --habits, --missing, --missing-when, --label-shift and --new-hospital are for these alone. The
-    columns deteriorated and hospital come last.
+    patient deteriorated; billing_code and troponin are shortcuts, which are specific to a site.
+    --rows, --shortcut-strength, --missing, --missing-when, --label-shift and --new-hospital are
+    for these alone. The columns deteriorated and hospital come last.
 
     \b
     Examples:
@@ -137,7 +137,7 @@ def simulate(
 
 
 def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
-    """The paper's data; what there is to say of the file."""
+    """Write the paper's data; return a note on the file."""
     from icscm.datasets import make_conjunction
 
     numbers = "samples", "distractors", "parents", "children", "environments"
@@ -148,27 +148,26 @@ def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list
 
 
 def _write_hospitals(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
-    """Admissions, and those at the new hospital where wanted; what there is to say of each file."""
+    """Write admissions, and those at the new hospital if requested; return a note on each file."""
     from icscm.datasets import make_hospitals
 
     names = {"rows": "n_rows", "environments": "n_hospitals", "parents": "n_causes"}
-    names |= {"habits": "habit_strength"}
     data = make_hospitals(**{names.get(name, name): each for name, each in options.items()})
     home, *new = outputs
     n_rows = _write(home, data.X, deteriorated=data.y, hospital=data.environments)
     said = [
         f" ({n_rows:,} rows, simulated;\n causes: {', '.join(data.parents)}; "
-        f"habits of the site: {', '.join(data.habits)})"
+        f"shortcuts: {', '.join(data.shortcuts)})"
     ]
     for path in new:
         hospital = np.full(len(data.y_new), "New")
         n_rows = _write(path, data.X_new, deteriorated=data.y_new, hospital=hospital)
-        said.append(f" ({n_rows:,} rows, simulated;\n the habits of the site are reversed)")
+        said.append(f" ({n_rows:,} rows, simulated;\n the shortcuts are reversed)")
     return said
 
 
 def _write(path: Path, features: pandas.DataFrame, **more: Any) -> int:
-    """A table of features and of what comes last; how many rows it has."""
+    """Write features and further columns; return the number of rows."""
     import pyarrow
 
     columns = {name: pyarrow.array(features[name], from_pandas=True) for name in features.columns}
@@ -177,7 +176,7 @@ def _write(path: Path, features: pandas.DataFrame, **more: Any) -> int:
     return len(features)
 
 
-@main.command(short_help="See both learners on the paper's simulation.")
+@main.command(short_help="Compare both learners on the paper's simulation.")
 @size_options
 @seed_option
 @value("--report FILE", "Write the report on ICSCM here: .html, .md or .json.", FILE, DEMO_REPORT)
@@ -187,10 +186,10 @@ def _write(path: Path, features: pandas.DataFrame, **more: Any) -> int:
 def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **sizes: int) -> None:
     """Simulate the paper's data and learn from it with and without invariance.
 
-    A1 and A2 cause the label and C1 is its effect, a better predictor than the causes. The plain
-    learner falls for C1. The invariant learner sees that the label given C1 shifts between the
-    two environments. A report on what it did is written to the current folder; one that is there
-    already is kept unless --force is given.
+    A1 and A2 cause the label and C1 is its child, a better predictor than the causes. The plain
+    learner uses C1. The invariant learner rejects it, since the label given C1 shifts between the
+    two environments. A report is written to the current folder; an existing one is kept unless
+    --force is given.
 
     \b
     Example:
@@ -209,7 +208,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
     data = make_conjunction(samples, distractors, random_state=sizes["random_state"])
     console.print(
         f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
-        f"label, C1 is an effect of label and environment, {distractors} features B are noise.\n"
+        f"label, C1 is a child of label and environment, {distractors} features B are noise.\n"
     )
     with said_below():
         plain = SCMClassifier().fit(data.X, data.y, environments=data.environments)
@@ -226,7 +225,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
         print_written(console, report, ", the report on ICSCM")
     elif is_kept and not no_report:
         kept = as_text(report)
-        console.print(f"\n{kept} is there already and was kept; --force writes it anew.")
+        console.print(f"\n{kept} exists and was kept; --force overwrites it.")
 
 
 def _print_model(console: Console, name: str, learner: SCMClassifier, data: Simulation) -> None:
@@ -244,9 +243,9 @@ def _print_search(console: Console, learner: SCMClassifier) -> None:
     from icscm.report.terminal import make_heading, render_refused, render_summary
 
     summary = make_summary(learner, words=name_option)
-    console.print(Text("What ICSCM found, as icscm fit tells it", style="bold"))
+    console.print(Text("What ICSCM found, as shown by icscm fit", style="bold"))
     print_all(console, render_summary(summary))
-    console.print(make_heading("What it refused"))
+    console.print(make_heading("Rejected candidates"))
     print_all(console, render_refused(summary))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import importlib
 import os
 import struct
@@ -106,19 +104,17 @@ class Source:
         return target
 
     @contextmanager
-    def open(self, path: Path, suffix: str = ".csv") -> Iterator[IO[bytes]]:
-        """The decompressed bytes of a file; of a zip, the first member that ends in `suffix`."""
+    def open(self, path: Path, suffix: str = ".csv") -> Iterator[Path | IO[bytes]]:
+        """What pandas can read: the path, or the first member of a zip that ends in `suffix`."""
         try:
-            if path.suffix == ".zip":
-                with zipfile.ZipFile(path) as archive:
-                    names = [name for name in archive.namelist() if name.lower().endswith(suffix)]
-                    if not names:
-                        raise IcscmError(f"{str(path)!r} holds no file that ends in {suffix!r}")
-                    with archive.open(names[0]) as stream:
-                        yield stream
-            else:
-                opener: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
-                with opener(path, "rb") as stream:
+            if path.suffix != ".zip":
+                yield path
+                return
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if name.lower().endswith(suffix)]
+                if not names:
+                    raise IcscmError(f"{str(path)!r} holds no file that ends in {suffix!r}")
+                with archive.open(names[0]) as stream:
                     yield stream
         except IcscmError:
             raise

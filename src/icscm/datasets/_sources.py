@@ -11,21 +11,11 @@ from typing import Any
 from icscm.datasets._files import RawFile, Source
 from icscm.exceptions import IcscmError
 
-# Two-letter codes of the states, the District of Columbia and Puerto Rico, with their numbers in
-# the Census Bureau's files.
-STATES = {
-    "AL": 1, "AK": 2, "AZ": 4, "AR": 5, "CA": 6, "CO": 8, "CT": 9, "DE": 10, "DC": 11, "FL": 12,
-    "GA": 13, "HI": 15, "ID": 16, "IL": 17, "IN": 18, "IA": 19, "KS": 20, "KY": 21, "LA": 22,
-    "ME": 23, "MD": 24, "MA": 25, "MI": 26, "MN": 27, "MS": 28, "MO": 29, "MT": 30, "NE": 31,
-    "NV": 32, "NH": 33, "NJ": 34, "NM": 35, "NY": 36, "NC": 37, "ND": 38, "OH": 39, "OK": 40,
-    "OR": 41, "PA": 42, "RI": 44, "SC": 45, "SD": 46, "TN": 47, "TX": 48, "UT": 49, "VT": 50,
-    "VA": 51, "WA": 53, "WV": 54, "WI": 55, "WY": 56, "PR": 72,
-}  # fmt: skip
-# By default without the District, as in the paper.
-DEFAULT_STATES = tuple(state for state in STATES if state != "DC")
-
 _FACTS = tomllib.loads((files("icscm.datasets") / "sources.toml").read_text(encoding="utf-8"))
 _CENSUS = _FACTS.pop("census")
+# Two-letter codes of the states, with their numbers in the Census Bureau's files.
+STATES: dict[str, int] = _CENSUS["states"]
+DEFAULT_STATES = tuple(state for state in STATES if state != "DC")  # as in the paper
 # Protein -> its parents in the consensus network.
 SACHS_PARENTS = {name: parents.split() for name, parents in _FACTS.pop("sachs_parents").items()}
 

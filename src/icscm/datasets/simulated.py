@@ -1,8 +1,8 @@
-"""The paper's simulation, with every knob.
+"""The paper's simulation, with all its parameters.
 
 E --> A1, A2, ...     parents: how often each is 1 differs between environments
 A --> Y               their conjunction (or disjunction), with noise that does not
-Y, E --> C            children: mostly a copy of Y, sometimes the environment's mark
+Y, E --> C            children: mostly a copy of Y, sometimes a mark of the environment
       B               distractors: coin flips, related to nothing
 """
 
@@ -29,7 +29,7 @@ _RATE = allow("float [0, 1]")
 
 
 class Simulation(NamedTuple):
-    """Simulated samples and what they were made from.
+    """Simulated samples and the true parents.
 
     Attributes
     ----------
@@ -78,19 +78,19 @@ def make_conjunction(
     n_samples : int, default=10_000
         Samples in each environment.
     n_distractors, n_parents, n_children, n_environments : int
-        How many of each. With two parents and two environments the rates are the paper's (A1: 0.1
+        Their numbers. With two parents and two environments the rates are the paper's (A1: 0.1
         and 0.5, A2: 0.5 and 0.3). More environments spread evenly between these; more parents
         take these rates in turn, raised so that the conjunction stays as frequent.
     model_type : {"conjunction", "disjunction", "tree"}, default="conjunction"
         `"disjunction"` is the mirror image (all bits inverted); `"tree"` a full decision tree
-        whose nodes are the parents (1, 3, 7, .. of them), which breaks the paper's assumption on
-        the functional form.
+        whose nodes are the parents (1, 3, 7, .. of them), which violates the paper's assumption
+        on the functional form.
     noise : {"coin", "flip"}, default="coin"
-        What befalls the label with probability `label_noise`: `"coin"` replaces it by a fair coin
-        (the published code), `"flip"` inverts it (the paper's text, the sign mended).
+        The noise of the label, with probability `label_noise`: `"coin"` replaces it by a fair coin
+        (the published code), `"flip"` inverts it (the paper's text, with the sign corrected).
     child : {"code", "text"}, default="code"
-        A child copies the label but, with probability `child_noise`, shows the environment E
-        instead: `"text"` E itself, `"code"` 1 - E, as the published code does. With more than
+        A child copies the label or, with probability `child_noise`, has a mark of the environment
+        E instead: `"text"` E itself, `"code"` 1 - E, as the published code does. With more than
         two environments the mark is 1 with probability e / (K - 1).
     label_noise, child_noise : float, default=0.05
         Probabilities, see `noise` and `child`.
@@ -107,7 +107,7 @@ def make_conjunction(
     Raises
     ------
     IcscmError
-        Where a number or a word is not allowed.
+        If a parameter has an invalid value.
 
     Examples
     --------
@@ -129,15 +129,21 @@ def make_conjunction(
     check_value("child_noise", child_noise, _RATE)
 
     rng = np.random.default_rng(random_state)
+    n = n_samples * n_environments
     # in random order: cross-validation without shuffling must not lose an environment
     environments = rng.permutation(np.repeat(np.arange(n_environments), n_samples))
-    rates = _find_parent_rates(n_parents, n_environments)
-    parents = rng.random((n_parents, len(environments))) < rates[:, environments]
-    label = _disturb(_decide(parents, model_type), noise, label_noise, rng)
+    rates = np.array([np.linspace(*_PARENT_RATES[i % 2], n_environments) for i in range(n_parents)])
+    rates **= min(1.0, 2.0 / n_parents)
+    parents = rng.random((n_parents, n)) < rates[:, environments]
+    label = _evaluate_tree(parents) if model_type == "tree" else parents.all(axis=0)
+    is_noisy = rng.random(n) < label_noise
+    label = np.where(is_noisy, ~label if noise == "flip" else rng.random(n) < 0.5, label)
     if model_type == "disjunction":
         parents, label = ~parents, ~label
-    distractors = rng.integers(2, size=(n_distractors, len(environments)), dtype=np.uint8) == 1
-    children = _make_children(label, environments, n_children, child, child_noise, rng)
+    distractors = rng.integers(2, size=(n_distractors, n), dtype=np.uint8) == 1
+    mark = rng.random((n_children, n)) < environments / max(1, n_environments - 1)
+    is_marked = rng.random((n_children, n)) < child_noise
+    children = np.where(is_marked, ~mark if child == "code" else mark, label)
     bits = np.concatenate((parents, distractors, children))
     sizes = {"A": n_parents, "B": n_distractors, "C": n_children}
     names = [f"{kind}{i + 1}" for kind, size in sizes.items() for i in range(size)]
@@ -148,49 +154,15 @@ def make_conjunction(
     return Simulation(X, label.astype(np.int64), environments, names[:n_parents])
 
 
-def _find_parent_rates(n_parents: int, n_environments: int) -> NDArray[np.float64]:
-    """How often each parent is 1 in each environment, (parent, environment)."""
-    along = np.linspace(0.0, 1.0, n_environments)
-    exponent = min(1.0, 2.0 / n_parents)
-    ends = np.array([_PARENT_RATES[i % 2] for i in range(n_parents)])
-    rates: NDArray[np.float64] = (ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * along) ** exponent
-    return rates
-
-
-def _decide(parents: Bits, model_type: str) -> Bits:
-    """The label without noise. In a tree, A1 sends 0 to A2 and 1 to A3, these to A4 .. A7; the
-    last parent asked is the label."""
-    if model_type != "tree":
-        conjunction: Bits = np.logical_and.reduce(parents)
-        return conjunction
+def _evaluate_tree(parents: Bits) -> Bits:
+    """The label without noise: A1 sends 0 to A2 and 1 to A3, these send to A4 .. A7, and so on;
+    the last parent reached is the label."""
     n_parents, n_samples = parents.shape
     if (n_parents + 1).bit_count() != 1:
         raise IcscmError(f"a tree takes 1, 3, 7, 15, .. parents; got n_parents={n_parents}")
     node = np.ones(n_samples, dtype=np.int64)
-    answer: Bits = parents[0]
+    value: Bits = parents[0]
     for _ in range((n_parents + 1).bit_length() - 1):
-        answer = parents[node - 1, np.arange(n_samples)]
-        node = 2 * node + answer
-    return answer
-
-
-def _disturb(label: Bits, noise: str, rate: float, rng: np.random.Generator) -> Bits:
-    struck = rng.random(len(label)) < rate
-    instead = ~label if noise == "flip" else rng.random(len(label)) < 0.5
-    return np.where(struck, instead, label)
-
-
-def _make_children(
-    label: Bits,
-    environments: NDArray[np.int64],
-    n_children: int,
-    child: str,
-    rate: float,
-    rng: np.random.Generator,
-) -> Bits:
-    shape = (n_children, len(label))
-    mark_rate = environments / max(1, environments.max())
-    mark = rng.random(shape) < mark_rate
-    if child == "code":
-        mark = ~mark
-    return np.where(rng.random(shape) < rate, mark, label)
+        value = parents[node - 1, np.arange(n_samples)]
+        node = 2 * node + value
+    return value
