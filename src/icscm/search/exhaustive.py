@@ -3,7 +3,7 @@
     counts -> one rule per associated feature, copies joined -> their joint table
            -> every subset's leaves -> accepted subsets -> what they all share
 
-The greedy search takes "not refused" for "invariant" and may so be led astray by weak tests.
+The greedy search takes "not rejected" for "invariant" and may so be led astray by weak tests.
 Here every subset of a few candidate rules is tested as a whole, and only rules that all accepted
 subsets share are reported, as invariant causal prediction does; but a subset of d rules makes
 d + 1 leaves, not 2^d strata, so its test has far more power. `docs/theory.md` has the guarantee
@@ -75,23 +75,29 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     kept = sorted(shared or ())
     leaves = compute_leaves(table, kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
-    # the test that the sets were judged by
+    # the test that the sets were tested by
     verdicts = settings.make_verdicts(model.leaves, test=GTest())
+    notes = [*source.notes]
+    if len(rules) > settings.max_rules:
+        what = f"Sets of more than {settings.max_rules} of the {len(rules)} screened rules"
+        notes.append(f"{what} were not tested.")
+    reason = "nothing_associated" if not screened else "all_rejected"
+    if shared is not None and screened:
+        reason = "intersection" if shared else "empty_intersection"
+    statistics = [each.statistic for each in screened]
+    found = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
     chosen = [screened[i] for i in kept]
     trace = Trace(
-        nodes=tuple(_make_steps(view, chosen, leaves, verdicts, n_tried)),
-        stop_reason=_find_reason(screened, shared),
+        nodes=tuple(_make_steps(view, settings, chosen, leaves, verdicts, n_tried)),
         classes=tuple(source.classes),
         environments=tuple(source.environments),
-        alpha=settings.alpha,
-        notes=(*source.notes, *_note_bound(len(rules), settings.max_rules)),
-        screening=tuple(
-            Screened(rule, each.statistic, each.p_value)
-            for rule, each in zip(rules, screened, strict=True)
-        ),
-        sets=sets,
+        notes=tuple(notes),
         verdicts=verdicts,
+        stop_reason=reason,
+        alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
+        screening=tuple(Screened(*each) for each in found),
+        sets=sets,
     )
     return model, trace
 
@@ -99,62 +105,31 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
 class _Association(NamedTuple):
     """A feature's best rule; sorts the strongest first, then as ties are broken.
 
-    `rank` is the negative of its statistic times the weight of the feature.
+    `rank` is the negative of its statistic times the weight of the feature; `alike` are the rules
+    that cover the same samples.
     """
 
     rank: float
     cut: Cut
     statistic: float
     leaf: bytes
+    alike: Sequence[Cut] = ()
 
 
-class _Screened(NamedTuple):
-    """A rule, those that settle the same samples, and how strongly they go with the label."""
-
-    cut: Cut
-    alike: list[Cut]
-    statistic: float
-    p_value: float
-    utility: float
-
-
-def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Screened], int]:
+def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
     """The best rule of each feature that is significantly associated with the label.
 
-    At most `n_candidates`, strongest first; those that settle the same samples are one, which the
+    At most `n_candidates`, strongest first; those that cover the same samples are one, which the
     first of them stands for. And the number of rules tried, by which Bonferroni's correction
     multiplies the p-values.
     """
-    totals = view.count_totals()
-    utility = make_utility(settings.p, settings.feature_weights, int(totals.sum()))
-    found, n_tried = _associate_all(view, settings)
-    most = MAX_EQUIVALENT_RULES + 1
-    screened: list[_Screened] = []
-    while found and len(screened) < settings.n_candidates:
-        _, cut, statistic, leaf = found[0]
-        others = [each.cut for each in found[1:] if each.leaf == leaf]
-        same = {cut, *view.find_equivalent(cut, others)}
-        alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
-        worth = utility.compute(
-            np.frombuffer(leaf, totals.dtype).reshape(totals.shape), cut.feature
-        )
-        p_value = float(_compute_p_values(np.array([statistic]), n_tried)[0])
-        others = [each for each in alike if each != cut]
-        screened.append(_Screened(cut, others, statistic, p_value, worth))
-        found = [each for each in found if each.cut not in same]
-    return screened, n_tried
-
-
-def _associate_all(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
-    """The best rule of each feature, those that are significant in order; how many were tried."""
-    in_play = view.count_totals()
+    samples = view.count_totals()
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistics = _associate(leaves, in_play, settings)
+        statistics = _associate(leaves, samples, settings)
         n_tried += leaves.count(statistics > 0)
-        best = statistics.reshape(len(leaves.features), -1).argmax(axis=1)
-        best += leaves.n_candidates * np.arange(len(best))
+        best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
         p_values = _compute_p_values(statistics[best], n_tried)
         for one in best[(statistics[best] > 0) & (p_values <= SCREEN_LEVEL)].tolist():
@@ -164,24 +139,33 @@ def _associate_all(view: ConjunctionView, settings: Settings) -> tuple[list[_Ass
                 weight = float(settings.feature_weights[cut.feature])
             leaf = leaves.tables[one].tobytes()
             found.append(_Association(-statistic * weight, cut, statistic, leaf))
-    p_values = _compute_p_values(np.array([each.statistic for each in found]), n_tried)
-    significant = [each for each, p in zip(found, p_values, strict=True) if p <= SCREEN_LEVEL]
-    return sorted(significant), n_tried
+    is_significant = _compute_p_values([each.statistic for each in found], n_tried) <= SCREEN_LEVEL
+    found = sorted(each for each, is_so in zip(found, is_significant, strict=True) if is_so)
+    most = MAX_EQUIVALENT_RULES + 1
+    screened: list[_Association] = []
+    while found and len(screened) < settings.n_candidates:
+        first = found[0]
+        others = [each.cut for each in found[1:] if each.leaf == first.leaf]
+        same = {first.cut, *view.find_equivalent(first.cut, others)}
+        alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
+        screened.append(first._replace(alike=[each for each in alike if each != first.cut]))
+        found = [each for each in found if each.cut not in same]
+    return screened, n_tried
 
 
-def _associate(leaves: LeafTables, in_play: CountArray, settings: Settings) -> FloatArray:
+def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> FloatArray:
     """Pearson's statistic of each rule against the label.
 
     0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
     and its negation one does, so each cut counts once.
     """
     leaf = leaves.tables.sum(axis=2)
-    rest = in_play.sum(axis=1) - leaf
+    rest = samples.sum(axis=1) - leaf
     points_right = rest[:, 1] * leaf.sum(axis=1) > leaf[:, 1] * rest.sum(axis=1)
     n_least = np.minimum(leaf.sum(axis=1), rest.sum(axis=1))
     allowed = points_right & (n_least >= settings.min_samples_leaf)
     if settings.min_replication:
-        allowed &= find_replicated(leaves.tables, in_play, settings.min_replication)
+        allowed &= find_replicated(leaves.tables, samples, settings.min_replication)
     if settings.feature_weights is not None:
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
@@ -190,47 +174,37 @@ def _associate(leaves: LeafTables, in_play: CountArray, settings: Settings) -> F
     return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
 
 
-def _compute_p_values(statistics: FloatArray, n_tried: int) -> FloatArray:
+def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) -> FloatArray:
+    statistics = np.asarray(statistics, dtype=np.float64)
     tails = compute_upper_tail(statistics, np.ones(len(statistics), dtype=np.int64))
     return np.minimum(n_tried * tails, 1.0)
 
 
 def _make_steps(
     view: ConjunctionView,
-    chosen: Sequence[_Screened],
+    settings: Settings,
+    chosen: Sequence[_Association],
     leaves: CountArray,
     verdicts: Sequence[Verdict],
     n_tried: int,
 ) -> Iterator[Step]:
     """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
+    samples = view.count_totals()
+    utility = make_utility(settings.p, settings.feature_weights, int(samples.sum()))
     for number, each in enumerate(chosen):
         uncovered = leaves[number + 1 :].sum(axis=0)
+        alone = np.frombuffer(each.leaf, samples.dtype).reshape(samples.shape)
         yield Step(
             n_candidates=n_tried,
             n_rejected={},
             chosen=Candidate(
                 rule=view.make_rule(each.cut),
                 covered=freeze_counts(leaves[number]),
-                utility=each.utility,
+                utility=utility.compute(alone, each.cut.feature),
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),
             p_value_uncovered=float(compute_conditional([uncovered[np.newaxis]]).p_values[0]),
-            equivalent=tuple(view.make_rule(cut) for cut in each.alike),
+            equivalent=tuple(map(view.make_rule, each.alike)),
             n_tied=1 + len(each.alike),
         )
-
-
-def _note_bound(n_rules: int, max_rules: int) -> list[str]:
-    """What was left out, if anything."""
-    if n_rules <= max_rules:
-        return []
-    return [f"Sets of more than {max_rules} of the {n_rules} screened rules were not tested."]
-
-
-def _find_reason(screened: Sequence[_Screened], shared: set[int] | None) -> str:
-    if not screened:
-        return "nothing_associated"
-    if shared is None:
-        return "all_rejected"
-    return "intersection" if shared else "empty_intersection"

@@ -1,8 +1,8 @@
 """Pruning (Proposition 3.2): drop the features without which the label is still invariant.
 
 The proposition speaks of a conjunction all of whose leaves are invariant. The leaves of the rules
-passed when these were added; what remains has passed if the search ended for that reason. If it
-ended for another, nothing is known of the features that the tests would drop, and they stay.
+passed when these were added; the uncovered samples have passed if the search ended for that reason.
+If it ended for another, nothing is known of the features that the tests would drop, and they stay.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from icscm.search.settings import Settings
 from icscm.search.trace import PruningTest, Trace
 from icscm.search.view import compute_leaves
 from icscm.stats.criteria import EquivalenceCriterion
-from icscm.stats.independence import ConditionalTests, compute_conditional, exceeds
+from icscm.stats.independence import compute_conditional, exceeds
 
 
 def prune_where_allowed(
@@ -38,36 +39,28 @@ def prune_where_allowed(
     elif trace.stop_reason != "independence":
         return everything, [], "not_ended"
     else:
-        is_allowed = partial(
-            _pass_leaves, table, trace, settings, shown=settings.pruning == "shown"
-        )
+        is_allowed = partial(_pass_leaves, table, trace, settings)
         kept, tests = prune(table, features, settings.alpha, is_allowed)
     outcome = "single" if not tests else "removed" if len(kept) < len(everything) else "needed"
     return kept, tests, outcome
 
 
 def _pass_leaves(
-    table: PatternTable,
-    trace: Trace,
-    settings: Settings,
-    rules: Sequence[int],
-    *,
-    shown: bool = False,
+    table: PatternTable, trace: Trace, settings: Settings, rules: Sequence[int]
 ) -> bool:
-    """Whether every leaf of some of the rules is taken for invariant, as the search takes it.
+    """Whether every leaf of some of the rules is accepted as invariant, as the search accepts it.
 
-    The leaf of a rule is tested at the level at which the rule was, what remains at alpha.
+    The leaf of a rule is tested at the level at which the rule was, the uncovered samples at alpha.
     """
     leaves = compute_leaves(table, rules)
     inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
-    if shown and not inside.find_accepted(leaves).all():
+    if settings.pruning == "shown" and not inside.find_accepted(leaves).all():
         return False
-    cutoffs = [*(trace.steps[i].cutoff for i in rules), None]
-    levels = np.array([settings.alpha if each is None else each for each in cutoffs])
-    criteria = {level: settings.make_criterion(level) for level in levels.tolist()}
+    levels = [*(trace.steps[i].cutoff for i in rules), None]
+    criteria = [settings.make_criterion(level) for level in levels]
     return all(
-        criterion is None or criterion.find_accepted(leaves[levels == level]).all()
-        for level, criterion in criteria.items()
+        criterion is None or criterion.find_accepted(leaf[np.newaxis])[0]
+        for criterion, leaf in zip(criteria, leaves, strict=True)
     )
 
 
@@ -87,52 +80,30 @@ def prune(
     """
     kept = list(range(len(features)))
     tests: list[PruningTest] = []
-    while len(set(of_kept := [features[i] for i in kept])) > 1:  # the table is over those kept
+    for number in count(1):
+        of_kept = [features[i] for i in kept]  # the table is over those kept
         tested = list(dict.fromkeys(of_kept))
+        if len(tested) < 2:
+            break
         others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
         merged = merge_patterns(table, others)
         results = compute_conditional([each.counts for each in merged])
-        round_tests = _list_tests(_next_round(tests), tested, results)
-        removed = _try_removals(round_tests, features, kept, alpha, is_allowed)
-        tests += round_tests
+        made = [
+            PruningTest(number, feature, float(statistic), int(dof), float(p), removed=False)
+            for feature, statistic, dof, p in zip(tested, *results, strict=True)
+        ]
+        removed = None
+        ranked = [(round(each.p_value, P_VALUE_DECIMALS), i) for i, each in enumerate(made)]
+        for _, one in sorted(ranked, reverse=True):
+            if not exceeds(made[one].p_value, alpha):
+                break
+            if is_allowed([kept[i] for i in others[one]]):
+                made[one], removed = replace(made[one], removed=True), one
+                break
+            made[one] = replace(made[one], undone=True)
+        tests += made
         if removed is None:
             break
         table = select_patterns(table, others[removed], merged[removed])
         kept = [kept[i] for i in others[removed]]
     return kept, tests
-
-
-def _try_removals(
-    tests: list[PruningTest],
-    features: Sequence[str | int],
-    kept: Sequence[int],
-    alpha: float,
-    is_allowed: Callable[[Sequence[int]], bool],
-) -> int | None:
-    """The number of the first removal that may be made, if there is one; noted in the tests."""
-    for one in sorted(range(len(tests)), key=lambda i: (_rounded(tests[i]), i), reverse=True):
-        if not exceeds(tests[one].p_value, alpha):
-            return None
-        left = [i for i in kept if features[i] != tests[one].feature]
-        if is_allowed(left):
-            tests[one] = replace(tests[one], removed=True)
-            return one
-        tests[one] = replace(tests[one], undone=True)
-    return None
-
-
-def _list_tests(
-    number: int, features: Sequence[str | int], results: ConditionalTests
-) -> list[PruningTest]:
-    return [
-        PruningTest(number, feature, float(statistic), int(dof), float(p_value), removed=False)
-        for feature, statistic, dof, p_value in zip(features, *results, strict=True)
-    ]
-
-
-def _next_round(tests: Sequence[PruningTest]) -> int:
-    return tests[-1].round + 1 if tests else 1
-
-
-def _rounded(test: PruningTest) -> float:
-    return round(test.p_value, P_VALUE_DECIMALS)

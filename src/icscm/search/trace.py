@@ -20,53 +20,34 @@ from icscm.formatting import format_number
 from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
+from icscm.search.records import (
+    PRUNING_OUTCOMES,
+    REJECTION_REASONS,
+    STOP_REASONS,
+    PruningOutcome,
+    PruningTest,
+    Screened,
+    SetTest,
+    TriedTree,
+)
 from icscm.stats.criteria import Criterion, find_outlier_environments
 from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas
 
-# Why a search ended, to complete "the search stopped because ..."; why a leaf of a tree was not
-# split, to complete "it was not split because ...".
-STOP_REASONS = {
-    "covered": "no uncovered sample is left that another rule could cover correctly",
-    "independence": "the label of the uncovered samples no longer depends on the environment",
-    "max_rules": "the largest allowed number of rules was reached",
-    "no_candidate": "no candidate rule was left that may be added",
-    "intersection": "all sets were tested, and the accepted sets share these rules",
-    "empty_intersection": "all sets were tested, and the accepted sets share no rule",
-    "all_rejected": "all sets were tested, and every one was rejected",
-    "nothing_associated": "no feature is significantly associated with the label",
-    "max_leaves": "the largest allowed number of leaves was reached",
-    "small": "it is too small, or of one label only",
-    "uninformative": "no split explains more deviance than chance would",
-    "rejected": "all splits that explain more deviance than chance were rejected",
-}
+__all__ = [
+    "PRUNING_OUTCOMES",
+    "REJECTION_REASONS",
+    "STOP_REASONS",
+    "Candidate",
+    "Rejection",
+    "Scan",
+]
+__all__ += ["PruningOutcome", "PruningTest", "Screened", "SetTest", "Step", "Trace", "TriedTree"]
 
-# Why a candidate, a rule or a split, was rejected.
-REJECTION_REASONS = {
-    # the candidate's verdict tells the two apart
-    "dependent": "the label depends on the environment in its leaf, or was not shown not to",
-    "small": "its leaf, or the uncovered samples, would be too few",
-    "unreplicated": "its samples lie in too few environments to be compared",
-    "unhelpful": "it would cover too many samples wrongly for those that it covers correctly",
-    "heterogeneous": "its effect differs between environments by more than the tolerance",
-    "remembered": "the effect of its feature differed by more than the tolerance at a node above",
-    "banned": "with its feature, rates in the leaves differ between environments by more than the "
-    "tolerance",
-    "idle": "its feature explains next to no deviance that others do not explain",
-}
-
-# Results of pruning, as sentences.
-PRUNING_OUTCOMES = {
-    "removed": "Pruning removed rules that invariance does not need.",
-    "needed": "Pruning removed nothing: without any one of the columns a leaf would not be "
-    "invariant.",
-    "single": "Nothing to prune: the rules use a single column.",
-    "not_ended": "Nothing was pruned: Proposition 3.2 requires that the search ended because the "
-    "label of the uncovered samples is independent of the environment.",
-}
-
+# The numbers of a split in a frame.
+_DEVIANCES = "deviance_explained", "rate_heterogeneity", "heterogeneity", "heterogeneity_share"
 # Names of an earlier version.
 _OLD_NAMES = {"looks": "nodes", "last_look": "last_scan", "set_aside": "discarded"}
 
@@ -182,99 +163,6 @@ class Step(Scan):
     verdict_uncovered: Verdict | None = None
     equivalent: tuple[Rule, ...] = ()
     n_tied: int = 1
-
-
-@dataclass(frozen=True)
-class PruningTest:
-    """One conditional test of Proposition 3.2: label against environment without a feature.
-
-    Parameters
-    ----------
-    round, feature, removed : int, str or int, bool
-        The feature left out, and whether it was removed; each round removes at most one.
-    statistic, dof, p_value : float, int, float
-        Of the conditional G-test.
-    undone : bool
-        Whether the removal was undone, since a leaf of the remaining rules did not pass.
-    """
-
-    round: int
-    feature: str | int
-    statistic: float
-    dof: int
-    p_value: float
-    removed: bool
-    undone: bool = False
-
-
-@dataclass(frozen=True)
-class PruningOutcome:
-    """The result of pruning, and its cost.
-
-    Parameters
-    ----------
-    outcome : str
-        A key of `PRUNING_OUTCOMES`.
-    n_wrong_before, n_wrong_after : int
-        Misclassified training samples, without pruning and with it.
-    """
-
-    outcome: str
-    n_wrong_before: int
-    n_wrong_after: int
-
-
-@dataclass(frozen=True)
-class Screened:
-    """A feature's best rule that passed the screen of the exhaustive search.
-
-    Parameters
-    ----------
-    rule, statistic, p_value : Rule, float, float
-        Pearson's statistic of the rule against the label, and its p-value corrected for all tried.
-    """
-
-    rule: Rule
-    statistic: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class SetTest:
-    """One set of features tested by the exhaustive search.
-
-    Parameters
-    ----------
-    features, p_value, accepted : tuple of str or int, float, bool
-        The set, the test over the leaves of its conjunction, and whether it was passed.
-    """
-
-    features: tuple[str | int, ...]
-    p_value: float
-    accepted: bool
-
-
-@dataclass(frozen=True)
-class TriedTree:
-    """A tree that was grown without some features, in the search for invariant rates.
-
-    Parameters
-    ----------
-    banned, used : tuple of str or int
-        The features that it was not allowed to use, and those that it uses.
-    deviance_explained, rate_heterogeneity, dof : float, float, int
-        Of the whole tree; the heterogeneity of rates is the sum of the G statistics of its
-        leaves, and `dof` are their degrees of freedom.
-    score : float
-        Deviance explained less the heterogeneity beyond chance, divided by the tolerance.
-    """
-
-    banned: tuple[str | int, ...]
-    used: tuple[str | int, ...]
-    deviance_explained: float
-    rate_heterogeneity: float
-    dof: int
-    score: float
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -498,20 +386,17 @@ class Trace(DisplayMixin):
 
     def _describe_step(self, number: int, step: Step) -> dict[str, Any]:
         verdict, is_chain = step.verdict_uncovered, self.invariance is None
-        return {
-            "step": number,
-            **self._describe_candidate(step, step.chosen),
-            **_drop_none(
-                p_value_uncovered=step.p_value_uncovered,
-                verdict_uncovered=verdict and verdict.conclusion,
-                n_candidates=step.n_candidates,
-                n_rejected=sum(step.n_rejected.values()),
-                n_tied=step.n_tied if is_chain else None,
-                n_equivalent=len(step.equivalent) if is_chain else None,
-            ),
-            **self._count_columns("covered", step.chosen.covered),
-            **self._count_columns("uncovered", step.uncovered),
-        }
+        row = {"step": number, **self._describe_candidate(step, step.chosen)}
+        row |= _drop_none(
+            p_value_uncovered=step.p_value_uncovered,
+            verdict_uncovered=verdict and verdict.conclusion,
+            n_candidates=step.n_candidates,
+            n_rejected=sum(step.n_rejected.values()),
+            n_tied=step.n_tied if is_chain else None,
+            n_equivalent=len(step.equivalent) if is_chain else None,
+        )
+        row |= self._count_columns("covered", step.chosen.covered)
+        return row | self._count_columns("uncovered", step.uncovered)
 
     def _describe_rejected(self) -> Iterator[dict[str, Any]]:
         for number, node in enumerate(self.nodes, start=1):
@@ -526,7 +411,7 @@ class Trace(DisplayMixin):
                 yield row | self._count_columns("covered", each.candidate.covered)
 
     def _describe_candidate(self, node: Scan, candidate: Candidate) -> dict[str, Any]:
-        log_odds_ratio = candidate.log_odds_ratio
+        ratio = candidate.log_odds_ratio
         return _drop_none(
             node=None if self.invariance is None else " and ".join(map(str, node.path)) or "all",
             rule=str(candidate.rule),
@@ -534,11 +419,8 @@ class Trace(DisplayMixin):
             utility=candidate.utility,
             p_value=candidate.p_value,
             verdict=candidate.verdict and candidate.verdict.conclusion,
-            deviance_explained=candidate.deviance_explained,
-            rate_heterogeneity=candidate.rate_heterogeneity,
-            heterogeneity=candidate.heterogeneity,
-            heterogeneity_share=candidate.heterogeneity_share,
-            odds_ratio=None if log_odds_ratio is None else float(np.exp(log_odds_ratio)),
+            **{name: getattr(candidate, name) for name in _DEVIANCES},
+            odds_ratio=None if ratio is None else float(np.exp(ratio)),
         )
 
     def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
@@ -550,33 +432,28 @@ class Trace(DisplayMixin):
 
     def _display(self) -> Display:
         """The steps, and why the search ended or what was required."""
-        rows = []
+        is_chain, rows = self.invariance is None, []
         for step in self.steps:
             chosen = step.chosen
-            n_samples = sum(map(sum, (*chosen.covered, *chosen.if_true, *chosen.if_false)))
-            cells: tuple[str, ...]
-            if self.invariance is None:
-                tests = chosen.p_value, step.p_value_uncovered
-                p_values = ("-" if p is None else f"{p:.2g}" for p in tests)
-                cells = format_number(chosen.utility or 0.0), f"{n_samples:,}", *p_values
+            n = f"{sum(map(sum, (*chosen.covered, *chosen.if_true, *chosen.if_false))):,}"
+            if is_chain:
+                p_values = chosen.p_value, step.p_value_uncovered
+                tests = ("-" if p is None else f"{p:.2g}" for p in p_values)
+                cells = [format_number(chosen.utility or 0.0), n, *tests]
             else:
-                share = chosen.heterogeneity_share or 0.0
-                cells = f"{n_samples:,}", f"{chosen.deviance_explained or 0.0:,.0f}", f"{share:.3f}"
+                explained, share = chosen.deviance_explained, chosen.heterogeneity_share
+                cells = [n, f"{explained or 0.0:,.0f}", f"{share or 0.0:.3f}"]
             rejected = f"{sum(step.n_rejected.values()):,} of {step.n_candidates:,}"
             rows.append((str(chosen.rule), *cells, rejected))
-        columns = "rule", ">utility", ">covered", ">p covered", ">p uncovered", ">rejected"
-        if self.invariance is not None:
-            columns = "split", ">samples", ">deviance", ">heterogeneity", ">rejected"  # type: ignore[assignment]
-        return Display(self._describe_kind(), columns if rows else (), rows)
-
-    def _describe_kind(self) -> str:
-        if self.invariance is None:
-            return self.stop_text
-        if self.tolerance is None:
-            return "A plain tree: nothing was rejected."
-        what = "The effect of each split" if self.invariance == "effect" else "The rate of a leaf"
-        bound = f"(tolerance {format_number(self.tolerance)})"
-        return f"{what} must be the same in all environments {bound}."
+        of_chain = "rule", ">utility", ">covered", ">p covered", ">p uncovered", ">rejected"
+        of_tree = "split", ">samples", ">deviance", ">heterogeneity", ">rejected"
+        line = self.stop_text
+        if not is_chain:
+            what = "effect of each split" if self.invariance == "effect" else "rate of a leaf"
+            bound = f"(tolerance {format_number(self.tolerance or 0.0)})"
+            line = f"The {what} must be the same in all environments {bound}."
+            line = line if self.tolerance is not None else "A plain tree: nothing was rejected."
+        return Display(line, (of_chain if is_chain else of_tree) if rows else (), rows)
 
 
 def _drop_none(**columns: Any) -> dict[str, Any]:
