@@ -294,7 +294,7 @@ def test_trees_tried_on_the_way_are_listed(tree):
     from dataclasses import replace
 
     from icscm.report.render import make_report
-    from icscm.search.trace import TriedTree
+    from icscm.search.records import TriedTree
 
     tried = TriedTree(("code",), ("age", "dose"), 812.4, 33.0, 12, 640.25)
     learner = fit(InvariantTreeClassifier(max_leaves=2), *make_sites(500))

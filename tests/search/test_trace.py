@@ -12,7 +12,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.search.trace import STOP_REASONS
+from icscm.search.records import STOP_REASONS
 from icscm.stats.independence import make_test
 from literal import PAPER, fit_quietly
 

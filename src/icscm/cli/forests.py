@@ -10,7 +10,8 @@ from rich.text import Text
 
 from icscm.formatting import as_text, clip, count
 from icscm.report.terminal import make_fact_table, make_heading, make_list, make_note, make_table
-from icscm.search.trace import Rejection, Trace
+from icscm.search.records import Rejection
+from icscm.search.trace import Trace
 
 # Refused columns, and environments, that are listed; characters of a rule beside its numbers.
 _N_REFUSED, _N_PLACES, _MAX_RULE = 5, 10, 34

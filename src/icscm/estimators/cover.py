@@ -26,9 +26,10 @@ from icscm.model.tree import Tree
 from icscm.parameters import check_weights, document_parameters
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.search.exhaustive import choose_alpha
+from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
-from icscm.search.trace import STOP_REASONS, Trace
+from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts

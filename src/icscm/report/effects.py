@@ -14,7 +14,8 @@ from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import format_name
 from icscm.model.leaves import LeafCounts
 from icscm.report.words import Names, Plain, count_samples
-from icscm.search.trace import REJECTION_REASONS, STOP_REASONS, Candidate, Rejection, Scan, Trace
+from icscm.search.records import REJECTION_REASONS, STOP_REASONS, Candidate, Rejection
+from icscm.search.trace import Scan, Trace
 from icscm.stats.splits import measure_effects
 
 # Odds ratios that are known this badly (standard error of the logarithm) are not named as ends.

@@ -10,7 +10,8 @@ from icscm.formatting import format_name
 from icscm.model.learner import Learner
 from icscm.report.leaves import describe_breaking, describe_verdict, find_extremes, name_ends
 from icscm.report.words import Names, Plain, count_samples, describe_counts, format_p
-from icscm.search.trace import PRUNING_OUTCOMES, REJECTION_REASONS, Rejection, Scan, Trace
+from icscm.search.records import PRUNING_OUTCOMES, REJECTION_REASONS, Rejection
+from icscm.search.trace import Scan, Trace
 from icscm.stats.verdicts import TOO_LITTLE_DATA
 
 

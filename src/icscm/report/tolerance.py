@@ -22,7 +22,8 @@ from icscm.model.tree import Tree
 from icscm.parameters import POSITIVE_NUMBER, check_matplotlib, check_value
 from icscm.report.effects import measure_effect
 from icscm.search.grow import TreeSettings
-from icscm.search.trace import Candidate, Trace
+from icscm.search.records import Candidate
+from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.stats.splits import compute_rate_heterogeneity
 

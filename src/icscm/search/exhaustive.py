@@ -22,9 +22,10 @@ from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.model.leaves import freeze_counts
 from icscm.model.tree import Tree, make_chain
+from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import Settings
-from icscm.search.trace import Candidate, Screened, SetTest, Step, Trace
+from icscm.search.trace import Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.criteria import PValueCriterion, find_replicated
 from icscm.stats.independence import (

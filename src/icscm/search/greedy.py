@@ -19,9 +19,10 @@ from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.leaves import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.pruning import prune_where_allowed
+from icscm.search.records import Candidate, PruningOutcome, Rejection
 from icscm.search.settings import Settings
 from icscm.search.shortlist import make_screen_query
-from icscm.search.trace import Candidate, PruningOutcome, Rejection, Scan, Step, Trace
+from icscm.search.trace import Scan, Step, Trace
 from icscm.search.view import ConjunctionView, compute_leaves, make_view
 from icscm.stats.criteria import (
     Criterion,

@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from icscm.model.leaves import LeafCounts
+from icscm.search.records import Candidate, Rejection
 from icscm.search.settings import Settings
-from icscm.search.trace import Candidate, Rejection, Scan, Step, Trace
+from icscm.search.trace import Scan, Step, Trace
 
 # A leaf, and the level at which criterion (i) tested it, None for alpha.
 Tested = tuple[LeafCounts, float | None]

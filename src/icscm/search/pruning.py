@@ -17,8 +17,9 @@ import numpy as np
 from icscm._constants import P_VALUE_DECIMALS
 from icscm.engine.counts import PatternTable
 from icscm.engine.pieces import merge_patterns, select_patterns
+from icscm.search.records import PruningTest
 from icscm.search.settings import Settings
-from icscm.search.trace import PruningTest, Trace
+from icscm.search.trace import Trace
 from icscm.search.view import compute_leaves
 from icscm.stats.criteria import EquivalenceCriterion
 from icscm.stats.independence import compute_conditional, exceeds

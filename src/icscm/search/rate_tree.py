@@ -40,7 +40,7 @@ from icscm.search.grow import (
     walk,
 )
 from icscm.search.nodes import Node, make_root
-from icscm.search.trace import TriedTree
+from icscm.search.records import TriedTree
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 from icscm.stats.splits import (
     Rates,

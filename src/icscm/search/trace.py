@@ -21,11 +21,11 @@ from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
 from icscm.search.records import (
-    PRUNING_OUTCOMES,
-    REJECTION_REASONS,
     STOP_REASONS,
+    Candidate,
     PruningOutcome,
     PruningTest,
+    Rejection,
     Screened,
     SetTest,
     TriedTree,
@@ -36,77 +36,11 @@ from icscm.stats.verdicts import Verdict
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "PRUNING_OUTCOMES",
-    "REJECTION_REASONS",
-    "STOP_REASONS",
-    "Candidate",
-    "Rejection",
-    "Scan",
-]
-__all__ += ["PruningOutcome", "PruningTest", "Screened", "SetTest", "Step", "Trace", "TriedTree"]
 
 # The numbers of a split in a frame.
 _DEVIANCES = "deviance_explained", "rate_heterogeneity", "heterogeneity", "heterogeneity_share"
 # Names of an earlier version.
 _OLD_NAMES = {"looks": "nodes", "last_look": "last_scan", "set_aside": "discarded"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A rule, or the split of a node, that a scan examined.
-
-    Parameters
-    ----------
-    rule : Rule
-        As the model prints it.
-    covered, utility, verdict : tuple of tuple of int, float or None, Verdict or None
-        For rule sets: the samples that it covers, abs(A) - p abs(B) times the weight of its
-        feature, and the verdict on the leaf.
-    if_true, if_false : tuple of tuple of int
-        For trees: the samples on either side.
-    deviance_explained : float or None
-        By an effect common to all environments or, for rates, over all samples together.
-    rate_heterogeneity : float or None
-        By how much the split changes the label's dependence on the environment, the G statistic;
-        below 0 it explains some.
-    heterogeneity, heterogeneity_share : float or None
-        By how much its effect differs between environments beyond chance; the same relative to
-        the effect, the square of its coefficient of variation.
-    log_odds_ratio : float or None
-        The common effect: log odds ratio of the label where the rule is true against where not.
-    """
-
-    rule: Rule
-    covered: LeafCounts = ()
-    utility: float | None = None
-    verdict: Verdict | None = None
-    if_true: LeafCounts = ()
-    if_false: LeafCounts = ()
-    deviance_explained: float | None = None
-    rate_heterogeneity: float | None = None
-    heterogeneity: float | None = None
-    heterogeneity_share: float | None = None
-    log_odds_ratio: float | None = None
-
-    @property
-    def p_value(self) -> float | None:
-        """Of the test of independence in the leaf."""
-        return None if self.verdict is None else self.verdict.p_value
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """A candidate that was rejected.
-
-    Parameters
-    ----------
-    candidate, reason : Candidate, str
-        The candidate, and why: a key of `REJECTION_REASONS`.
-    """
-
-    candidate: Candidate
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)

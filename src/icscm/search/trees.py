@@ -17,7 +17,8 @@ from icscm.search.effect_tree import EffectScanner
 from icscm.search.grow import LEVEL, Found, Growing, SplitScan, TreeSettings, grow, walk
 from icscm.search.nodes import make_root
 from icscm.search.rate_tree import RateTree, find_rate_tree
-from icscm.search.trace import Candidate, Rejection, Scan, Step, Trace
+from icscm.search.records import Candidate, Rejection
+from icscm.search.trace import Scan, Step, Trace
 from icscm.stats.independence import make_test
 from icscm.stats.splits import compute_rate_heterogeneity
 from icscm.stats.verdicts import make_verdicts
