@@ -43,7 +43,6 @@ from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
-from icscm.sources.gpu.judging import judge, make_query, shorten
 from icscm.sources.gpu.opening import put_bits
 from icscm.sources.gpu.segments import FIRST, count_chunks
 from icscm.sources.gpu.sending import Sender, Unsorted
@@ -264,8 +263,8 @@ def describe_bits(
     assert question is not None
     describe_part(card, store, question)
     found = {
-        "kernel": take_time(card, lambda: judge(store, question)),
-        "look": take_time(card, lambda: list(shorten(store, question).cubes)),
+        "kernel": take_time(card, lambda: store.screen(question)),
+        "look": take_time(card, lambda: list(store.shortlist(question).cubes)),
         "nearest": take_time(card, lambda: list(store.list_nearest(question) or ()), 1),
     }
     start = time.perf_counter()
@@ -281,7 +280,7 @@ def describe_part(card: Card, store: CardBits, question: ScreenQuery) -> None:
     """What the parts of a look cost, on some of the columns."""
     words = store.words[: 2**22]
     n, n_segments = len(words), 2 * store.segments.n_environments
-    query, out = make_query(store, question), card.xp.empty((n, n_segments), dtype=np.int32)
+    query, out = store.make_query(question), card.xp.empty((n, n_segments), dtype=np.int32)
     totals, codes = card.xp.empty((n, 2), dtype=np.int32), card.xp.empty(n, dtype=np.uint8)
     plain = query._replace(question=question._replace(test="none"))
     kernels, segments = card.kernels, store.segments
@@ -353,7 +352,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     question = make_screen_query(*own, inverted=False)
     assert question is not None
     for name, store in (("on the card", here), ("sent for each look", streamed)):
-        taken = take_time(card, lambda store=store: list(shorten(store, question).cubes), 3)
+        taken = take_time(card, lambda store=store: list(store.shortlist(question).cubes), 3)
         rate = words.nbytes / taken / 1e9
         print(f"a look {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
     info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))

@@ -14,7 +14,6 @@ from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.shortlist import make_screen_query
 from icscm.sources.gpu import card as cards_module
-from icscm.sources.gpu.judging import make_query
 from icscm.sources.gpu.opening import put_on_card
 from icscm.sources.gpu.segments import CODES, FIRST, REFUSED
 from icscm.sources.gpu.stores import CardBits
@@ -178,7 +177,7 @@ def check_kernels(rng, card):
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
         xp, kernels, n = own.xp, own.kernels, len(store)
-        query = make_query(store, question)
+        query = store.make_query(question)
         totals, codes = xp.full((n, 2), -1, dtype=np.int32), xp.full(n, 255, dtype=np.uint8)
         statistics, dofs = xp.full((n, 2), -1.0), xp.full((n, 2), -1, dtype=np.int32)
         kernels.judge_bits(store.words, store.segments, query, totals, codes, statistics, dofs)

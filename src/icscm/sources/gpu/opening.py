@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,16 +27,15 @@ def move_stores(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[St
 def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
     """The same columns on the card; those of more than 256 bins stay where they are."""
     if isinstance(store, BitStore):
-        shape, read = (len(store.words), 2 * store.words.shape[1]), partial(_read_words, store)
-        unsorted = Unsorted(*shape, read, store.bits)
+        words = store.words.view(np.uint32)
+        unsorted = Unsorted(len(words), words.shape[1], words.__getitem__, store.bits)
         return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
-        return _put_codes(card, store, rows)
+        check_room(card, store.codes.nbytes)
+        with told_plainly():
+            own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
+            return CardCodes(card, *own)
     return store
-
-
-def _read_words(store: BitStore, columns: slice) -> Any:
-    return store.words[columns].view(np.uint32)
 
 
 def put_bits(
@@ -55,21 +52,10 @@ def put_bits(
         sender = Sender(card, unsorted)
         if has_room(card, unsorted.n_bytes):
             return CardBits(card, features, sender.send_all(), *more)
-        _warn_of_sending(card, unsorted.n_bytes)
+        warn(
+            f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
+            "GB of the card's memory are free: they are sent to it anew for each rule, which takes "
+            f"some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
+            StreamedWarning,
+        )
         return StreamedBits(card, features, sender, *more)
-
-
-def _warn_of_sending(card: Card, n_bytes: int) -> None:
-    warn(
-        f"The columns take {n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} GB of the "
-        "card's memory are free: they are sent to it anew for each rule, which takes some "
-        f"{n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
-        StreamedWarning,
-    )
-
-
-def _put_codes(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
-    check_room(card, store.codes.nbytes)
-    with told_plainly():
-        own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
-        return CardCodes(card, *own)

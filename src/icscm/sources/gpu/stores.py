@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any
 
 import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
-from icscm.engine.stores import Rows, Store
+from icscm.engine.counts import ORDERED, CountCube, Layout
+from icscm.engine.stores import Rows
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, told_plainly
-from icscm.sources.gpu.judging import Columns, list_nearest, shorten
+from icscm.sources.gpu.screening import CardStore
 from icscm.sources.gpu.segments import CHUNK_BITS, DeviceQuery, Segments, count_chunks, find_tiles
 from icscm.sources.gpu.sending import Sender
 
@@ -23,39 +22,7 @@ from icscm.sources.gpu.sending import Sender
 _MOST_JUDGED = 2**28
 
 
-class _CardStore(Store):
-    """A store on the card, which can also judge its candidates: see `icscm.engine.counts.Judge`."""
-
-    def _set_in_play(self, rows: Rows) -> None:
-        raise NotImplementedError
-
-    def _can_judge(self) -> bool:
-        raise NotImplementedError
-
-    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (who stays says it all)
-        self._set_in_play(in_play)
-
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
-
-    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
-        """The candidates that can matter to a search."""
-        if not self._can_judge():
-            return None
-        with told_plainly():
-            return shorten(cast("Columns", self), question)
-
-    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
-        """Those refused that came nearest."""
-        if not self._can_judge():
-            return None
-        with told_plainly():
-            return list_nearest(cast("Columns", self), question)
-
-
-class CardBits(_CardStore):
+class CardBits(CardStore):
     """Two-valued columns, a bit a sample in the order of the sorted rows.
 
     `words` are uint32 (feature, word) on the card, 16 bytes at a time; `n_alike` is how many
@@ -72,7 +39,7 @@ class CardBits(_CardStore):
         n_alike: IntArray | None = None,
     ) -> None:
         self.card, self.features, self.words = card, features, words
-        self.layout, self._n_samples = layout, len(rows)
+        self.layout, self._n_samples, self._bounds = layout, len(rows), rows.bounds
         self._n_alike = n_alike
         self.n_alike = None if n_alike is None else card.send(n_alike)
         self.n_threads = 1
@@ -94,21 +61,15 @@ class CardBits(_CardStore):
         bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
-        bounds = self._find_bounds(rows)
         n_in_play = np.diff(rows.bounds)
-        places = mask, bounds.astype(np.int32), find_tiles(bounds, self._n_samples)
+        tiles = find_tiles(self._bounds, self._n_samples)
+        places = mask, self._bounds.astype(np.int32), tiles
         mask, bounds, tiles, in_play = map(self.card.send, (*places, n_in_play.astype(np.int32)))
         negatives, positives = n_in_play.reshape(2, -1).sum(axis=1).tolist()
         self.segments = Segments(
             mask, bounds, tiles, in_play, len(n_in_play) // 2, (negatives, positives)
         )
         self._in_play = n_in_play
-
-    def _find_bounds(self, rows: Rows) -> IntArray:
-        """Where segments begin among all samples: the first rows are all of them."""
-        if not hasattr(self, "_bounds"):
-            self._bounds = rows.bounds
-        return self._bounds
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
         size = max(1, most or len(self))
@@ -192,7 +153,7 @@ class StreamedBits(CardBits):
 
 
 @dataclass(eq=False)
-class CardCodes(_CardStore):
+class CardCodes(CardStore):
     """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows.
 
     For judging, each cut of a feature is a column of its own: the ones lie above it.

@@ -1,0 +1,207 @@
+"""Screening on the card: from all candidates to the few that the search must see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from scipy import special
+
+from icscm._types import Array, IntArray
+from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
+from icscm.engine.stores import Rows, Store
+from icscm.sources.gpu.card import Card, told_plainly
+from icscm.sources.gpu.segments import (
+    ALLOWED,
+    CODES,
+    DEPENDENT,
+    FIRST,
+    NONE,
+    OPEN,
+    REFUSED,
+    DeviceQuery,
+    Key,
+    Segments,
+    compute_keys,
+)
+
+# Columns that tie compared at a time.
+_COMPARED = 2**14
+# Columns whose p-values are held at a time.
+_TESTED = 2**22
+# Numbers whose logarithms are sent along: leaves are seldom larger.
+_LOGARITHMS = 2**16
+# p-values computed on the card that differ by less may be ordered differently on the processor.
+_P_VALUE_SLACK = 1e-6
+
+
+class Screened(NamedTuple):
+    """Results for all candidates, on the card: ones by label, and codes, of each column."""
+
+    totals: Any
+    codes: Any
+    query: DeviceQuery
+
+    def take(self, columns: Any) -> Screened:
+        """Those of some columns."""
+        return Screened(self.totals[columns], self.codes[columns], self.query)
+
+    def count_ties(self, n_alike: Any, best: Key) -> int:
+        """Rules that tie with the best, identical ones included."""
+        n_ties = 0
+        for sign in (0, 1):
+            utility, margin = compute_keys(self.totals, self.query, sign)
+            is_tied = (self.codes >> (4 * sign)) & 15 == ALLOWED
+            is_tied = is_tied & (utility == best.utility) & (margin == best.margin)
+            n_ties += int((is_tied if n_alike is None else is_tied * n_alike).sum())
+        return n_ties
+
+
+class CardStore(Store, Protocol):
+    """A store on the card, which also screens candidates: see `icscm.engine.counts.Judge`.
+
+    Its columns are two-valued features, or the cuts of binned features; `n_alike` is how many
+    identical features each stands for.
+    """
+
+    card: Card
+    n_alike: Any
+    segments: Segments
+
+    def __len__(self) -> int: ...
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """All columns on the card, so many at a time."""
+        ...
+
+    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
+        """Code the two rules on each of some columns."""
+        ...
+
+    def widen(self, columns: IntArray) -> IntArray:
+        """These, and all others that the search will see with them."""
+        ...
+
+    def count(self, columns: Any) -> Array:
+        """Ones in play of some columns, by segment; on the card."""
+        ...
+
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        """The counts of some columns, for the search."""
+        ...
+
+    def _set_in_play(self, rows: Rows) -> None: ...
+
+    def _can_judge(self) -> bool: ...
+
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (`in_play` suffices)
+        self._set_in_play(in_play)
+
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def make_query(self, question: ScreenQuery) -> DeviceQuery:
+        """The question with its critical values on the card."""
+        n_by_label = self.segments.n_by_label[:: -1 if question.inverted else 1]
+        numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
+        known = question.lower, question.upper, special.xlogy(numbers, numbers)
+        return DeviceQuery(question, *map(self.card.send, known), *n_by_label)
+
+    def screen(self, question: ScreenQuery) -> Screened:
+        """One scan of all columns."""
+        query = self.make_query(question)
+        totals = self.card.xp.empty((len(self), 2), dtype=np.int32)
+        codes = self.card.xp.empty(len(self), dtype=np.uint8)
+        for part, words in self.parts():
+            self.judge(words, query, totals[part], codes[part])
+        return Screened(totals, codes, query)
+
+    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
+        """The candidates that can matter to a search."""
+        if not self._can_judge():
+            return None
+        with told_plainly():
+            return self._shorten(question)
+
+    def _shorten(self, question: ScreenQuery) -> Shortlist:
+        screened, kernels = self.screen(question), self.card.kernels
+        best = kernels.find_next(*screened, (ALLOWED,), FIRST)
+        n_ties, tied = self._list_ties(screened, best)
+        rejected, key = [], FIRST  # those of largest utility
+        for _ in range(question.n_rejected):
+            key = kernels.find_next(*screened, REFUSED, key)
+            if key is None:
+                break
+            rejected.append(key.order // 2)
+        open_ones = self.card.bring(kernels.list_columns(*screened, (OPEN,)))
+        some = np.concatenate((open_ones, tied, np.array(rejected, dtype=np.int64)))
+        listed = self.widen(np.unique(some))
+        # the counts tell of those that are listed; the tally is of all others
+        at = self.card.send(listed)
+        own, n_alike = screened.take(at), None if self.n_alike is None else self.n_alike[at]
+        tally = kernels.tally_codes(screened.codes, self.n_alike)
+        tally = tally - kernels.tally_codes(own.codes, n_alike)
+        refused = {CODES[code]: int(tally[code]) for code in REFUSED}
+        n_candidates = int(tally.sum() - tally[NONE])
+        if best is None:
+            return Shortlist(self.make_cubes(listed), n_candidates, refused, 0, None)
+        n_ties -= own.count_ties(n_alike, best)
+        own_key = best.utility, best.margin
+        return Shortlist(self.make_cubes(listed), n_candidates, refused, n_ties, own_key)
+
+    def _list_ties(self, screened: Screened, best: Key | None) -> tuple[int, IntArray]:
+        """How many rules tie with the best, and the first of those with the same leaf."""
+        if best is None:
+            return 0, np.empty(0, dtype=np.int64)
+        holders = self.card.kernels.list_columns(*screened, (ALLOWED,), best)
+        n_alike = None if self.n_alike is None else self.n_alike[holders]
+        n_ties = screened.take(holders).count_ties(n_alike, best)
+        in_play, (leaf,) = self.segments.in_play, self.count(holders[:1])
+        first, sign = divmod(best.order, 2)
+        assert first == int(holders[0])
+        leaf = leaf if sign else in_play - leaf
+        alike, most = [np.empty(0, dtype=np.int64)], screened.query.question.n_ties
+        for start in range(0, len(holders), _COMPARED):
+            some = holders[start : start + _COMPARED]
+            ones = self.count(some)
+            is_alike = (ones == leaf).all(axis=1) | (in_play - ones == leaf).all(axis=1)
+            alike.append(self.card.bring(some[is_alike]))
+            if sum(map(len, alike)) >= most:
+                break
+        return n_ties, np.concatenate(alike)[:most]
+
+    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
+        """The columns of rules that the test rejects, or may reject, with the largest p-values."""
+        if not self._can_judge():
+            return None
+        with told_plainly():
+            return self._list_nearest(question)
+
+    def _list_nearest(self, question: ScreenQuery) -> Iterator[CountCube]:
+        card, query, n = self.card, self.make_query(question), question.n_rejected
+        found: list[tuple[IntArray, Array]] = []
+        opened = [np.empty(0, dtype=np.int64)]
+        for part, words in self.parts(_TESTED):
+            shape = len(words), 2
+            totals, codes = card.xp.empty(shape, np.int32), card.xp.empty(len(words), np.uint8)
+            statistics, dofs = card.xp.empty(shape), card.xp.empty(shape, dtype=np.int32)
+            self.judge(words, query, totals, codes, statistics, dofs)
+            p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
+            halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
+            p_values = card.xp.where(halves == DEPENDENT, p_values, -1.0).max(axis=1)
+            last = min(n, len(words)) - 1
+            least = -card.xp.partition(-p_values, last)[last]
+            is_near = (p_values >= least * (1 - _P_VALUE_SLACK)) & (p_values >= 0)
+            near = card.xp.flatnonzero(is_near)
+            found.append((part.start + card.bring(near), card.bring(p_values[near])))
+            is_open = (halves == OPEN).any(axis=1)
+            opened.append(part.start + card.bring(card.xp.flatnonzero(is_open)))
+        near, p_values = (np.concatenate(each) for each in zip(*found, strict=True))
+        if len(near) > n:
+            least = np.partition(p_values, -n)[-n]
+            near = near[p_values >= least * (1 - _P_VALUE_SLACK)]
+        return self.make_cubes(np.union1d(near, np.concatenate(opened)))
