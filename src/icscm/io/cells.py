@@ -281,7 +281,7 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
         )
 
 
-def refuse_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
+def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
     """Raise if a column cannot be what a model asks for."""
     for example in texts.drop_null().unique().to_pylist():
         if choose_type(_find_one(pyarrow.array([example]), form), wanted) is not None:
@@ -310,27 +310,22 @@ def drop_missing(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
 
 def _drop_values(column: Any, form: TextFormat) -> Any:
     kind = column.type
-    if types.is_dictionary(kind):
-        chunks = [_drop_entries(chunk, form) for chunk in column.chunks]
+    if types.is_dictionary(kind):  # the same categories; rows of those that mean missing have none
+        chunks = []
+        for chunk in column.chunks:
+            kept = _drop_values(pyarrow.chunked_array([chunk.dictionary]), form)
+            is_kept = compute.is_valid(kept).combine_chunks().take(chunk.indices)
+            none = pyarrow.scalar(None, chunk.indices.type)
+            codes = compute.if_else(is_kept, chunk.indices, none)
+            own = codes, chunk.dictionary
+            chunks.append(pyarrow.DictionaryArray.from_arrays(*own, ordered=kind.ordered))
         return pyarrow.chunked_array(chunks, type=kind)
     if types.is_string_view(kind):
         column = column.cast(pyarrow.large_string())
     if types.is_string_view(kind) or types.is_string(kind) or types.is_large_string(kind):
-        return _drop_texts(column, form.na)
+        is_missing = compute.is_in(column, value_set=pyarrow.array(form.na, type=column.type))
+        return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
     return _drop_numbers(column, form.missing_numbers)
-
-
-def _drop_entries(chunk: Any, form: TextFormat) -> Any:
-    """The same categories; rows of those that mean missing have none."""
-    kept = _drop_values(pyarrow.chunked_array([chunk.dictionary]), form)
-    is_kept = compute.take(compute.is_valid(kept).combine_chunks(), chunk.indices)
-    codes = compute.if_else(is_kept, chunk.indices, pyarrow.scalar(None, chunk.indices.type))
-    return pyarrow.DictionaryArray.from_arrays(codes, chunk.dictionary, ordered=chunk.type.ordered)
-
-
-def _drop_texts(column: Any, texts: Sequence[str]) -> Any:
-    is_missing = compute.is_in(column, value_set=pyarrow.array(texts, type=column.type))
-    return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
 
 
 def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from icscm._constants import JOINT
@@ -22,7 +22,11 @@ def read_environments(rows: Any, columns: Sequence[str]) -> Any:
     plain = [simplify(rows.column(name), name) for name in columns]
     if len(plain) == 1:
         return plain[0]
-    return compute.binary_join_element_wise(*map(_write_levels, plain), JOINT)
+    texts = []
+    for column in plain:
+        levels = [each for each in column.unique().to_pylist() if each is not None and each == each]
+        texts.append(_take_names(column, {level: as_level_text(level) for level in levels}))
+    return compute.binary_join_element_wise(*texts, JOINT)
 
 
 def simplify(column: Any, name: str) -> Any:
@@ -32,11 +36,6 @@ def simplify(column: Any, name: str) -> Any:
 
     plain = read_arrow_groups(column, f"column {name!r}")
     return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
-
-
-def _write_levels(column: Any) -> Any:
-    levels = [each for each in column.unique().to_pylist() if each is not None and each == each]
-    return _take_names(column, {level: as_level_text(level) for level in levels})
 
 
 def rename(column: Any, names: Mapping[Any, Any]) -> Any:
@@ -76,6 +75,15 @@ def tell_texts(level: Any) -> set[str]:
     return texts | {str(level).lower()} if isinstance(level, bool) else texts
 
 
+def index_texts(levels: Iterable[Any]) -> dict[str, Any]:
+    """Levels by the texts by which a user may mean them.
+
+    >>> sorted(index_texts([True, 2.0]))
+    ['2', '2.0', 'True', 'true']
+    """
+    return {text: level for level in levels for text in tell_texts(level)}
+
+
 def find_renamed(
     levels: Collection[Any],
     column: str,
@@ -90,20 +98,18 @@ def find_renamed(
     """
     if not excluded and not merged:
         return {}
-    by_text = {text: level for level in levels for text in tell_texts(level)}
-    known = [as_level_text(level) for level in levels]
+    by_text = index_texts(levels)
     new: dict[Any, str | None] = {}
-    for text in excluded:
-        if may_lack and text not in by_text:
-            continue
-        _check_known(text, by_text, known, column)
-        new[by_text[text]] = None
-    for option in merged:
-        texts, name = _read_merged(option, by_text)
+    options: list[tuple[list[str], str | None]] = [([text], None) for text in excluded]
+    options += [_read_merged(option, by_text) for option in merged]
+    for texts, name in options:
         for text in texts:
-            if may_lack and text not in by_text:
+            if text not in by_text and may_lack:
                 continue
-            _check_known(text, by_text, known, column)
+            if text not in by_text:
+                known = [as_level_text(level) for level in levels]
+                hint = suggest(text, known)
+                raise IcscmError(f"the environment {column!r} is never {text!r}{hint}")
             level = by_text[text]
             if new.get(level, name) != name:
                 to = "left out" if new[level] is None else f"merged into {new[level]!r}"
@@ -112,11 +118,6 @@ def find_renamed(
     if not merged:
         return {level: new.get(level, level) for level in levels}
     return {level: new.get(level, as_level_text(level)) for level in levels}
-
-
-def _check_known(text: str, by_text: Mapping[str, Any], known: list[str], column: str) -> None:
-    if text not in by_text:
-        raise IcscmError(f"the environment {column!r} is never {text!r}{suggest(text, known)}")
 
 
 def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:

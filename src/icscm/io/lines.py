@@ -1,16 +1,20 @@
-"""The lines of a text file, cut into cells: the one place where text is parsed.
+"""Text files: the header, and the lines below it cut into cells; all text is parsed here.
 
-Lines.find_kinds   what the columns of this file can be          joined over files by `&`
-Lines.read         cells as what the columns of all files are
+read_header        delimiter and names of the columns, by the first lines
+Lines.find_kinds   possible types of the columns of this file     joined over files by `&`
+Lines.read         cells as the types of the columns of all files
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import mmap
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow
@@ -19,9 +23,16 @@ import pyarrow.csv
 from icscm.exceptions import IcscmError
 from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
 from icscm.io.formats import TextFormat
-from icscm.io.headers import Header
-from icscm.io.locating import Source, translate_errors
+from icscm.io.locating import Source, find_ending, translate_errors
+from icscm.io.naming import check_names
 
+_TAB_ENDINGS = (".tsv", ".tab", ".rtab")
+_DELIMITERS = ",\t;|"
+# A field in quotes, which may go on over several lines, or beyond those that are looked at.
+_QUOTED = rf'"(?<![^\r\n {_DELIMITERS}]")[^"]*(?:""[^"]*)*(?:"|\Z)'
+# Lines after the header that are looked at before reading, and the longest header that is one.
+_N_LINES_SEEN = 20
+_MAX_HEADER = 2**28
 # What is read at a time: at least so many bytes, and many rows however wide they are.
 MIN_BLOCK = 2**21
 _MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
@@ -29,6 +40,84 @@ _MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
 _ROOM = 2**27
 # What pyarrow says of a row with too few or too many fields; only one thread knows its number.
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
+
+
+@dataclass(frozen=True)
+class Header:
+    """Properties of the first lines."""
+
+    delimiter: str
+    names: list[str]
+    n_rows: int  # of the header, blank ones included
+    longest: int  # bytes of the longest of the first lines
+    has_commas: bool  # digits with a comma between, where commas do not delimit
+    is_alone: bool  # nothing comes after it
+
+
+def read_header(source: Source, form: TextFormat) -> Header:
+    """Look at the first lines."""
+    # a mark of byte order is no part of a name
+    is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    with translate_errors(source, form.encoding), source.open() as stream:
+        lines = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else form.encoding, newline="")
+        first, n_blank = "", 0
+        while not first.strip():
+            first = lines.readline(_MAX_HEADER)
+            if not first:
+                raise IcscmError(f"{source} is empty")
+            n_blank += not first.strip()
+        if "\0" in first:
+            raise IcscmError(
+                f"{source} holds NUL characters, so it is no text: a damaged file, a copy that was "
+                "broken off, or text in another encoding (--encoding utf-16)"
+            )
+        if len(first) >= _MAX_HEADER:
+            raise IcscmError(f"{source} has no end of line in its first {_MAX_HEADER:,} characters")
+        seen = [first, *(lines.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
+        delimiter = form.delimiter or _find_delimiter(source, seen, form.decimal)
+        cells = next(csv.reader(chain(seen, lines), delimiter=delimiter))
+    names = [name.strip() or f"column {i}" for i, name in enumerate(cells, start=1)]
+    check_names(names, source)
+    if all(map(_is_number, names)):
+        raise IcscmError(
+            f"the first line of {source} holds numbers, not names; add a header line that names "
+            "the columns"
+        )
+    return Header(
+        delimiter,
+        names,
+        n_blank + 1,
+        longest=max(len(line.encode(errors="replace")) for line in seen),
+        has_commas=delimiter != "," and any(re.search(r"\d,\d", line) for line in seen[1:]),
+        is_alone=not seen[1],
+    )
+
+
+def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
+    """That which occurs in the header, and as often in the lines after it.
+
+    What stands in quotes is part of a cell. Of several the more frequent one; a comma last if it
+    is the mark of decimals.
+    """
+    if find_ending(source.name) in _TAB_ENDINGS:
+        return "\t"
+    bare = re.sub(_QUOTED, "", "".join(lines))
+    first, *others = bare.replace("\r", "\n").split("\n")
+    found = [each for each in _DELIMITERS if each in first]
+
+    def rank(delimiter: str) -> tuple[bool, int, int]:
+        n = first.count(delimiter)
+        return delimiter != decimal, sum(line.count(delimiter) == n for line in others), n
+
+    return max(found, key=rank, default=",")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass
@@ -67,7 +156,7 @@ class Lines:
                     return
                 except pyarrow.ArrowInvalid as error:
                     if re.match(_BAD_ROW, str(error)):
-                        self._refuse_row(columns, block)
+                        self._reject_row(columns, block)
                     if "straddling" not in str(error) or block >= _MAX_BLOCK:
                         raise
                     block = min(8 * block, _MAX_BLOCK)
@@ -95,7 +184,10 @@ class Lines:
             null_values=[""],  # other texts that mean missing are counted as they are taken out
             strings_can_be_null=True,
         )
-        _check_room(block)
+        try:  # where threads cannot be started, pyarrow's reader would wait for them for ever
+            mmap.mmap(-1, _ROOM + 4 * block).close()
+        except OSError as error:
+            raise MemoryError(str(error)) from error
         with (
             self.source.open() as stream,
             pyarrow.csv.open_csv(stream, read, parse, convert) as reader,
@@ -105,7 +197,7 @@ class Lines:
                     yield batch[n_skipped:]
                 n_skipped = max(0, n_skipped - len(batch))
 
-    def _refuse_row(self, columns: Sequence[str], block: int) -> None:
+    def _reject_row(self, columns: Sequence[str], block: int) -> None:
         """Read once more by one thread, and raise for the row."""
         try:
             for _ in self._parse(columns, block, use_threads=False):
@@ -119,11 +211,3 @@ class Lines:
                     f"the header has {expected} (delimiter {self.header.delimiter!r}); mend it, or "
                     "quote fields that hold the delimiter"
                 ) from None
-
-
-def _check_room(block: int) -> None:
-    """Raise where threads could not be started: pyarrow's reader would wait for them for ever."""
-    try:
-        mmap.mmap(-1, _ROOM + 4 * block).close()
-    except OSError as error:
-        raise MemoryError(str(error)) from error

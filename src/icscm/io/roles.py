@@ -18,6 +18,7 @@ from icscm.formatting import format_level, shorten_list
 from icscm.io.environments import (
     as_level_text,
     find_renamed,
+    index_texts,
     read_environments,
     rename,
     simplify,
@@ -230,7 +231,12 @@ def read_samples(
     if roles.environment is not None:
         environments = np.empty(len(table), dtype=object)
         environments[:] = table.column(roles.environment).to_pylist()
-        _check_few(environments, roles.environment)
+        n_distinct, n_rows = len(set(environments.tolist())), len(environments)
+        if n_rows >= 20 and n_distinct > n_rows / 2:
+            raise IcscmError(
+                f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,} "
+                "rows; name a column that many rows share, such as hospital or year"
+            )
     return Samples(
         X=table.select(chosen),
         y=np.array(table.column(target).to_pylist()),
@@ -327,8 +333,9 @@ def tally_roles(rows: Any, roles: Roles) -> RoleTally:
     kept = columns[roles.target].filter(compute.invert(is_dropped))
     found.labels = {*kept.unique().to_pylist()}
     found.n_excluded = n_rows - len(is_dropped)
-    found.n_dropped = _count(is_dropped)
-    found.n_missing = Counter({name: _count(each) for name, each in is_missing.items()})
+    found.n_dropped = compute.sum(is_dropped, min_count=0).as_py()
+    n_missing = {name: compute.sum(each, min_count=0).as_py() for name, each in is_missing.items()}
+    found.n_missing = Counter(n_missing)
     return found
 
 
@@ -362,8 +369,13 @@ def find_labelling(
     if is_new:
         known = index_texts(levels)
         positive = tuple(text for text in positive if text in known)
-    elif not positive:
-        _check_two(levels, target)
+    elif not positive and len(levels) != 2:
+        listed = shorten_list([format_level(level) for level in levels])
+        what, advice = "one value only", "learning needs two"
+        if len(levels) > 1:
+            what = f"{len(levels):,} values"
+            advice = "name those that count as positive with --positive, the rest being negative"
+        raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
     chosen = tuple(_find_positive(levels, target, positive, is_new=is_new)) if positive else ()
     return Labelling(
         roles=roles,
@@ -374,20 +386,6 @@ def find_labelling(
         n_dropped=found.n_dropped,
         n_excluded=found.n_excluded,
     )
-
-
-def _count(mask: Any) -> int:
-    return int(mask.to_numpy(zero_copy_only=False).sum())
-
-
-def _check_few(environments: Array, name: str) -> None:
-    """Raise for a column that is no environment: each row would be one of its own."""
-    n_distinct, n_rows = len(set(environments.tolist())), len(environments)
-    if n_rows >= 20 and n_distinct > n_rows / 2:
-        raise IcscmError(
-            f"the environment {name!r} has {n_distinct:,} values in {n_rows:,} rows; name a "
-            "column that many rows share, such as hospital or year"
-        )
 
 
 def _find_positive(
@@ -406,23 +404,3 @@ def _find_positive(
             f"every value of the target {target!r} is named positive; leave at least one out"
         )
     return list(dict.fromkeys(chosen))
-
-
-def index_texts(levels: Sequence[Any]) -> dict[str, Any]:
-    """Levels by the texts that a user may call them.
-
-    >>> sorted(index_texts([True, 2.0]))
-    ['2', '2.0', 'True', 'true']
-    """
-    return {text: level for level in levels for text in tell_texts(level)}
-
-
-def _check_two(levels: Sequence[Any], target: str) -> None:
-    if len(levels) == 2:
-        return
-    listed = shorten_list([format_level(level) for level in levels])
-    what, advice = "one value only", "learning needs two"
-    if len(levels) > 1:
-        what = f"{len(levels):,} values"
-        advice = "name those that count as positive with --positive, the rest being negative"
-    raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")

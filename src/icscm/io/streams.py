@@ -25,8 +25,7 @@ from pyarrow.parquet import ParquetFile
 from icscm.exceptions import IcscmError
 from icscm.io import cells
 from icscm.io.formats import TextFormat
-from icscm.io.headers import read_header
-from icscm.io.lines import MIN_BLOCK, Lines
+from icscm.io.lines import MIN_BLOCK, Lines, read_header
 from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.naming import check_names, check_same_names
 
@@ -83,7 +82,7 @@ def read_file(
 
 
 def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:
-    """Texts that were read as missing, by column; other formats than text know what is missing."""
+    """Texts that were read as missing, by column; only text files have such."""
     files = reader.files if isinstance(reader, TextFiles) else []
     return sum((file.misread for file in files), start=Counter())
 
@@ -217,20 +216,18 @@ class TextFiles:
         """The types of columns by what they can be in each piece."""
         fields = {}
         for name, joined in zip(names, np.bitwise_and.reduce(kinds).tolist(), strict=True):
-            fields[name] = cells.choose_type(joined, self._types.get(name))
+            wanted = self._types.get(name)
+            fields[name] = cells.choose_type(joined, wanted)
             if fields[name] is None:
-                self._refuse_kind(name)
+                for file in self.files:
+                    for table in file.stream([name]):
+                        texts = cells.clean(table, self._form).column(0)
+                        cells.reject_kind(texts, name, wanted or "", self._form, file.source)
         schema, first = pyarrow.schema(list(fields.items())), self.files[0]
         if self._form.decimal == "." and first.header.has_commas:
             for table in islice(first.read(schema), 1):  # the first rows tell enough
                 cells.warn_of_commas(table, first.source)
         return schema
-
-    def _refuse_kind(self, name: str) -> None:
-        for file in self.files:
-            for table in file.stream([name]):
-                texts, wanted = cells.clean(table, self._form).column(0), self._types[name]
-                cells.refuse_kind(texts, name, wanted, self._form, file.source)
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         for file in self.files:
@@ -261,12 +258,8 @@ class DatasetReader:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         with translate_errors(self._where, kind=self._kind):
-            batches = self._dataset.to_batches(
-                columns=list(columns),
-                batch_size=batch_rows,
-                batch_readahead=1,
-                fragment_readahead=1,
-            )
+            ahead = {"batch_readahead": 1, "fragment_readahead": 1}
+            batches = self._dataset.to_batches(list(columns), batch_size=batch_rows, **ahead)
             yield from _cut(map(_check, batches), batch_rows)
 
     def load(self, columns: Sequence[str]) -> pyarrow.Table:

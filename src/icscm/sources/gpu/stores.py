@@ -121,35 +121,25 @@ class CardBits(CardStore):
 
 
 class StreamedBits(CardBits):
-    """Columns that are too many for the card: they stay where they are and are sent to be seen."""
+    """Columns that are too many for the card: `words` is the `Sender` that sends them on demand."""
 
-    def __init__(
-        self,
-        card: Card,
-        features: IntArray,
-        sender: Sender,
-        rows: Rows,
-        layout: Layout = ORDERED,
-        n_alike: IntArray | None = None,
-    ) -> None:
-        super().__init__(card, features, None, rows, layout, n_alike)
-        self._sender = sender
+    words: Sender
 
     @property
     def n_bytes(self) -> int:
-        return self._sender.unsorted.n_bytes
+        return self.words.unsorted.n_bytes
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        size = min(most or len(self), self._sender.size)
-        room = self._sender.make_room(size)
+        size = min(most or len(self), self.words.size)
+        room = self.words.make_room(size)
         for start in range(0, len(self), size):
             part = slice(start, min(len(self), start + size))
             words = room[: part.stop - start]
-            self._sender.send(part, words)
+            self.words.send(part, words)
             yield part, words
 
     def _take(self, columns: Any) -> Any:
-        return self._sender.send_some(self.card.bring(columns))
+        return self.words.send_some(self.card.bring(columns))
 
 
 @dataclass(eq=False)
