@@ -16,11 +16,11 @@ from icscm.search.greedy import learn
 from icscm.search.grow import TreeSettings
 from icscm.search.settings import Settings
 from icscm.search.trees import find_tree
+from icscm.sources.bits import opening as packed
 from icscm.sources.bits import packing
-from icscm.sources.bits import source as packed
 from icscm.sources.bits import store as bitfile
+from icscm.sources.bits.opening import make_packed_source
 from icscm.sources.bits.packing import pack_matrix
-from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest

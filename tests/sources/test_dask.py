@@ -264,8 +264,8 @@ def test_a_thinned_sample_does_not_depend_on_the_pieces():
 def test_a_thinned_sample_is_told_of():
     X, y, e = cut_array(7000, *make_array())
     small = {
-        "icscm.sources.dask.tasks.tally_hashes": tally_hashes,
-        "icscm.sources.dask.tasks.merge_hash_counts": None,
+        "icscm.sources.dask.opening.tally_hashes": tally_hashes,
+        "icscm.sources.dask.opening.merge_hash_counts": None,
     }
     with dask.config.set(ON_THIS_THREAD), contextlib.ExitStack() as stack:
         for name, function in small.items():

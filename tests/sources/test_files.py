@@ -26,9 +26,8 @@ from icscm.engine import coding, pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import source as mapped
 from icscm.sources.files.budget import parse_size
-from icscm.sources.files.hashes import HashFile, choose_rows, find_rows
 from icscm.sources.files.opening import _add_least
-from icscm.sources.files.scratch import ScratchFile
+from icscm.sources.files.scratch import HashFile, ScratchFile, choose_rows, find_rows
 from icscm.tables.columns import Numbers
 
 KINDS = ["few", "many", "heavy", "whole", "id", "text", "bool", "empty", "label", "date"]

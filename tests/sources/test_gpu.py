@@ -10,7 +10,7 @@ from cards import check_kernels, check_same_counts, check_same_search, check_sam
 from countables import countable, draw_cuts
 from icscm.engine import sampling
 from icscm.search import greedy, shortlist
-from icscm.sources.gpu import screening, sending, values
+from icscm.sources.gpu import screening, stores, values
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
 
@@ -55,7 +55,7 @@ def test_binned_as_in_memory(seed, size):
     with pytest.MonkeyPatch.context() as patch:
         for module in (sampling, values):
             patch.setattr(module, "QUANTILE_SAMPLE", size)
-        patch.setattr(sending, "_SENT_BYTES", 4000)
+        patch.setattr(stores, "_SENT_BYTES", 4000)
         check_same_values(np.random.default_rng(seed), CARD)
 
 

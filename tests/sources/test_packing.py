@@ -12,9 +12,8 @@ import damage
 from icscm.exceptions import IcscmError
 from icscm.sources.bits import packing
 from icscm.sources.bits import store as bitfile
-from icscm.sources.bits.opening import read_genomes
+from icscm.sources.bits.opening import make_packed_source, read_genomes
 from icscm.sources.bits.packing import BitWriter, pack_matrix, pack_table
-from icscm.sources.bits.source import make_packed_source
 from icscm.sources.bits.store import open_store, unpack
 
 

@@ -18,7 +18,7 @@ def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
     """The stores of one source where `device` wants them."""
     if device == "cpu":
         return stores
-    from icscm.sources.gpu.opening import move_stores  # needs CuPy
+    from icscm.sources.gpu.stores import move_stores  # needs CuPy
 
     return move_stores(stores, rows, device)
 

@@ -1,25 +1,186 @@
-"""Learning from packed stores: genomes in a `.bits` file, their labels in a table."""
+"""Learning from packed stores: genomes in a `.bits` file, their labels in a table.
+
+Bits are sorted by label and environment, then counted in tiles of 64 samples.
+
+samples, sorted     0 1 2 ... 63 | 64 65 ... 127 | 128 ...      tiles: a word of each pattern
+segments            a a a ...  a |  a  b ...   b |   b ...
+masks               a            |  a  b         |   b          words to count, by segment
+
+Samples without a label are in no tile; the masks hold the samples still in play.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow
 
-from icscm._types import BoolArray, IntArray
+from icscm._constants import (
+    COUNT_DTYPE,
+    MAX_MAPPED_BYTES,
+    MIN_THREADED_CELLS,
+    PACKED_BLOCK_CELLS,
+    ROW_DTYPE,
+    WORD_BITS,
+    WORD_DTYPE,
+)
+from icscm._types import Array, BoolArray, IntArray
+from icscm.engine import _kernels
+from icscm.engine.bits import CollapsedMap, PresenceMap
+from icscm.engine.counts import CountCube, SourceInfo
+from icscm.engine.stores import Rows, Store
+from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
-from icscm.sources.bits.source import make_packed_source
-from icscm.sources.bits.store import BitFile, open_store, unpack
+from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.gpu.card import choose_card
+from icscm.sources.gpu.stores import Unsorted, put_bits
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.labels import check_labels, number_environments
+
+# Segments up to which counting unsorted words once for each costs less than sorting them.
+_MAX_UNSORTED = 8
+
+
+class PackedStore(Store):
+    """The patterns of a packed store, of which `order` are the samples that count, sorted.
+
+    A block of patterns is sorted when it is first read. Sorted blocks are kept unless they are too
+    large together; then they are made again for each scan, and left unsorted if segments are few.
+    No pages of the file stay in memory.
+    """
+
+    def __init__(self, bits: BitFile, order: IntArray, rows: Rows, n_threads: int) -> None:
+        self._bits, self.order, self.n_threads = bits, order, n_threads
+        self.features = bits.copies.members[bits.copies.offsets[:-1]]
+        n_words, n_segments = -(-len(order) // WORD_BITS), len(rows.bounds) - 1
+        self._kept: dict[int, Array] | None = None
+        if 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES:
+            self._kept = {}
+        self._source: Array | None = None
+        at = order
+        if self._kept is not None or n_segments > _MAX_UNSORTED:
+            at = np.arange(len(order))
+            self._source = np.zeros(n_words * WORD_BITS, dtype=ROW_DTYPE)
+            self._source[: len(at)] = order
+        self._n_words = bits.n_words if self._source is None else n_words
+        #: position of each sample: a word, and a bit in it
+        self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
+        segments = np.repeat(np.arange(n_segments), np.diff(rows.bounds))
+        is_first = np.diff(self._word, prepend=-1) != 0
+        is_first |= np.diff(segments, prepend=-1) > 0
+        self._starts = np.flatnonzero(is_first)
+        self._segments = segments[self._starts]
+        self._set_in_play(rows)
+
+    @property
+    def n_bytes(self) -> int:
+        return 8 * self._bits.n_patterns * self._bits.n_words
+
+    def find_codes(self, feature: int) -> Array:
+        words = self._bits.read_feature(feature)
+        return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
+
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (`in_play` suffices)
+        self._set_in_play(in_play)
+
+    def restrict(self, rows: Rows) -> Self:
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def _set_in_play(self, rows: Rows) -> None:
+        is_in_play = np.zeros(len(self.order), dtype=np.bool_)
+        is_in_play[slice(None) if rows.index is None else rows.index] = True
+        masks = np.bitwise_or.reduceat(np.where(is_in_play, self._bit, 0), self._starts)
+        used, n_in_play = np.flatnonzero(masks), np.diff(rows.bounds).astype(COUNT_DTYPE)
+        bounds = np.searchsorted(self._segments[used], np.arange(len(rows.bounds)))
+        places = self._word[self._starts[used]].astype(np.uint32)
+        self._masked = places, masks[used], bounds, n_in_play
+
+    def counts(self) -> Iterator[CountCube]:
+        n_patterns, n_segments = self._bits.n_patterns, len(self._masked[3])
+        n_threads = self.n_threads if self.n_bytes >= 8 * MIN_THREADED_CELLS else 1
+        # whole tiles; some blocks of the patterns that share a checksum, or a part of one
+        size = max(1, PACKED_BLOCK_CELLS // (2 * n_segments))
+        multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
+        blocks = split_evenly(n_patterns, -(-n_patterns // size), multiple)
+        return run_ahead(partial(self._count_block, self._masked), blocks, n_threads)
+
+    def _count_block(self, masked: tuple[Array, ...], block: slice) -> CountCube:
+        cube = np.empty((block.stop - block.start, 2, len(masked[3])), dtype=COUNT_DTYPE)
+        _kernels.count_tiles(self._read_tiles(block), *masked, cube)
+        first, n_alike = self._bits.copies.describe(block)
+        counts = cube.reshape(len(cube), 2, 2, -1)
+        return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
+
+    def _read_tiles(self, block: slice) -> Array:
+        """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
+
+        Two threads may make the same one; they make it alike.
+        """
+        kept = None if self._kept is None else self._kept.get(block.start)
+        if kept is not None:
+            return kept
+        n_groups = -(-(block.stop - block.start) // WORD_BITS)
+        tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
+        words = self._bits.read_words(block)
+        if self._source is None:
+            _kernels.lay_bits(words, tiles)
+        else:
+            _kernels.sort_bits(words, self._source, tiles)
+        self._bits.release(block)
+        if self._kept is not None:
+            self._kept[block.start] = tiles
+        return tiles
+
+
+def make_packed_source(
+    bits: BitFile,
+    labels: Array,
+    environments: Array,
+    *,
+    classes: Sequence[Any] = (0, 1),
+    environment_labels: Sequence[Any],
+    n_jobs: int | None = None,
+    notes: Sequence[str] = (),
+    device: str = "cpu",
+) -> StoredSource:
+    """Make a packed store countable, on the card where `device` says so.
+
+    For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count, and
+    `environments` a position in `environment_labels`.
+    """
+    counted = np.flatnonzero(labels >= 0)
+    segments = labels[counted] * len(environment_labels) + environments[counted]
+    order = counted[np.argsort(segments, kind="stable")]
+    sizes = np.bincount(segments, minlength=2 * len(environment_labels))
+    rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
+    unsorted = Unsorted(
+        bits.n_patterns,
+        2 * bits.n_words,
+        lambda patterns: bits.read_words(patterns).view(np.uint32),
+        order,
+        BLOCK_PATTERNS,
+    )
+    card = choose_card(device, unsorted.n_bytes)
+    if card is None:
+        store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
+    else:
+        first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
+        alike = None if (n_alike == 1).all() else n_alike
+        store = put_bits(card, first, unsorted, rows, n_alike=alike)
+    candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
+    return StoredSource(SourceInfo(candidates, classes, environment_labels, notes), [store], rows)
 
 
 def open_bits(

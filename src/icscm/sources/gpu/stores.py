@@ -1,22 +1,129 @@
-"""Stores on the card: columns of bits or of bin numbers, counted where they lie."""
+"""Stores on the card: columns of bits or of bin numbers, sent there, sorted and counted there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
 from icscm.engine.counts import ORDERED, CountCube, Layout
-from icscm.engine.stores import Rows
-from icscm.engine.threads import split_evenly
-from icscm.sources.gpu.card import Card, told_plainly
+from icscm.engine.stores import BitStore, CodeStore, Rows, Store
+from icscm.engine.threads import count_threads, run_tasks, split_evenly
+from icscm.exceptions import StreamedWarning, warn
+from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, told_plainly
 from icscm.sources.gpu.screening import CardStore
 from icscm.sources.gpu.segments import CHUNK_BITS, DeviceQuery, Segments, count_chunks, find_tiles
-from icscm.sources.gpu.sending import Sender
+
+# Bytes on one way at a time.
+_SENT_BYTES = 2**27
+# Threads that read: they outrun the bus.
+_MOST_READERS = 8
+
+
+def send_plain(card: Card, array: Array) -> Any:
+    """An array of floats, contiguous, on the card: while some is copied, some is on its way."""
+    out = card.xp.empty(array.shape, dtype=array.dtype)
+    given, taken = array.reshape(-1).view(np.uint32), out.reshape(-1).view(np.uint32)
+    size, n_threads = min(len(given), _SENT_BYTES // 4), min(_MOST_READERS, count_threads(None))
+    lanes = card.kernels.make_lanes((size,))
+    for number, start in enumerate(range(0, len(given), size)):
+        some, lane = given[start : start + size], lanes[number % len(lanes)]
+        lane.wait()
+
+        def copy(part: slice, some: Array = some, host: Array = lane.host) -> None:
+            host[part] = some[part]
+
+        run_tasks(copy, split_evenly(len(some), n_threads), n_threads)
+        lane.put(taken[start : start + size])
+    for lane in lanes:
+        lane.wait()
+    return out
+
+
+class Unsorted(NamedTuple):
+    """Columns as they lie in memory or in a file.
+
+    `read` gives the uint32 words of some columns, a slice; slices that start at multiples of
+    `multiple` are read the fastest. Sorted row i is bit `source[i]` of a column.
+    """
+
+    n_columns: int
+    n_words: int
+    read: Callable[[slice], Array]
+    source: Array
+    multiple: int = 1
+
+    @property
+    def n_bytes(self) -> int:
+        """What they take on the card."""
+        return 16 * self.n_columns * count_chunks(len(self.source))
+
+
+class Sender:
+    """Sends columns to the card: while some are read, others are on their way."""
+
+    def __init__(self, card: Card, unsorted: Unsorted) -> None:
+        self._card, self.unsorted = card, unsorted
+        most = max(1, _SENT_BYTES // max(1, 4 * unsorted.n_words))
+        most = max(1, most // unsorted.multiple) * unsorted.multiple
+        #: columns that go at a time
+        self.size = max(1, min(most, unsorted.n_columns))
+        self._lanes = card.kernels.make_lanes((self.size, unsorted.n_words))
+        self._source = card.send(np.asarray(unsorted.source, dtype=np.uint32))
+        self._n_sent, self._lock = 0, Lock()
+        self._n_threads = min(_MOST_READERS, count_threads(None))
+
+    def make_room(self, n_columns: int) -> Any:
+        """Memory on the card for so many sorted columns."""
+        n_words = 4 * count_chunks(len(self.unsorted.source))
+        return self._card.xp.empty((n_columns, n_words), dtype=np.uint32)
+
+    def send_all(self) -> Any:
+        """All columns on the card."""
+        out = self.make_room(self.unsorted.n_columns)
+        for start in range(0, len(out), self.size):
+            part = slice(start, min(len(out), start + self.size))
+            self.send(part, out[part])
+        return out
+
+    def send(self, columns: slice, out: Any) -> None:
+        """Some columns, no more than go at a time, sorted into memory on the card."""
+        self._go(out, lambda host: self._read(columns, host))
+
+    def send_some(self, columns: IntArray) -> Any:
+        """Columns from anywhere, on the card."""
+        out = self.make_room(len(columns))
+        for start in range(0, len(columns), self.size):
+            some = columns[start : start + self.size].tolist()
+
+            def read(host: Array, some: list[int] = some) -> None:
+                for row, column in zip(host, some, strict=True):
+                    row[:] = self.unsorted.read(slice(column, column + 1))[0]
+
+            self._go(out[start : start + len(some)], read)
+        return out
+
+    def _go(self, out: Any, read: Callable[[Array], None]) -> None:
+        with self._lock:  # trees of a forest may ask at the same time
+            lane = self._lanes[self._n_sent % len(self._lanes)]
+            self._n_sent += 1
+            lane.wait()
+            read(lane.host[: len(out)])
+            lane.sort(len(out), self._source, out)
+
+    def _read(self, columns: slice, host: Array) -> None:
+        def read_part(part: slice) -> None:
+            own = slice(columns.start + part.start, columns.start + part.stop)
+            host[part] = self.unsorted.read(own)
+
+        parts = split_evenly(len(host), self._n_threads, self.unsorted.multiple)
+        run_tasks(read_part, parts, self._n_threads)
+
 
 # Numbers to a look at binned features that the card judges: more are counted in blocks.
 _MOST_JUDGED = 2**28
@@ -236,3 +343,50 @@ class CardCodes(CardStore):
         features = np.unique(columns // (self.n_bins - 1))
         if len(features):
             yield self._make_cube(features, counts[self.card.send(features)])
+
+
+# Bytes a second from this memory to the card, read, sent and sorted: as measured, low.
+_SENT_EACH_SECOND = 8e9
+
+
+def move_stores(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
+    """The stores of one source where `device` wants them."""
+    card = choose_card(device, sum(store.n_bytes for store in stores))
+    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
+
+
+def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
+    """The same columns on the card; those of more than 256 bins stay where they are."""
+    if isinstance(store, BitStore):
+        words = store.words.view(np.uint32)
+        unsorted = Unsorted(len(words), words.shape[1], words.__getitem__, store.bits)
+        return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
+    if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
+        check_room(card, store.codes.nbytes)
+        with told_plainly():
+            own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
+            return CardCodes(card, *own)
+    return store
+
+
+def put_bits(
+    card: Card,
+    features: IntArray,
+    unsorted: Unsorted,
+    rows: Rows,
+    layout: Layout = ORDERED,
+    n_alike: IntArray | None = None,
+) -> CardBits:
+    """Columns of bits on the card, or sent to it for each look where they do not fit."""
+    more = rows, layout, n_alike
+    with told_plainly():
+        sender = Sender(card, unsorted)
+        if has_room(card, unsorted.n_bytes):
+            return CardBits(card, features, sender.send_all(), *more)
+        warn(
+            f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
+            "GB of the card's memory are free: they are sent to it anew for each rule, which takes "
+            f"some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
+            StreamedWarning,
+        )
+        return StreamedBits(card, features, sender, *more)

@@ -24,8 +24,7 @@ from icscm.engine.binning import (
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
 from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
-from icscm.sources.gpu.sending import send_plain
-from icscm.sources.gpu.stores import CardCodes
+from icscm.sources.gpu.stores import CardCodes, send_plain
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
