@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +117,8 @@ def simulate(
       icscm simulate --hospitals --out admissions.csv --new-hospital new.csv
       icscm fit admissions.csv --target deteriorated --environment hospital
     """
+    import pyarrow
+
     foreign = _PAPERS if hospitals else _HOSPITALS
     for name in foreign:
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -130,50 +131,43 @@ def simulate(
     check_outputs(outputs, force=force)
     if options["environments"] is None:
         options["environments"] = 5 if hospitals else 2
-    written = _write_hospitals if hospitals else _write_conjunction
-    console = make_console(stderr=STDOUT in outputs)  # which is for the data, then
-    for path, more in zip(outputs, written(outputs, options), strict=True):
-        print_written(console, path, more)
+    console = make_console(stderr=STDOUT in outputs)  # standard output is for the data then
+    tables = _make_hospitals(options) if hospitals else _make_conjunction(options)
+    for path, (columns, note) in zip(outputs, tables, strict=False):
+        table = pyarrow.table(columns)
+        write_table(table, path)
+        print_written(console, path, f" ({table.num_rows:,} rows{note})")
 
 
-def _write_conjunction(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
-    """Write the paper's data; return a note on the file."""
+def _make_conjunction(options: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """The columns of the paper's data, and a note on them."""
     from icscm.datasets import make_conjunction
 
     numbers = "samples", "distractors", "parents", "children", "environments"
     renamed = {f"n_{name}": options.pop(name) for name in numbers}
-    data = make_conjunction(random_state=options.pop("random_state"), **renamed, **options)
-    n_rows = _write(outputs[0], data.X, y=data.y, environment=data.environments)
-    return [f" ({n_rows:,} rows; causes: {', '.join(data.parents)})"]
+    data = make_conjunction(**renamed, **options)
+    columns = _to_arrow(data.X) | {"y": data.y, "environment": data.environments}
+    return [(columns, f"; causes: {', '.join(data.parents)}")]
 
 
-def _write_hospitals(outputs: Sequence[Path], options: dict[str, Any]) -> list[str]:
-    """Write admissions, and those at the new hospital if requested; return a note on each file."""
+def _make_hospitals(options: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """The columns of admissions and of those at the new hospital, and a note on each."""
     from icscm.datasets import make_hospitals
 
     names = {"rows": "n_rows", "environments": "n_hospitals", "parents": "n_causes"}
     data = make_hospitals(**{names.get(name, name): each for name, each in options.items()})
-    home, *new = outputs
-    n_rows = _write(home, data.X, deteriorated=data.y, hospital=data.environments)
-    said = [
-        f" ({n_rows:,} rows, simulated;\n causes: {', '.join(data.parents)}; "
-        f"shortcuts: {', '.join(data.shortcuts)})"
-    ]
-    for path in new:
-        hospital = np.full(len(data.y_new), "New")
-        n_rows = _write(path, data.X_new, deteriorated=data.y_new, hospital=hospital)
-        said.append(f" ({n_rows:,} rows, simulated;\n the shortcuts are reversed)")
-    return said
+    home = _to_arrow(data.X) | {"deteriorated": data.y, "hospital": data.environments}
+    hospital = np.full(len(data.y_new), "New")
+    new = _to_arrow(data.X_new) | {"deteriorated": data.y_new, "hospital": hospital}
+    causes, shortcuts = ", ".join(data.parents), ", ".join(data.shortcuts)
+    note = f", simulated;\n causes: {causes}; shortcuts: {shortcuts}"
+    return [(home, note), (new, ", simulated;\n the shortcuts are reversed")]
 
 
-def _write(path: Path, features: pandas.DataFrame, **more: Any) -> int:
-    """Write features and further columns; return the number of rows."""
+def _to_arrow(features: pandas.DataFrame) -> dict[str, Any]:
     import pyarrow
 
-    columns = {name: pyarrow.array(features[name], from_pandas=True) for name in features.columns}
-    table = pyarrow.table(columns | more)
-    write_table(table, path)
-    return len(features)
+    return {name: pyarrow.array(features[name], from_pandas=True) for name in features.columns}
 
 
 @main.command(short_help="Compare both learners on the paper's simulation.")
@@ -195,8 +189,12 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
     Example:
       icscm demo --samples 1000 --no-report
     """
+    from rich.text import Text
+
     from icscm.datasets import make_conjunction
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+    from icscm.report.summary import make_summary
+    from icscm.report.terminal import make_heading, render_refused, render_summary
 
     is_own_choice = ctx.get_parameter_source("report") is not ParameterSource.DEFAULT
     is_kept = not is_own_choice and not force and report.exists()
@@ -219,38 +217,25 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
         found.save(report, force=force)
     _print_model(console, "SCM", plain, data)
     _print_model(console, "ICSCM", invariant, data)
-    _print_search(console, invariant)
-    if is_wanted:
-        console.print()
-        print_written(console, report, ", the report on ICSCM")
-    elif is_kept and not no_report:
-        kept = as_text(report)
-        console.print(f"\n{kept} exists and was kept; --force overwrites it.")
-
-
-def _print_model(console: Console, name: str, learner: SCMClassifier, data: Simulation) -> None:
-    from rich.text import Text
-
-    console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
-    console.print("      " + _describe_features(learner.features_used_, data.parents))
-    console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
-
-
-def _print_search(console: Console, learner: SCMClassifier) -> None:
-    from rich.text import Text
-
-    from icscm.report.summary import make_summary
-    from icscm.report.terminal import make_heading, render_refused, render_summary
-
-    summary = make_summary(learner, words=name_option)
+    summary = make_summary(invariant, words=name_option)
     console.print(Text("What ICSCM found, as shown by icscm fit", style="bold"))
     print_all(console, render_summary(summary))
     console.print(make_heading("Rejected candidates"))
     print_all(console, render_refused(summary))
+    if is_wanted:
+        console.print()
+        print_written(console, report, ", the report on ICSCM")
+    elif is_kept and not no_report:
+        console.print(f"\n{as_text(report)} exists and was kept; --force overwrites it.")
 
 
-def _describe_features(used: Sequence[str | int], parents: Sequence[str]) -> str:
-    """Which features are true parents, which are not, which are missing."""
-    marks = [f"{name} {'✓ parent' if name in parents else '✗ not a parent'}" for name in used]
-    missing = [f"{name} missing" for name in parents if name not in used]
-    return ", ".join(marks + missing)
+def _print_model(console: Console, name: str, learner: SCMClassifier, data: Simulation) -> None:
+    """The model, which of its features are true parents, which parents are missing, accuracy."""
+    from rich.text import Text
+
+    used, parents = learner.features_used_, data.parents
+    marks = [f"{each} {'✓ parent' if each in parents else '✗ not a parent'}" for each in used]
+    marks += [f"{each} missing" for each in parents if each not in used]
+    console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
+    console.print("      " + ", ".join(marks))
+    console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
