@@ -33,7 +33,7 @@ def measure_spread(tables: Array, effective: Array) -> None:
     effective[:] = np.maximum((total * total) / np.maximum(squares, 1), 1.0)
 
 
-def compute_pearson(tables: Array, yates: bool, statistics: Array, dof: Array) -> None:
+def compute_pearson(yates: bool, tables: Array, statistics: Array, dof: Array) -> None:
     dof[:] = compute_dof(tables)
     sizes = tables.sum(axis=1)
     rate = tables[:, 1].sum(axis=1) / np.maximum(sizes.sum(axis=1), 1)

@@ -89,7 +89,7 @@ def test_leaves_carry_the_learners_verdicts(simulation):
     for leaf, verdict in zip(leaves, learner.verdicts_, strict=True):
         assert leaf["conclusion"] == verdict.conclusion
         assert leaf["p_value"] == verdict.p_value
-        assert leaf["detectable"] == verdict.detectable
+        assert leaf["detectable"] == verdict.minimum_detectable_difference
         rates = [each["rate"] for each in leaf["environments"]]
         assert rates == pytest.approx(list(verdict.rates))
         intervals = [each["rate_interval"] for each in leaf["environments"]]

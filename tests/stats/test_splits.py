@@ -113,7 +113,7 @@ def test_rates_and_dependence_equal_the_literal_formulas(drawn):
     wanted = [slow_splits.measure_dependence(each[1].tolist(), each[0].tolist()) for each in halves]
     np.testing.assert_allclose(statistics, wanted, atol=rounding)
     rest = -2 * sum(slow_splits.weigh(*map(int, each)) for each in node.T)
-    assert splits.measure_deviance(node) == pytest.approx(rest, abs=rounding)
+    assert splits.compute_deviance(node) == pytest.approx(rest, abs=rounding)
 
 
 @settings(max_examples=60, deadline=None)

@@ -51,8 +51,8 @@ def test_statistics(seed, n_environments, largest):
     run_both("weigh_leaves", make_worth)
     run_both("measure_spread", lambda: (tables, np.zeros(40)))
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
-    run_both("compute_pearson", lambda: (tables, False, *make()[1:]), rtol=1e-12)
-    run_both("compute_pearson", lambda: (tables, True, *make()[1:]), rtol=1e-12)
+    run_both("compute_pearson", lambda: (False, tables, *make()[1:]), rtol=1e-12)
+    run_both("compute_pearson", lambda: (True, tables, *make()[1:]), rtol=1e-12)
 
 
 @bounded

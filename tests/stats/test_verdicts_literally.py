@@ -10,8 +10,8 @@ from scipy import stats
 from icscm.stats.independence import ChiSquaredTest, FisherTest, GTest
 from icscm.stats.verdicts import (
     Verdict,
-    compute_detectable,
     compute_differences,
+    compute_minimum_detectable_difference,
     compute_wilson,
     find_shown,
     is_corrected,
@@ -143,14 +143,19 @@ def test_detectable_differences(n_environments, alpha, corrected):
     tables = make_tables(n_environments, 12)
     wanted = [detect(table, alpha, corrected) for table in tables]
     assert np.isfinite(wanted).any()
-    found = compute_detectable(tables, alpha, corrected)
+    found = compute_minimum_detectable_difference(tables, alpha, corrected)
     assert found.tolist() == pytest.approx(wanted, rel=1e-6)
-    each_its_own = compute_detectable(tables, np.full(len(tables), alpha), corrected)
+    each_its_own = compute_minimum_detectable_difference(
+        tables, np.full(len(tables), alpha), corrected
+    )
     assert each_its_own.tolist() == found.tolist()
 
 
 def test_one_environment_detects_nothing():
-    assert compute_detectable(np.ones((3, 2, 1), np.int64), 0.05).tolist() == [inf] * 3
+    assert (
+        compute_minimum_detectable_difference(np.ones((3, 2, 1), np.int64), 0.05).tolist()
+        == [inf] * 3
+    )
 
 
 def test_which_tests_are_corrected():
@@ -171,11 +176,11 @@ def test_a_whole_verdict():
         rate_intervals=(*(pytest.approx(each) for each in intervals), None),
         difference=pytest.approx(25 / 60 - 0.2),
         difference_interval=(pytest.approx(strict), 1.0),
-        detectable=pytest.approx(detect(table, 0.1, corrected=False), rel=1e-6),
+        minimum_detectable_difference=pytest.approx(detect(table, 0.1, corrected=False), rel=1e-6),
         alpha=0.1,
     )
     plain = verdict.to_dict()
     assert plain["rates"] == list(verdict.rates)
     assert plain["rate_intervals"] == [*(list(each) for each in verdict.rate_intervals[:2]), None]
     assert plain["difference_interval"] == list(verdict.difference_interval)
-    assert plain["detectable"] == verdict.detectable
+    assert plain["minimum_detectable_difference"] == verdict.minimum_detectable_difference

@@ -413,7 +413,10 @@ class ICSCMClassifier(SCMClassifier):
             name
             for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_))
             if verdict.conclusion == TOO_LITTLE_DATA
-            and (verdict.detectable is None or verdict.detectable > BLIND_DIFFERENCE)
+            and (
+                verdict.minimum_detectable_difference is None
+                or verdict.minimum_detectable_difference > BLIND_DIFFERENCE
+            )
         ]
         if self.rules_ and blind:
             warn(

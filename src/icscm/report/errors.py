@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray, FloatArray
+from icscm._types import CountArray
 from icscm.formatting import as_text, count
 from icscm.model.tree import Tree
 from icscm.report.words import Names, Plain, compute_intervals, format_share
+from icscm.stats.metrics import compute_auc
 
 # Beside the error, as people call them.
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
@@ -40,7 +41,7 @@ def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
         "on": "the training data",
         "p": p,
         **overall,
-        "auc": _compute_auc(counts.sum(axis=2), model.leaf_probabilities()),
+        "auc": compute_auc(counts.sum(axis=2), model.leaf_probabilities()),
         "beats_majority": overall["n_errors"] < int(totals[1 - majority].sum()),
         "n_contrary": sum(n_contrary),
         "contrary_leaves": [number for number, n in enumerate(n_contrary, start=1) if n],
@@ -50,15 +51,6 @@ def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
         "worst": worst and {**worst, "text": f"{names.place(worst)}, {format_error(worst)}"},
         "best": best,
     }
-
-
-def _compute_auc(counts: CountArray, chances: FloatArray) -> float | None:
-    """Chance that a positive sample has the higher probability, from (leaf, label); ties half."""
-    negative, positive = counts.sum(axis=0).astype(float)
-    if not negative or not positive:
-        return None
-    above = (chances[:, np.newaxis] > chances) + (chances[:, np.newaxis] == chances) / 2
-    return float((counts[:, 1] / positive) @ above @ (counts[:, 0] / negative))
 
 
 def say_measures(errors: Plain) -> str:

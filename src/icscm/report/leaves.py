@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from icscm.report.words import Names, Plain, describe_counts, format_p, format_p
 from icscm.search.trace import Trace
 from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
+from icscm.stats.metrics import find_extreme_environments
 from icscm.stats.new_environments import make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 
@@ -144,14 +144,16 @@ def find_extremes(environments: Sequence[Plain]) -> Plain:
     """The environments of lowest and highest rate, None without samples."""
     kept = "environment", "n", "rate"
     seen = [{key: each[key] for key in kept} for each in environments if each["n"]]
-    ends = (find(seen, key=itemgetter("rate"), default=None) for find in (min, max))
-    return dict(zip(("n_seen", "lowest", "highest"), (len(seen), *ends), strict=True))
+    ends = find_extreme_environments([each["rate"] for each in seen])
+    lowest, highest = (None, None) if ends is None else (seen[k] for k in ends)
+    return {"n_seen": len(seen), "lowest": lowest, "highest": highest}
 
 
 def describe_verdict(verdict: Verdict | None) -> Plain:
     """The verdict's fields that are not rates; all None where nothing was judged."""
-    keys = "conclusion", "p_value", "difference", "difference_interval", "detectable"
+    keys = "conclusion", "p_value", "difference", "difference_interval"
     fields = {key: getattr(verdict, key, None) for key in keys}
+    fields["detectable"] = getattr(verdict, "minimum_detectable_difference", None)
     interval = fields["difference_interval"]
     return {**fields, "difference_interval": interval and list(interval)}
 

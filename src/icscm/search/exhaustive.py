@@ -170,7 +170,7 @@ def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> F
     if settings.feature_weights is not None:
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
-        allowed &= find_independent(settings.test, leaves.tables, settings.alpha)
+        allowed &= next(find_independent(settings.test, leaves.tables, [settings.alpha]))
     tables = np.stack((leaf, rest), axis=2)
     return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats import _kernels
-from icscm.stats.independence import IndependenceTest, find_independent_at
+from icscm.stats.independence import IndependenceTest, find_independent
 from icscm.stats.verdicts import find_shown
 
 METHODS = (None, "bonferroni", "holm", "bh")
@@ -36,7 +36,7 @@ class PValueCriterion:
     alpha: float
 
     def find_accepted(self, tables: CountArray) -> BoolArray:
-        return next(iter(find_independent_at(self.test, tables, [self.alpha])))
+        return next(find_independent(self.test, tables, [self.alpha]))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_accepted_by(
     """What each criterion accepts, None everything; the same test at several levels is run once."""
     by_p = [each for each in criteria if isinstance(each, PValueCriterion)]
     if len(by_p) == len(criteria) and len({id(each.test) for each in by_p}) == 1:
-        yield from find_independent_at(by_p[0].test, tables, [each.alpha for each in by_p])
+        yield from find_independent(by_p[0].test, tables, [each.alpha for each in by_p])
         return
     for each in criteria:
         yield np.ones(len(tables), np.bool_) if each is None else each.find_accepted(tables)

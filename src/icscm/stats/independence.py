@@ -75,9 +75,8 @@ class _StatisticTest:
         self._run_kernel(tables, statistics, dof)
         return statistics, dof
 
-    def _run_kernel(
-        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
-    ) -> None:
+    def _run_kernel(self, *arrays: Any) -> None:
+        """Write statistics and degrees of freedom of tables: the three arrays."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -104,10 +103,8 @@ class ChiSquaredTest(_StatisticTest):
     def __init__(self, yates: bool = True) -> None:
         self.yates = yates
 
-    def _run_kernel(
-        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
-    ) -> None:
-        _kernels.compute_pearson(tables, self.yates, statistics, dof)
+    def _run_kernel(self, *arrays: Any) -> None:
+        _kernels.compute_pearson(self.yates, *arrays)
 
     def __repr__(self) -> str:
         return f"ChiSquaredTest(yates={self.yates})"
@@ -125,10 +122,8 @@ class GTest(_StatisticTest):
     array([0.0019])
     """
 
-    def _run_kernel(
-        self, tables: CountArray, statistics: FloatArray, dof: NDArray[np.int64]
-    ) -> None:
-        _kernels.compute_likelihood_ratio(tables, statistics, dof)
+    def _run_kernel(self, *arrays: Any) -> None:
+        _kernels.compute_likelihood_ratio(*arrays)
 
 
 class FisherTest:
@@ -167,16 +162,12 @@ def make_test(test: str | IndependenceTest) -> IndependenceTest:
         made: IndependenceTest = _BY_NAME[test]()
         return made
     if isinstance(test, IndependenceTest) and not isinstance(test, type):
-        return test if _is_own(test) else _CheckedTest(test)
+        # a subclass of these may have changed what p-values are
+        return test if type(test) in _BY_NAME.values() else _CheckedTest(test)
     raise IcscmError(
         f"test must be one of {', '.join(map(repr, _BY_NAME))} or an object with a method "
         f"compute_p_values(tables) (see icscm.stats.independence.IndependenceTest); got {test!r}"
     )
-
-
-def _is_own(test: IndependenceTest) -> bool:
-    """One of the tests above, not a subclass that may have changed what p-values are."""
-    return type(test) in _BY_NAME.values()
 
 
 class _CheckedTest:
@@ -199,17 +190,11 @@ class _CheckedTest:
         return p_values
 
 
-def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
-    """Which tables have a p-value above alpha, by the cheapest way the test knows."""
-    (independent,) = find_independent_at(test, tables, [alpha])
-    return independent
-
-
-def find_independent_at(
+def find_independent(
     test: IndependenceTest, tables: CountArray, alphas: Sequence[float]
 ) -> Iterator[BoolArray]:
-    """The same for each of several levels; tables are looked at once."""
-    if isinstance(test, _StatisticTest) and _is_own(test):
+    """Which tables have a p-value above each alpha, by the cheapest way the test knows."""
+    if isinstance(test, _StatisticTest) and type(test) in _BY_NAME.values():
         yield from test.find_independent(tables, alphas)
         return
     p_values = test.compute_p_values(tables)

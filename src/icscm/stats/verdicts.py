@@ -1,8 +1,8 @@
-"""What a leaf's counts can say about invariance: a verdict instead of a p-value.
+"""Invariance of a leaf: a verdict instead of a p-value.
 
 A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
 data to see that it is not*. A verdict tells the two apart, by the difference that the data still
-allow and by the one that the test could have seen.
+allow and by the minimum detectable difference.
 
 Methods. The rate of one environment has Wilson's score interval. The difference of two rates has
 Newcombe's interval, which joins the Wilson intervals of the two. The *largest* difference between
@@ -19,10 +19,11 @@ margin is the two one-sided tests of equivalence, for all pairs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -32,8 +33,6 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
 from icscm.stats.pairs import Differences, bound_pairs
-
-T = TypeVar("T")
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -59,9 +58,8 @@ class Verdict(DisplayMixin):
     difference_interval : (float, float) or None
         Of the largest difference, level 1 - 2 alpha; the upper end is 1 where an environment has
         no samples.
-    detectable : float or None
-        The smallest difference that the test would have seen with 80 % power; None if it could
-        have seen none.
+    minimum_detectable_difference : float or None
+        The smallest difference that the test detects with 80 % power; None if it detects none.
     alpha : float or None
         The level of the test: *not invariant* are p-values up to it. With a correction for many
         candidates this is what the correction left for the step in which the leaf was judged.
@@ -73,8 +71,15 @@ class Verdict(DisplayMixin):
     rate_intervals: tuple[tuple[float, float] | None, ...]
     difference: float | None
     difference_interval: tuple[float, float] | None
-    detectable: float | None
+    minimum_detectable_difference: float | None
     alpha: float | None = None
+
+    @property
+    def detectable(self) -> float | None:
+        """The old name of `minimum_detectable_difference`."""
+        text = "Verdict.detectable is now Verdict.minimum_detectable_difference"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return self.minimum_detectable_difference
 
     def _display(self) -> Display:
         apart = "nothing to compare"
@@ -108,7 +113,7 @@ class Verdicts(tuple[Verdict, ...], DisplayMixin):
         rows = []
         for number, each in enumerate(self, start=1):
             low, high = each.difference_interval or (None, None)
-            shares = each.difference, low, high, each.detectable
+            shares = each.difference, low, high, each.minimum_detectable_difference
             cells = ("-" if share is None else f"{share:.1%}" for share in shares)
             rows.append((str(number), each.conclusion, f"{each.p_value:.2g}", *cells))
         columns = "leaf", "verdict", ">p", ">difference", ">at least", ">at most", ">detectable"
@@ -147,7 +152,7 @@ def make_verdicts(
     is_rejected = ~exceeds(p_values, tested_at)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
-    detectable = compute_detectable(tables, tested_at, is_corrected(test))
+    detectable = compute_minimum_detectable_difference(tables, tested_at, is_corrected(test))
     sizes = tables.sum(axis=1)
     rates = tables[:, 1] / np.maximum(sizes, 1)
     bounds = compute_wilson(tables[:, 1], sizes, _find_quantile((1 - VERDICT_CONFIDENCE) / 2))
@@ -163,14 +168,16 @@ def make_verdicts(
             rate_intervals=_blank(intervals, is_seen),
             difference=largest if has_pair else None,
             difference_interval=(low, high) if has_pair else None,
-            detectable=float(detectable[i]) if np.isfinite(detectable[i]) else None,
+            minimum_detectable_difference=(
+                float(detectable[i]) if np.isfinite(detectable[i]) else None
+            ),
             alpha=float(tested_at[i]),
         )
         verdicts.append(verdict)
     return tuple(verdicts)
 
 
-def _blank(values: Iterable[T], is_seen: Sequence[bool]) -> tuple[T | None, ...]:
+def _blank(values: Iterable[Any], is_seen: Sequence[bool]) -> tuple[Any, ...]:
     """The values of each environment, None where it has no samples."""
     return tuple(value if seen else None for value, seen in zip(values, is_seen, strict=True))
 
@@ -252,12 +259,12 @@ def is_corrected(test: IndependenceTest) -> bool:
     return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
 
 
-def compute_detectable(
+def compute_minimum_detectable_difference(
     tables: CountArray, alpha: float | FloatArray, corrected: bool = True
 ) -> FloatArray:
-    """The smallest difference that a chi-squared test sees with 80 % power; inf if there is none.
+    """The smallest difference that a chi-squared test detects with 80 % power; inf if none is.
 
-    It is asked of the two environments with the most samples (in harmonic mean), the others being
+    It is between the two environments with the most samples (in harmonic mean), the others being
     at the common rate r. A difference d between these makes Pearson's statistic noncentral
     chi-squared, with K - 1 degrees of freedom and noncentrality
 

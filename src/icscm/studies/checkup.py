@@ -24,7 +24,7 @@ from icscm.parameters import LEVEL, check_value
 from icscm.report.words import describe_rates
 from icscm.sources.countable import BinningConfig
 from icscm.stats.independence import make_test
-from icscm.stats.verdicts import compute_detectable
+from icscm.stats.verdicts import compute_minimum_detectable_difference
 from icscm.tables.column_checks import find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
@@ -303,7 +303,7 @@ def add_advice(found: CheckUp, words: Words) -> CheckUp:
 
 def _detect(tables: Codes, alpha: float) -> list[float | None]:
     """The minimum detectable difference of each table; None if there is none."""
-    found = compute_detectable(tables, alpha)
+    found = compute_minimum_detectable_difference(tables, alpha)
     return [float(each) if np.isfinite(each) else None for each in found]
 
 

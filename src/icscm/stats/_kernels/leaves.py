@@ -56,7 +56,7 @@ def _count_margins(table):
 
 
 @compiled
-def compute_pearson(tables, yates, statistics, dof):
+def compute_pearson(yates, tables, statistics, dof):
     """Pearson's statistic of each 2 x K table, and its degrees of freedom.
 
     With `yates`, Yates' correction where there is one degree of freedom.
