@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from icscm import ICSCMClassifier, __version__, compare
-from icscm.studies.candidates import NAMES, make_candidates
+from icscm.studies.candidates import make_candidates
 from icscm.studies.comparison import Comparison
 from paper.data import TABLES as STUDIED
 
@@ -30,7 +30,7 @@ Table = tuple[Any, Any, Any]
 # As the search of the paper's code is; `Before` adds what an empty conjunction predicted.
 PAPER: dict[str, Any] = {"pruning": "always", "min_replication": 0, "min_utility": None}
 # Ours as the defaults are now; of the others in `make_all` those that are not pruned.
-OURS, PLAIN = [name for name in NAMES if "scm" in name], ", no pruning"
+OURS, PLAIN = [name for name in make_candidates() if "scm" in name], ", no pruning"
 N_DRAWS = 5
 
 

@@ -23,7 +23,7 @@ _HOMES = {
     "evaluate": "icscm.studies.evaluation",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
-    "tolerance_path": "icscm.studies.tolerances",
+    "tolerance_path": "icscm.studies.transfer",
     "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
-    from icscm.studies.tolerances import tolerance_path
-    from icscm.studies.transfer import leave_one_environment_out
+    from icscm.studies.transfer import leave_one_environment_out, tolerance_path
 
 
 def __getattr__(name: str) -> Any:

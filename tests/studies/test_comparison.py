@@ -24,7 +24,7 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.candidates import NAMES, TableReader, make_candidates
+from icscm.studies.candidates import TableReader, make_candidates
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -113,9 +113,10 @@ def test_mixed_tables_of_any_kind():
 
 
 def test_every_candidate_has_a_name_and_can_be_fitted(data):
-    assert tuple(make_candidates()) == NAMES
-    found = compare(*data[:3], [name for name in NAMES if name != "boosting"], n_folds=2)
-    assert [each.name for each in found.candidates] == [n for n in NAMES if n != "boosting"]
+    names = [name for name in make_candidates() if name != "boosting"]
+    assert len(names) == 14
+    found = compare(*data[:3], names, n_folds=2)
+    assert [each.name for each in found.candidates] == names
     assert found.to_frame()["rows_error"].notna().all()
 
 
@@ -206,7 +207,7 @@ def test_progress_is_shown_for_each_fit(data):
         ({"min_rows": 0.5}, "min_rows must be"),
         ({"min_positives": -1}, "min_positives must be"),
         ({"y": np.zeros(3000)}, "one class only"),
-        ({"y": np.arange(3000) == 7}, "a class has 1 row and there are 5 folds.*use fewer folds"),
+        ({"y": np.arange(3000) == 7}, "needs 5 rows of each class; one has 1; use fewer folds"),
         ({"environments": None}, "one label per row"),
         ({"environments": np.zeros(3000)}, "single environment"),
     ],

@@ -82,7 +82,7 @@ class LeafCalibration:
 
 
 def calibrate(
-    rules: Tree,
+    model: Tree,
     leaves: NDArray[np.intp],
     is_positive: BoolArray,
     environments: IntArray | None = None,
@@ -92,25 +92,29 @@ def calibrate(
 
     `new` are number and label of the environments that did not occur in training.
     """
-    training = np.array(rules.leaves, dtype=np.int64)  # (leaf, label, environment)
-    old = training.sum(axis=2)
-    now = np.zeros_like(old)
-    np.add.at(now, (leaves, is_positive.astype(np.intp)), 1)
-    tables = np.stack((old, now), axis=-1)  # (leaf, label, training or now)
+    places = np.zeros_like(leaves) if environments is None else environments
+    training = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
+    shape = len(training), 2, int(places.max()) + 1
+    cells = np.ravel_multi_index((leaves, is_positive.astype(np.intp), places), shape)
+    now = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+    tables = np.stack((training.sum(axis=2), now.sum(axis=2)), axis=2)  # (leaf, label, old or now)
     is_tested = tables.sum(axis=1).min(axis=1) > 0
-    p_values = np.full((2, len(old)), np.nan)  # raw and adjusted
-    p_values[0, is_tested] = make_test("fisher").compute_p_values(tables[is_tested])
-    p_values[1, is_tested] = adjust_holm(p_values[0, is_tested])
-    rates = [describe_rates(each[:, 1].tolist(), each.sum(axis=1).tolist()) for each in (old, now)]
+    p_values = make_test("fisher").compute_p_values(tables[is_tested])
+    tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
+    n_rows = tables.sum(axis=1).T.tolist()  # (old or now, leaf)
+    rates = [describe_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
     expected = make_expectations(training)
-    checks = _check_intervals(training, leaves, is_positive, environments, new)
+    of_new = now[:, :, [number for number, _ in new]]
+    sizes, positives = of_new.sum(axis=1), of_new[:, 1]  # (leaf, new environment)
+    surprises = compute_surprise(training, positives, sizes)
     found = []
     for i, (before, after) in enumerate(zip(*rates, strict=True)):
-        p_value, adjusted = p_values[:, i].tolist() if is_tested[i] else (None, None)
+        p_value, adjusted = next(tested) if is_tested[i] else (None, None)
+        own = [each[i].tolist() for each in (sizes, positives, surprises)]
         found.append(
             LeafCalibration(
                 leaf=i + 1,
-                text=rules.leaf_texts[i],
+                text=model.leaf_texts[i],
                 n_training=before["n"],
                 expected=before["rate"],
                 n_samples=after["n"],
@@ -121,29 +125,11 @@ def calibrate(
                 adjusted=adjusted,
                 has_moved=None if adjusted is None else adjusted <= ALPHA,
                 new_interval=expected[i].interval,
-                interval_checks=tuple(checks[i]),
+                interval_checks=tuple(
+                    IntervalCheck(label, n, k, p, p > ALPHA)
+                    for (_, label), n, k, p in zip(new, *own, strict=True)
+                    if not np.isnan(p)
+                ),
             )
         )
     return tuple(found)
-
-
-def _check_intervals(
-    training: NDArray[np.int64],
-    leaves: NDArray[np.intp],
-    is_positive: BoolArray,
-    environments: IntArray | None,
-    new: Sequence[tuple[int, Any]],
-) -> list[list[IntervalCheck]]:
-    """For each leaf the checks in the new environments that have rows in it."""
-    counts = np.zeros((2, len(training), len(new)), dtype=np.int64)  # all and positive ones
-    for j, (number, _) in enumerate(new):
-        is_here = np.full(len(leaves), True) if environments is None else environments == number
-        for own, rows in zip(counts, (is_here, is_here & is_positive), strict=True):
-            own[:, j] = np.bincount(leaves[rows], minlength=len(training))
-    sizes, positives = counts
-    p_values = compute_surprise(training, positives, sizes)
-    found: list[list[IntervalCheck]] = [[] for _ in training]
-    for i, j in np.argwhere(~np.isnan(p_values)).tolist():
-        p, n, k = float(p_values[i, j]), int(sizes[i, j]), int(positives[i, j])
-        found[i].append(IntervalCheck(new[j][1], n, k, p, p > ALPHA))
-    return found

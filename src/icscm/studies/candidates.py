@@ -38,13 +38,6 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
     "icscm-exhaustive": (ICSCMClassifier, {"search": "exhaustive"}),
     "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
 }
-# Each rule learner as a conjunction and, with "-or", as a disjunction.
-NAMES = (
-    BASELINE,
-    *(f"{name}{end}" for name in _RULES for end in ("", "-or")),
-    *("invariant-tree", "invariant-forest", "tree", "forest", "logistic", "boosting"),
-)
-
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,19 @@ from sklearn.model_selection import StratifiedKFold
 from icscm._types import BoolArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.formatting import count
 from icscm.parameters import check_value, whole_number
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.studies.candidates import choose_candidates
 from icscm.studies.conclusions import MEASURES, CandidateScores, draw_comparison, list_conclusions
-from icscm.studies.folds import Cohort, FoldResult, describe_model, fit_and_score, make_cohort
+from icscm.studies.folds import (
+    Cohort,
+    FoldResult,
+    check_folds,
+    describe_model,
+    fit_and_score,
+    make_cohort,
+)
 from icscm.studies.scores import TITLES, Z
 from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
 N_FOLDS = 5
 # Scores in environments with fewer rows, or fewer positive ones, are too noisy.
 MIN_ROWS, MIN_POSITIVES = 200, 20
+_WAYS = "rows", "environments", "worst"
+_SCORERS = {name: name for name in MEASURES}
 
 # Shows progress: called with a text and a number of parts; its value is called after each part.
 Stage = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -69,17 +77,17 @@ class Comparison:
 
         return pandas.DataFrame(
             {"candidate": each.name}
-            | _name_scores(each, "{}_{}")
+            | {f"{w}_{name}": getattr(each, w)[name] for w in _WAYS for name in MEASURES}
             | {"fit_seconds": each.seconds, "model": each.model}
             for each in self.candidates
         )
 
     def to_markdown(self) -> str:
         """The table of `to_frame` without the models, in Markdown."""
-        head = ["candidate", *_name_scores(self.candidates[0], "{} {}", TITLES)]
-        lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+        titles = [f"{way} {TITLES[name].lower()}" for way in _WAYS for name in MEASURES]
+        lines = [["candidate", *titles], ["---", *["---:"] * len(titles)]]
         for each in self.candidates:
-            values = _name_scores(each, "{}_{}").values()
+            values = [getattr(each, way)[name] for way in _WAYS for name in MEASURES]
             lines.append([each.name, *("-" if v is None else f"{v:.3f}" for v in values)])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -113,17 +121,6 @@ class Comparison:
     def plot(self) -> Figure:
         """Error, balanced accuracy and AUC of each candidate, by rows and by environment."""
         return draw_comparison(self.candidates)
-
-
-def _name_scores(
-    each: CandidateScores, pattern: str, titles: Mapping[str, str] | None = None
-) -> dict[str, float | None]:
-    """All mean and worst scores of a candidate, as named in tables."""
-    return {
-        pattern.format(way, titles[name].lower() if titles else name): value
-        for way in ("rows", "environments", "worst")
-        for name, value in getattr(each, way).items()
-    }
 
 
 def compare(
@@ -199,54 +196,42 @@ def compare(
     cohort = make_cohort(X, y, environments)
     check_several(cohort.labels)
     cohort, dropped = _drop_columns(cohort, keep_columns)
-    n_rows, n_positive = len(cohort.y), int(cohort.is_positive.sum())
+    check_folds(cohort, n_folds)
     sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
-    held_out = np.flatnonzero((sizes[0] >= min_rows) & (sizes[1] >= min_positives)).tolist()
-    smallest = min(n_positive, n_rows - n_positive)
-    if smallest < n_folds:
-        raise IcscmError(
-            f"a class has {count(smallest, 'row')} and there are {n_folds} folds, each of which "
-            "needs one; use fewer folds"
-        )
+    is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
+    show = stage or (lambda *_: nullcontext(lambda: None))
 
-    def run(words: str, folds: Iterable[BoolArray], n_parts: int) -> list[list[FoldResult]]:
+    def run(words: str, folds: Sequence[BoolArray]) -> list[list[FoldResult]]:
         """The results of each candidate, fold by fold, without the fitted estimators."""
         results: list[list[FoldResult]] = [[] for _ in chosen]
-        with show(words, n_parts * len(chosen)) as advance:
+        if not folds:
+            return results
+        with show(words, len(folds) * len(chosen)) as advance:
             for is_test in folds:
-                found = fit_and_score(chosen.values(), *cohort.split(is_test), scorers)
+                found = fit_and_score(chosen.values(), *cohort.split(is_test), _SCORERS)
                 for own, each in zip(results, found, strict=True):
                     own.append(each._replace(fitted=None))
                     advance()
         return results
 
-    show = stage or (lambda *_: nullcontext(lambda: None))
-    scorers = {name: name for name in MEASURES}
     cell = 2 * cohort.numbers + cohort.is_positive
-    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(cell, cell)
+    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
-        folds = (np.isin(np.arange(len(cell)), rows) for _, rows in splits)
-        by_rows = run("Comparing by rows", folds, n_folds)
-        by_environment: list[list[FoldResult]] = [[] for _ in chosen]
-        if held_out:
-            folds = (cohort.numbers == k for k in held_out)
-            by_environment = run("Holding out environments", folds, len(held_out))
+        rows = [np.isin(np.arange(len(cell)), test) for _, test in splits.split(cell, cell)]
+        by_rows = run("Comparing by rows", rows)
+        places = [cohort.numbers == k for k in np.flatnonzero(is_large)]
+        by_environment = run("Holding out environments", places)
         ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
         whole = dict(zip(ours, fit_and_score(ours.values(), cohort, None, {}), strict=True))
+    parts = zip(chosen, chosen.values(), by_rows, by_environment, strict=True)
+    labels = list(enumerate(cohort.labels))
     return Comparison(
-        candidates=tuple(
-            _summarize(*parts, whole.get(parts[0]), by_rows[0])
-            for parts in zip(chosen, chosen.values(), by_rows, by_environment, strict=True)
-        ),
-        environments=tuple(cohort.labels[k] for k in held_out),
-        kept_in={
-            label: (int(sizes[0][k]), int(sizes[1][k]))
-            for k, label in enumerate(cohort.labels)
-            if k not in held_out
-        },
+        candidates=tuple(_summarize(*part, whole.get(part[0]), by_rows[0]) for part in parts),
+        environments=tuple(label for k, label in labels if is_large[k]),
+        kept_in={e: (int(sizes[0][k]), int(sizes[1][k])) for k, e in labels if not is_large[k]},
         dropped=dropped,
-        n_rows=n_rows,
-        n_positive=n_positive,
+        n_rows=len(cohort.y),
+        n_positive=int(cohort.is_positive.sum()),
         n_folds=n_folds,
     )
 
@@ -260,22 +245,20 @@ def _summarize(
     baseline: list[FoldResult],
 ) -> CandidateScores:
     """The scores of one candidate; `whole` is its fit to all rows."""
-    kind = "baseline" if by_rows is baseline else "other"
+    kind, gain, failure = "baseline" if by_rows is baseline else "other", None, None
     if hasattr(estimator, "fit_counts"):
         kind = "invariant" if estimator.tests_invariance else "rules"
         kind = "trees" if isinstance(estimator, BaseTreeClassifier) else kind
-    results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
-    seconds = [each.seconds for each in results if each.failure is None]
-    failures = [each.failure for each in results if each.failure is not None]
-    gain = failure = None
     if all(each.failure is None for each in by_rows):
         wrong = [np.concatenate([each.is_wrong for each in own]) for own in (baseline, by_rows)]
         fewer = wrong[0].astype(np.int64) - wrong[1]
         mean, reach = float(fewer.mean()), Z * float(fewer.std()) / np.sqrt(len(fewer))
         gain = mean, mean - reach, mean + reach
-    if failures:
-        what = "" if isinstance(failures[-1], IcscmError) else f"{type(failures[-1]).__name__}: "
-        failure = f"{what}{failures[-1]}"
+    results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
+    seconds = [each.seconds for each in results if each.failure is None]
+    for error in (each.failure for each in results if each.failure is not None):
+        what = "" if isinstance(error, IcscmError) else f"{type(error).__name__}: "
+        failure = f"{what}{error}"
     return CandidateScores(
         name=name,
         kind=kind,

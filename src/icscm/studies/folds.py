@@ -88,35 +88,32 @@ def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) ->
     return Cohort(rows, classes[codes], classes, *encode_environments(environments, n_rows))
 
 
-def leave_out_environments(
-    estimator: Any, cohort: Cohort
-) -> Iterator[tuple[Any, Cohort, Cohort, str]]:
-    """Each environment with its training and test part, and the start of an error message.
+def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any, Cohort, Cohort]]:
+    """Each environment, the samples outside of it and those in it.
 
-    Raises where too few environments remain to learn from, or only one class.
+    Raises where too few environments would remain to learn from.
     """
+    n_environments = len(cohort.labels)
     least = 3 if getattr(estimator, "tests_invariance", False) else 2
-    if len(cohort.labels) < least:
+    if n_environments < least:
         why = "nothing remains to learn from"
-        if len(cohort.labels) == 2:
+        if n_environments == 2:
             why = "a single one remains, in which invariance cannot be tested"
         raise IcscmError(
             f"leave-one-environment-out needs at least {least} environments for "
-            f"{type(estimator).__name__}; environments holds {len(cohort.labels)}, and without "
-            f"one of them {why}"
+            f"{type(estimator).__name__}; there are {n_environments}, and without one of them {why}"
         )
-    return (_leave_out(cohort, k) for k in range(len(cohort.labels)))
+    return ((e, *cohort.split(cohort.numbers == k)) for k, e in enumerate(cohort.labels))
 
 
-def _leave_out(cohort: Cohort, environment: int) -> tuple[Any, Cohort, Cohort, str]:
-    label = cohort.labels[environment]
-    train, test = cohort.split(cohort.numbers == environment)
-    context = f"cannot learn without environment {label!r}"
-    try:
-        check_labels(train.y, len(train.y))
-    except IcscmError as error:
-        raise IcscmError(f"{context}: {error}") from None
-    return label, train, test, context
+def check_folds(cohort: Cohort, n_folds: int) -> None:
+    """Raise unless each fold of rows can hold both classes."""
+    smallest = min(int(cohort.is_positive.sum()), int((~cohort.is_positive).sum()))
+    if smallest < n_folds:
+        raise IcscmError(
+            f"cross-validation with {n_folds} folds needs {n_folds} rows of each class; one has "
+            f"{smallest}; use fewer folds"
+        )
 
 
 class FoldResult(NamedTuple):
@@ -138,12 +135,14 @@ def fit_and_score(
 ) -> Iterator[FoldResult]:
     """Fit a clone of each estimator and score it; the rows are binned once for all alike.
 
-    Errors are recorded, or raised after `context` where that is given.
+    Errors are recorded or, where `context` is given, raised after it, as is a single class.
     """
     opened: dict[str, tuple[Any, float]] = {}
     for estimator in estimators:
         learner: Any = clone(estimator)
         try:
+            if context is not None:
+                check_labels(train.y, len(train.y))
             seconds = _fit(learner, train, opened)
         except MemoryError:
             raise

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
+from icscm._constants import DEFAULT_TOLERANCES
 from icscm._repr import Display, DisplayMixin, display_frame
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
+from icscm.report.tolerance import HeldOut, TolerancePath, compute_tolerance_path
+from icscm.sources.memory import open_memory
 from icscm.studies.folds import (
     Scorers,
     Scores,
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_CONTEXT = "cannot learn without environment {!r}"
 DEFAULT_SCORERS = ("error", "balanced_accuracy", "auc")
 
 
@@ -183,8 +192,8 @@ def leave_one_environment_out(
     named = name_scorers(scorers)
     held_out = []
     cohort = make_cohort(X, y, environments)
-    for label, train, test, context in leave_out_environments(estimator, cohort):
-        (found,) = fit_and_score([estimator], train, test, named, context)
+    for label, train, test in leave_out_environments(estimator, cohort):
+        (found,) = fit_and_score([estimator], train, test, named, _CONTEXT.format(label))
         is_right = np.asarray(found.fitted.predict(train.X)) == train.y
         majority = 2 * train.is_positive.sum() > len(train.y)
         held_out.append(
@@ -199,3 +208,72 @@ def leave_one_environment_out(
             )
         )
     return Transfer(tuple(held_out))
+
+
+def tolerance_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    environments: Any,
+    tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
+) -> TolerancePath:
+    """Grow a tree at several tolerances, on all environments and by leave-one-environment-out.
+
+    A held-out environment shows no larger shift than those between the environments of the data:
+    a loose tolerance with a high AUC here may fail where a shortcut reverses. Of tolerances with
+    about the same AUC prefer the strictest; the default of trees is not chosen this way.
+
+    Parameters
+    ----------
+    estimator : InvariantTreeClassifier
+        The tree; it is not changed and need not be fitted.
+    X, y, environments : as for `InvariantTreeClassifier.fit`
+        The samples, of at least three environments.
+    tolerances : iterable of float or None, optional
+        Tolerances to try; None is a plain tree. The estimator's own is always added.
+
+    Returns
+    -------
+    TolerancePath
+        For each tolerance the tree of all samples, and the AUC in each environment of the tree
+        grown without it, with `to_frame()` and `plot()`; a tree's `report` accepts it.
+
+    Raises
+    ------
+    IcscmError
+        If the estimator is not a tree or a plain one, there are too few environments, or a class
+        occurs in only one of them.
+
+    Examples
+    --------
+    >>> from icscm import InvariantTreeClassifier, tolerance_path
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(2_000, n_environments=4, random_state=1)
+    >>> tree = InvariantTreeClassifier(max_leaves=4)
+    >>> path = tolerance_path(tree, data.X, data.y, data.environments, [None, 0.03])
+    >>> [len(each.held_out.aucs) for each in path.points]
+    [4, 4]
+    """
+    if not hasattr(estimator, "tolerance_path"):
+        raise IcscmError(
+            f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
+        )
+    started = time.perf_counter()
+    cohort = make_cohort(X, y, environments)
+    folds = leave_out_environments(estimator, cohort)
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
+        samples = open_memory(
+            cohort.X, cohort.y, cohort.environments, preparation=estimator.prepare()
+        )
+        path = compute_tolerance_path(samples.source, estimator.make_settings(samples), tolerances)
+        trees = [clone(estimator).set_params(tolerance=each.tolerance) for each in path.points]
+        aucs = []  # (environment, tolerance)
+        for label, train, test in folds:
+            found = fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
+            aucs.append([each.scores and each.scores["auc"] for each in found])
+    points = zip(path.points, zip(*aucs, strict=True), strict=True)
+    return replace(
+        path,
+        points=tuple(replace(point, held_out=HeldOut(each)) for point, each in points),
+        seconds=time.perf_counter() - started,
+    )

@@ -18,7 +18,7 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.learner import check_learner
 from icscm.parameters import check_value, one_of, whole_number
-from icscm.studies.folds import Cohort, fit_and_score, make_cohort
+from icscm.studies.folds import Cohort, check_folds, fit_and_score, make_cohort
 
 if TYPE_CHECKING:
     import pandas
@@ -146,8 +146,7 @@ def grid_search(
     for each in candidates:
         each.prepare()
     cohort = make_cohort(X, y, environments, may_lack=True)
-    deal = _deal_rows if folds == "rows" else _deal_environments
-    fold_of = deal(learner, cohort, n_folds, seed)
+    fold_of = _assign_folds(learner, cohort, folds, n_folds, seed)
     estimators = [*candidates, DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
@@ -169,10 +168,11 @@ def grid_search(
     values = 1.0 - values if name == "accuracy" else values
     *means, baseline = values[has_value].mean(axis=0).tolist()
     sign = 1 if name == "log_loss" else -1
+    costs = [getattr(each, "p", 1.0) for each in candidates]  # "balanced" after all numbers
     # rounded: the same predictions in other folds must tie
     ranks = [
-        (sign * round(mean, 12), _find_distance(getattr(each, "p", 1.0)), place)
-        for place, (mean, each) in enumerate(zip(means, candidates, strict=True))
+        (sign * round(mean, 12), abs(np.log(p)) if isinstance(p, int | float) else np.inf, place)
+        for place, (mean, p) in enumerate(zip(means, costs, strict=True))
     ]
     best = tried[min(ranks)[-1]]
     return GridSearch(tuple(tried), tuple(means), best, baseline, name, folds, len(scores))
@@ -196,44 +196,26 @@ def list_combinations(
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def _find_distance(p: float | str) -> float:
-    """Distance from 1 on a scale of factors; `"balanced"` comes after the numbers."""
-    return np.inf if isinstance(p, str) else abs(float(np.log(p)))
-
-
-def _deal_environments(
-    learner: BaseRuleClassifier, cohort: Cohort, n_folds: int, _: int
+def _assign_folds(
+    learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, seed: int
 ) -> NDArray[np.intp]:
-    """The fold of each row: environments are dealt out in turn, the largest first."""
-    least, n_environments = 3 if learner.tests_invariance else 2, len(cohort.labels)
-    if n_environments < least:
-        raise IcscmError(
-            Parameter("folds", "environments"),
-            f" needs at least {least} environments, so that {least - 1} remain to learn from; got "
-            f"{n_environments}",
-        )
-    order = np.argsort(-np.bincount(cohort.numbers), kind="stable")
-    fold_of = np.empty(n_environments, dtype=np.intp)
-    fold_of[order] = np.arange(n_environments) % n_folds
-    dealt: NDArray[np.intp] = fold_of[cohort.numbers]
-    return dealt
-
-
-def _deal_rows(_: BaseRuleClassifier, cohort: Cohort, n_folds: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each row: the rows of a label in an environment are dealt out in turn."""
+    """The fold of each row: environments, or the rows of each label in each, are dealt out."""
     import pandas
 
-    n_rows, n_positive = len(cohort.y), int(cohort.is_positive.sum())
-    smallest = min(n_positive, n_rows - n_positive)
-    if smallest < n_folds:
-        raise IcscmError(
-            f"cross-validation in {n_folds} folds needs {n_folds} rows of each class; one has "
-            f"{smallest}; set the parameters instead"
-        )
+    if folds == "environments":
+        least, n_environments = 3 if learner.tests_invariance else 2, len(cohort.labels)
+        if n_environments < least:
+            raise IcscmError(
+                Parameter("folds", "environments"),
+                f" needs at least {least} environments, so that {least - 1} remain to learn from; "
+                f"got {n_environments}",
+            )
+        order = np.argsort(-np.bincount(cohort.numbers), kind="stable")  # the largest first
+        dealt: NDArray[np.intp] = np.argsort(order)[cohort.numbers] % n_folds
+        return dealt
+    check_folds(cohort, n_folds)
     rng = np.random.default_rng(seed)
     cells = [cohort.is_positive, pandas.factorize(cohort.numbers)[0]]
     rows = pandas.Series(cells[0]).groupby(cells).indices
     order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
-    folds = np.empty(n_rows, dtype=np.intp)
-    folds[order] = np.arange(n_rows) % n_folds
-    return folds
+    return np.argsort(order) % n_folds
