@@ -15,9 +15,7 @@ from icscm.report.words import describe_rates
 from icscm.stats.criteria import adjust_holm
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
-
-# Level of the tests of differences from training.
-ALPHA = 0.05
+from icscm.studies.scores import ALPHA
 
 
 @dataclass(frozen=True)

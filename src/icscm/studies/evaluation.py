@@ -8,22 +8,30 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, count, format_level, shorten_list
 from icscm.io.environments import find_renamed
 from icscm.model.forest import Forest, describe_size
+from icscm.model.learner import check_fitted
 from icscm.model.plain import make_plain
-from icscm.model.rules import CategoryRule
-from icscm.model.saved import SavedModel, get_table_settings, make_label, make_saved_model
+from icscm.model.rules import CategoryRule, Rule
+from icscm.model.saved import SavedModel, get_table_settings, make_label
 from icscm.model.splits import CHAINS
 from icscm.report.render import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.report.words import Plain, format_p, format_share
-from icscm.studies.calibration import ALPHA, LeafCalibration, calibrate
-from icscm.studies.scores import TITLES, Score, compute_scores
+from icscm.studies.calibration import LeafCalibration, calibrate
+from icscm.studies.scores import (
+    ALPHA,
+    BETTER,
+    TITLES,
+    UNCLEAR,
+    Score,
+    compare_errors,
+    compute_scores,
+)
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column, take_rows
 from icscm.tables.labels import encode_environments, take_environments
 
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
 _UNDEFINED = Score(np.nan, np.nan, np.nan)
 
 
@@ -140,16 +147,16 @@ class Evaluation:
 
         rows, places = [], (self.overall, *self.environments)
         for place in places:
-            sizes = {"n_samples": place.n_samples, "n_positive": place.n_positive}
-            row: Plain = {**sizes, "is_new": place.is_new}
+            row: Plain = {"n_samples": place.n_samples, "n_positive": place.n_positive}
+            row["is_new"] = place.is_new
             for name in TITLES:
                 found, other = (s[name] or _UNDEFINED for s in (place.scores, place.baseline))
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 row[f"{name}_baseline"] = other.value
             rows.append(row)
-        frame = pandas.DataFrame(rows)
         # as objects: None among numbers would turn them to floats
         labels = pandas.Series([each.environment for each in places], dtype=object)
+        frame = pandas.DataFrame(rows)
         frame.insert(0, "environment", labels)
         return frame
 
@@ -236,27 +243,26 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     >>> found.verdict, [each.has_moved for each in found.leaves]
     ('better', [False, False, False])
     """
-    classes, saved = _open_model(model)
+    own, classes, known, settings = _open_model(model)
     target, environment = _get_name(y), _get_name(environments)
     X, environments = take_environments(X, environments)
     is_positive = _read_labels(X, y, classes)
     numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
     if environments is not None:
         environment = _get_name(environments)
-        numbers, labels = _read_environments(saved, environments, len(is_positive))
+        numbers, labels = _read_environments(environments, len(is_positive), settings)
     if (numbers < 0).any():
         kept = np.flatnonzero(numbers >= 0)
         n_excluded = count(len(numbers) - len(kept), "sample")
         notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
         X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
-    predicted, probability, leaves, odd = _predict(saved or model, X, classes)
+    predicted, probability, leaves, unusual = _predict(model, own, X, classes, settings)
     rate = float(is_positive.mean())
     majority, name = int(rate > 0.5), type(model).__name__
-    own: Any = None if saved is None else saved.model
-    if saved is not None:
-        bare, is_line = own.make_baseline(), own.kind in CHAINS
+    if own is not None:
+        bare = own.make_baseline()
         majority, rate = int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
-        name = as_text(saved) if is_line else describe_size(own)
+        name = as_text(own) if own.kind in CHAINS else describe_size(own)
 
     def score(label: Any, rows: Any, is_new: bool | None = None) -> Performance:
         truth, p = is_positive[rows], None if probability is None else probability[rows]
@@ -264,7 +270,6 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         baseline = compute_scores(truth, np.full(n, majority), np.full(n, rate))
         return Performance(label, n, int(truth.sum()), is_new, scores, baseline)
 
-    known = None if saved is None else saved.environments
     places = []
     for k, label in enumerate(labels):
         is_new = None if known is None else make_label(label) not in known
@@ -272,42 +277,49 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if labels else [(0, None)]
-    verdict, p_value = _compare(predicted != is_positive, is_positive != majority)
+    verdict, p_value = compare_errors(predicted != is_positive, is_positive != majority)
     return Evaluation(
         model=name,
         classes=classes,
         baseline=classes[majority],
-        baseline_from="these data" if saved is None else "training",
+        baseline_from="these data" if own is None else "training",
         verdict=verdict,
         p_value=p_value,
         overall=score(None, slice(None)),
         environments=tuple(places),
         leaves=() if leaves is None else calibrate(own, leaves, is_positive, numbers, new),
-        notes=(*notes, *_note_rows(is_positive, classes, places), *odd),
+        notes=(*notes, *_note_rows(is_positive, classes, places), *unusual),
         target=target,
         environment=environment,
     )
 
 
-def _open_model(model: Any) -> tuple[tuple[Any, Any], SavedModel | None]:
-    """The two classes, and a model of ours as a `SavedModel`, which has leaves, too."""
-    if hasattr(model, "fit_counts"):
-        model = make_saved_model(model)
+def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:
+    """The tree or forest (None for other classifiers), classes, environments and settings.
+
+    The environments are those of training, as a model file holds them, and the settings tell how
+    `icscm fit` read its table.
+    """
     if isinstance(model, SavedModel):
-        return model.classes, model
-    classes = getattr(model, "classes_", None)
-    if classes is None or not hasattr(model, "predict"):
+        known = None if model.environments is None else {*model.environments}
+        return model.model, model.classes, known, get_table_settings(model)
+    is_ours = hasattr(model, "fit_counts")
+    if is_ours:
+        check_fitted(model)
+    elif not hasattr(model, "classes_") or not hasattr(model, "predict"):
         raise IcscmError(
             "model must be a fitted classifier or a model read by icscm.load; "
             f"{type(model).__name__} has no classes or does not predict"
         )
-    known = np.asarray(classes).tolist()
-    if len(known) != 2:
+    classes = np.asarray(model.classes_).tolist()
+    if len(classes) != 2:
         raise IcscmError(
-            f"model has {len(known)} class{'es' * (len(known) != 1)}; only classifiers of two "
+            f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers of two "
             "can be evaluated"
         )
-    return (known[0], known[1]), None
+    labels = model.environments_ if is_ours else None
+    known = None if labels is None else {make_label(each) for each in labels}
+    return model.model_ if is_ours else None, (classes[0], classes[1]), known, {}
 
 
 def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
@@ -330,11 +342,10 @@ def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
 
 
 def _read_environments(
-    saved: SavedModel | None, environments: Any, n_rows: int
+    environments: Any, n_rows: int, settings: dict[str, Any]
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """As `encode_environments`, merged and excluded as `icscm fit` did; excluded rows have -1."""
     numbers, labels = encode_environments(environments, n_rows)
-    settings = {} if saved is None else get_table_settings(saved)
     options = [settings.get(name) for name in ("exclude_environment", "merge_environments")]
     asked = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
     renamed = find_renamed(labels, "", *asked, may_lack=True)
@@ -350,80 +361,65 @@ def _read_environments(
 
 
 def _predict(
-    model: Any, X: Any, classes: Sequence[Any]
+    model: Any, own: Any, X: Any, classes: Sequence[Any], settings: dict[str, Any]
 ) -> tuple[BoolArray, FloatArray | None, IntArray | None, list[str]]:
-    """Predictions, probabilities, leaves of our models, and notes on unusual values."""
-    if not isinstance(model, SavedModel):
-        has_chances = hasattr(model, "predict_proba")
-        chances = model.predict_proba(X)[:, 1] if has_chances else None
-        return np.asarray(model.predict(X)) == classes[1], chances, None, []
+    """Predictions, probabilities, leaves of a tree, and notes on unusual values."""
     leaves = None
+    if own is None:
+        chances = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else None
+        return np.asarray(model.predict(X)) == classes[1], chances, None, []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IcscmWarning)
-        if isinstance(model.model, Forest):  # which has no leaves of its own
-            prediction, chances, _ = model.decide(X)
-            predicted = prediction == classes[1]
+        rows = model._check_rows(X)
+        if isinstance(own, Forest):
+            predicted, probability, _ = own.decide(rows)
         else:
-            leaves = model.find_leaves(X)
-            predicted = model.model.leaf_verdicts[leaves]
-            chances = model.model.leaf_probabilities()[leaves]
+            leaves = own.find_leaves(rows)
+            predicted, probability = own.leaf_verdicts[leaves], own.leaf_probabilities()[leaves]
     notes = []
     for each in caught:
         if issubclass(each.category, IcscmWarning):
             notes.append(str(each.message))
         else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    notes += _note_levels(model, X)
-    return predicted, chances, leaves, list(dict.fromkeys(notes))
+    levels = settings.get("levels")
+    notes += _note_levels(own.rules, rows, levels if isinstance(levels, dict) else {})
+    return predicted, probability, leaves, list(dict.fromkeys(notes))
 
 
-def _note_levels(saved: SavedModel, X: Any) -> Iterator[str]:
+def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Iterator[str]:
     """Levels of rules that no row has, and levels that did not occur in training.
 
     Often these are different spellings of one level.
     """
-    training = get_table_settings(saved).get("levels")
-    rules: dict[str | int, list[CategoryRule]] = {}
-    for rule in saved.model.rules:
-        if isinstance(rule, CategoryRule):
-            rules.setdefault(rule.feature, []).append(rule)
-    for feature, own in rules.items():
-        column = read_column(X, own[0].column, own[0].name)
+    categories = [rule for rule in rules if isinstance(rule, CategoryRule)]
+    for feature, rule in {rule.feature: rule for rule in categories}.items():
+        column = read_column(X, rule.column, rule.name)
         if not isinstance(column, Levels):
             continue
-        absent = [r.levels[0] for r in own if not find_levels(column, r.levels).any()]
+        used = [each.levels for each in categories if each.feature == feature]
+        absent = [levels[0] for levels in used if not find_levels(column, levels).any()]
         if absent:
-            present = _list_levels(column.levels) or "no value"
             yield (
-                f"Column {feature!r} does not contain {_list_levels(absent)}, which the rules "
-                f"use; it contains {present}."
+                f"Column {feature!r} does not contain {_list_levels(absent)}, which the rules use; "
+                f"it contains {_list_levels(column.levels) or 'no value'}."
             )
-        seen = training.get(feature) if isinstance(training, dict) else None
-        if isinstance(seen, list):
-            plain = [level for level in seen if isinstance(level, str | int | float)]
-            is_new = ~find_levels(column, plain)
-            n_rows = int(np.append(is_new, False)[column.codes].sum())
-            if n_rows:
-                new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
-                yield (
-                    f"Column {feature!r} contains levels that did not occur in training, in "
-                    f"{count(n_rows, 'row')}: {_list_levels(new)}."
-                )
+        seen = training.get(feature)
+        if not isinstance(seen, list):
+            continue
+        known = [each for each in seen if isinstance(each, str | int | float)]
+        is_new = ~find_levels(column, known)
+        n_rows = int(np.append(is_new, False)[column.codes].sum())
+        if n_rows:
+            new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
+            yield (
+                f"Column {feature!r} contains levels that did not occur in training, in "
+                f"{count(n_rows, 'row')}: {_list_levels(new)}."
+            )
 
 
 def _list_levels(levels: Sequence[Any]) -> str:
     return shorten_list([format_level(level) for level in levels])
-
-
-def _compare(wrong: BoolArray, baseline_wrong: BoolArray) -> tuple[str, float]:
-    """Whether the model is better than the baseline, by the rows in which one of them is wrong."""
-    only_model = int((wrong & ~baseline_wrong).sum())
-    only_baseline = int((baseline_wrong & ~wrong).sum())
-    n = only_model + only_baseline
-    p_value = float(binomtest(only_model, n).pvalue) if n else 1.0
-    if only_model >= only_baseline:
-        return NO_BETTER, p_value
-    return BETTER if p_value <= ALPHA else UNCLEAR, p_value
 
 
 def _note_rows(

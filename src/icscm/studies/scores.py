@@ -21,12 +21,15 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from scipy.stats import rankdata
+from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm._types import BoolArray, FloatArray
 from icscm.stats.verdicts import compute_wilson
 
+# Level of the tests of differences.
+ALPHA = 0.05
+BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
 Z = float(ndtri((1 + VERDICT_CONFIDENCE) / 2))
 
 # Names as printed, in the order of tables.
@@ -106,6 +109,17 @@ def compute_auc(y: Any, ranking: Any) -> Score | None:
         return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), Z))
     reach = Z * np.sqrt(variance) / (value * (1 - value))
     return _bound(value, expit(logit(value) - reach), expit(logit(value) + reach))
+
+
+def compare_errors(wrong: BoolArray, baseline_wrong: BoolArray) -> tuple[str, float]:
+    """Whether a model is better than the baseline, and the p-value of McNemar's exact test."""
+    only_model = int((wrong & ~baseline_wrong).sum())
+    only_baseline = int((baseline_wrong & ~wrong).sum())
+    n = only_model + only_baseline
+    p_value = float(binomtest(only_model, n).pvalue) if n else 1.0
+    if only_model >= only_baseline:
+        return NO_BETTER, p_value
+    return BETTER if p_value <= ALPHA else UNCLEAR, p_value
 
 
 def _bound(value: Any, low: Any, high: Any, most: float = 1.0) -> Score:
