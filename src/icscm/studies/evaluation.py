@@ -48,10 +48,8 @@ class Performance:
 
     Attributes
     ----------
-    environment : label or None
-        None for all samples.
-    n_samples, n_positive : int
-        Rows, and those of the positive class.
+    environment, n_samples, n_positive : label or None, int, int
+        None for all samples; rows, and those of the positive class.
     is_new : bool or None
         Whether the environment did not occur in training; None if unknown.
     scores, baseline : dict of Score or None, by the names of `icscm.studies.scores.TITLES`
@@ -76,20 +74,16 @@ class Evaluation:
 
     Attributes
     ----------
-    model : str
-        The rule, or the name of the classifier.
-    classes : tuple of two labels
-        The second is the positive one.
+    model, classes : str, tuple of two labels
+        The rule, or the name of the classifier; the second class is the positive one.
     baseline, baseline_from : label, str
         The class that the majority-class baseline predicts, and whether it is the majority in
         `"training"` or, where that is unknown, in `"these data"`.
     verdict, p_value : str, float
         `"better"` than the baseline, `"not shown to be better"` or `"no better"`, by the errors
         and McNemar's exact test of their difference (level 0.05).
-    overall : Performance
-        Of all rows.
-    environments : tuple of Performance
-        One for each; empty where none were given.
+    overall, environments : Performance, tuple of Performance
+        Of all rows, and of each environment; empty where none were given.
     leaves : tuple of LeafCalibration
         Of rule sets and trees; empty for other models.
     notes : tuple of str
