@@ -1,4 +1,4 @@
-"""What an experiment is: a plan of tasks, and what its rows show beside the paper."""
+"""An experiment: a plan of tasks, and the summary of its rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the rows show: tables, figures, and sentences on where we agree with the paper."""
+    """Tables, figures, and sentences on agreement with the paper."""
 
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()

@@ -54,7 +54,7 @@ def make_plan(options: Options) -> Plan:
 
 
 def run_task(task: Task, seed: int) -> Row:
-    """Is the parents' own set rejected? What is found, and what by ICP where it can be asked?"""
+    """Whether the parents' own set is rejected; what is found, and by ICP for binary features."""
     knobs = {**READINGS[task["reading"]], "model_type": task["structure"]}
     train = simulate(task, seed, share=1.0, **knobs)
     row: Row = dict.fromkeys(MEASURES, "")
@@ -71,7 +71,7 @@ def run_task(task: Task, seed: int) -> Row:
 
 
 def _test_parents(train: Training) -> float:
-    """p-value of the parents' set, were it known to be among those to test."""
+    """p-value of the parents' set."""
     names, numbers = np.unique(train.environments, return_inverse=True)
     own = train.X, train.y, numbers
     source = make_memory_source(*own, environment_labels=names.tolist(), n_jobs=1)

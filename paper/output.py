@@ -1,4 +1,4 @@
-"""Write summaries: tables as Markdown and LaTeX, figures as PNG and SVG, and one page of all."""
+"""Write summaries: tables as Markdown and LaTeX, figures as PNG and SVG, and one page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LATEX_SPECIAL = str.maketrans(
 )
 
 
-# What is said wherever the numbers of a quick run are shown.
+# Shown wherever the numbers of a quick run are.
 QUICK = (
     "A quick run: few repetitions of small samples, to see that everything works. Its numbers "
     "cannot be compared with the paper's."
 )
 
-# An experiment, what it showed, and in how many rows.
+# An experiment, its summary, and its number of rows.
 Section = tuple[Experiment, Summary, int]
 
 

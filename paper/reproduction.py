@@ -1,4 +1,4 @@
-"""Run experiments one after the other and write what they show."""
+"""Run experiments one after the other and write their results."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _prepare_file(path: Path, header: Sequence[str], plan: Plan) -> int:
                 "choose another --out or remove it"
             )
     if len(rows) > len(plan.tasks):
-        raise IcscmError(f"{path} holds more runs than asked for; choose another --out")
+        raise IcscmError(f"{path} holds more runs than requested; choose another --out")
     # half a row at the end is cut off, nothing else is touched
     os.truncate(path, len(text.encode("utf-8")))
     return len(rows)

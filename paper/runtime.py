@@ -21,7 +21,7 @@ DESCRIPTION = "Seconds per fit of every method as distractors are added, one pro
 IS_SERIAL = True
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 30, 100, 300, 1_000)
-# Distractors beyond which the exponential method is not asked.
+# The exponential method is not run with more distractors.
 MOST_FOR_ICP = 13
 METHODS = ("SCM", "DT", "ICP", "ICSCM")
 
@@ -33,15 +33,15 @@ def make_plan(options: Options) -> Plan:
 
 
 def run_task(task: Task, seed: int) -> Row:
-    """Seconds of one fit with default settings; empty where a method is not asked."""
+    """Seconds of one fit with default settings; empty where a method is not run."""
     from sklearn.tree import DecisionTreeClassifier
 
     train = simulate(task, seed)
     tree = DecisionTreeClassifier(max_depth=10)
     learners = (SCMClassifier(), tree, InvariantCausalPrediction(), ICSCMClassifier(**PAPER))
-    is_asked = {"ICP": task["n_distractors"] <= MOST_FOR_ICP}
+    is_run = {"ICP": task["n_distractors"] <= MOST_FOR_ICP}
     return {
-        method: _time(learner, train, method.startswith("IC")) if is_asked.get(method, True) else ""
+        method: _time(learner, train, method.startswith("IC")) if is_run.get(method, True) else ""
         for method, learner in zip(METHODS, learners, strict=True)
     }
 

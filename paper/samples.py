@@ -1,4 +1,4 @@
-"""Identification over the number of samples: the first thing a user must know."""
+"""Identification over the number of samples."""
 
 from __future__ import annotations
 

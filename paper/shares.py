@@ -1,4 +1,4 @@
-"""What the summaries share: rows by cell, means with errors, their tables and curves."""
+"""Shared by the summaries: rows by cell, means with errors, tables and curves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def group_rows(rows: Rows, *columns: str) -> Cells:
 
 
 def read_numbers(rows: Rows, column: str) -> NDArray[np.float64]:
-    """The numbers in a column, without those of tasks that were not asked for one."""
+    """The numbers in a column, without empty cells."""
     return np.array([float(row[column]) for row in rows if row[column] != ""])
 
 

@@ -53,7 +53,7 @@ def make_plan(options: Options) -> Plan:
 
 
 def run_task(task: Task, seed: int) -> Row:
-    """For each method: exactly the parents? any non-parent? Empty where it is not asked."""
+    """For each method: exactly the parents? any non-parent? Empty where it is not run."""
     train = simulate(task, seed, share=1.0, **READINGS[task["reading"]])
     is_for_icp = task["n_distractors"] <= MOST_FOR_ICP and task["features"] == "binary"
     row: Row = dict.fromkeys(SHARES, "")

@@ -296,7 +296,7 @@ def test_fetch_keeps_nothing_with_a_wrong_checksum(server, tmp_path, monkeypatch
     replace_source(monkeypatch, f"{url}/patients.zip", "0" * 64)
     expect_one_clear_sentence(
         lambda: fetch("diabetes_readmission", tmp_path),
-        "/patients.zip: the downloaded file does not have the known checksum; try again later, or",
+        "/patients.zip: ValueError: SHA256 hash of downloaded file (dataset_diabetes.zip) does not",
     )
     assert not (tmp_path / "diabetes" / "dataset_diabetes.zip").exists()
 

@@ -98,7 +98,7 @@ class Source:
             pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
         except (OSError, ValueError) as error:
             raise IcscmError(
-                f"could not download {file.url}: {_explain(error)}; try again later, or save the "
+                f"could not download {file.url}: {_describe(error)}; try again later, or save the "
                 f"file by hand as {str(target)!r}"
             ) from error
         return target
@@ -157,19 +157,12 @@ def match_columns(table: pd.DataFrame, wanted: Sequence[str], path: Path) -> dic
     return {name: by_lower[name.lower()] for name in wanted}
 
 
-def _explain(error: Exception) -> str:
-    """Why a download failed, in a few words."""
+def _describe(error: Exception) -> str:
+    """Why a download or a reader failed, in a few words."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"the server answered {response.status_code}"
     if hasattr(error, "request"):
         return "there is no connection to the server"
-    if isinstance(error, ValueError):
-        return "the downloaded file does not have the known checksum"
-    return _describe(error)
-
-
-def _describe(error: Exception) -> str:
-    """The type and the first line of an error."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
