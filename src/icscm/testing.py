@@ -150,7 +150,7 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     assert list(source.environments) == list(expected.environments)
     np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
     nodes = list(zip(_list_nodes(rules), _list_nodes(same), strict=True))
-    _check_same_cubes(source, expected)
+    _check_equal(source, source.counts(), expected, expected.counts())
     _check_same_nodes(source, expected, nodes)
     for rule, same_rule in zip(rules, same, strict=True):
         np.testing.assert_array_equal(
@@ -158,9 +158,10 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
         )
         source.keep(rule)
         expected.keep(same_rule)
-        _check_same_cubes(source, expected)
+        _check_equal(source, source.counts(), expected, expected.counts())
     _check_same_nodes(source, expected, nodes[::-1])
-    _check_same_cubes(source, expected)  # which nodes were counted makes no difference
+    # which nodes were counted makes no difference
+    _check_equal(source, source.counts(), expected, expected.counts())
     found, wanted = source.count_patterns(rules), expected.count_patterns(same)
     np.testing.assert_array_equal(found.patterns, wanted.patterns)
     np.testing.assert_array_equal(found.counts, wanted.counts)
@@ -228,20 +229,17 @@ def _check_same_nodes(
         for cube, other in zip(cubes, kept[0], strict=True):
             np.testing.assert_array_equal(cube.features, other.features)
             assert cube.counts.shape == other.counts.shape, "a block's shape depends on the node"
-        _check_equal(
-            _sort_by_feature(source, cubes),
-            _sort_by_feature(expected, expected.count_node(same_path)),
-        )
+        _check_equal(source, cubes, expected, expected.count_node(same_path))
 
 
-def _check_same_cubes(source: CountSource, expected: CountSource) -> None:
-    """The same samples in play."""
-    found, wanted = source.counts(), expected.counts()
-    _check_equal(_sort_by_feature(source, found), _sort_by_feature(expected, wanted))
-
-
-def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:
+def _check_equal(
+    source: CountSource,
+    cubes: Iterable[CountCube],
+    expected: CountSource,
+    others: Iterable[CountCube],
+) -> None:
     """The same counts for every feature that can be cut; constant ones need no cube."""
+    found, wanted = _sort_by_feature(source, cubes), _sort_by_feature(expected, others)
     assert set(found) <= set(wanted), "a cube names a feature that does not exist"
     for feature, cube in wanted.items():
         if feature not in found:

@@ -158,9 +158,13 @@ class Piece:
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
         codes, is_covered = store.find_codes(rule.feature), ~rule.satisfied
-        covered = [is_covered.take(some.take(codes)) for some in rows.cut(ROW_CHUNK)]
+        covered: BoolArray = np.empty(len(rows), dtype=np.bool_)
+        for start in range(0, len(covered), ROW_CHUNK):
+            part = slice(start, start + ROW_CHUNK)
+            own = codes[part] if rows.index is None else codes.take(rows.index[part])
+            is_covered.take(own, out=covered[part], mode="clip")  # else it is buffered
         store.release()
-        return covered[0] if len(covered) == 1 else np.concatenate(covered)
+        return covered
 
     def find_store(self, feature: int) -> Store | None:
         """The store that has a feature."""

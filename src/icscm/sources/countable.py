@@ -154,7 +154,7 @@ class Countable(Generic[Source]):
         """
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
             opened, asked = getattr(self.config, name), getattr(config, name)
-            if not _are_same(name, opened, asked):
+            if opened is not asked and not _are_same(name, opened, asked):
                 raise IcscmError(
                     f"{learner} has ",
                     Parameter(name, asked),

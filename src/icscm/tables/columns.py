@@ -319,7 +319,6 @@ def open_on_card(X: Any) -> Any:
 
 def bring(values: Any) -> Any:
     """Values from a card in this memory; any others as they are."""
-    if not is_on_card(values):
+    if values is None or type(values) is np.ndarray or not is_on_card(values):
         return values
-    found: Array = open_on_card(values).get()
-    return found
+    return open_on_card(values).get()

@@ -203,7 +203,7 @@ def encode_environments(
     order = _sort(plain)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return rank[codes], tuple(plain[i] for i in order)
+    return rank[codes], tuple(map(plain.__getitem__, order))
 
 
 def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
