@@ -146,7 +146,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
     def _check(self, X: Any, environments: Any, y: Any) -> tuple[Array, Array, Array]:
         """The table, labels and environments as numbers."""
-        table = check_table(self, X, reset=True)
+        table = check_table(self, X)
         labels, _ = check_labels(y, len(table))
         if environments is None:
             raise IcscmError(

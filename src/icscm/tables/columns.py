@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
+from icscm.tables.errors import make_infinity_error, name_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -157,6 +158,20 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
             f"the table has no column {name!r}, which the model needs; names matter, order does not"
         )
     return read_series(frame[name])
+
+
+def read_all_columns(X: Array | nw.DataFrame[Any]) -> list[Column]:
+    """All columns of an array or an open frame, without infinities."""
+    if isinstance(X, np.ndarray):
+        columns = [read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
+    else:
+        columns = [read_series(each) for each in X.iter_columns()]
+    for j, column in enumerate(columns):
+        values = column.values if isinstance(column, Numbers) else np.empty(0)
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            names = None if isinstance(X, np.ndarray) else X.columns
+            raise make_infinity_error(name_columns([j], names))
+    return columns
 
 
 def read_array(values: Array, what: str) -> Column:

@@ -40,9 +40,8 @@ def reject_infinity(
     bad = np.flatnonzero([is_bad(table[:, j]).any() for j in range(table.shape[1])])
     if len(bad):
         has_nan = not allow_missing and bool(np.isnan(table[:, bad]).any())
-        raise make_infinity_error(
-            name_columns(bad.tolist(), names), "NaN" if has_nan else "infinity"
-        )
+        columns = name_columns(bad.tolist(), names)
+        raise make_infinity_error(columns, "NaN" if has_nan else "infinity")
 
 
 def make_rounded_error(columns: str) -> RoundedError:

@@ -27,23 +27,15 @@ from icscm.tables.columns import (
     Numbers,
     as_plain_numbers,
     bring,
-    find_names,
     is_frame,
     is_on_card,
     list_names,
     open_frame,
     open_on_card,
-    read_array,
+    read_all_columns,
     read_column,
-    read_series,
 )
-from icscm.tables.errors import (
-    RoundedError,
-    make_infinity_error,
-    make_rounded_error,
-    name_columns,
-    reject_infinity,
-)
+from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
 
 Validate = Callable[..., Any]
 
@@ -84,7 +76,7 @@ def read_table(X: Any) -> ParsedTable:
     """Check what `fit` was given."""
     X = bring(X)
     if is_frame(X):
-        return _read_frame(X)
+        return _read_frame(open_frame(X))
     if issparse(X):
         matrix = _validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
         return ParsedTable(matrix, matrix, matrix.shape[0], is_presence=True)
@@ -92,54 +84,41 @@ def read_table(X: Any) -> ParsedTable:
         array = _read_numbers(X, _validate)
     except HoldsTextError:
         array = _check_objects(X)
-        columns = [read_array(array[:, j], f"column {j}") for j in range(array.shape[1])]
-        _check_columns(columns, None)
-        return ParsedTable(array, columns, len(array))
+        return ParsedTable(array, read_all_columns(array), len(array))
     if getattr(X, "dtype", None) == np.bool_:
         return ParsedTable(array.view(np.bool_), array, len(array), is_presence=True)
     return ParsedTable(array, array, len(array))
 
 
-def _read_frame(X: Any) -> ParsedTable:
-    frame = open_frame(X)
+def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
     types, table = frame.schema, frame.to_native()
     for what, number in (("sample", len(frame)), ("feature", len(types))):
         if number == 0:
             raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    names, whole = find_names(table), np.array([each.is_integer() for each in types.values()])
+    names = tuple(types) if all(isinstance(each, str) for each in types) else None
+    whole = np.array([each.is_integer() for each in types.values()])
     if all(each.is_integer() or each.is_float() for each in types.values()):
         with suppress(RoundedError):  # then column by column: these may be identifiers
             array = _read_numbers(table, _validate, types)
             return ParsedTable(table, array, len(array), names, whole)
-    columns = [read_series(each) for each in frame.iter_columns()]
-    _check_columns(columns, list(types))
-    return ParsedTable(table, columns, len(frame), names, whole)
+    return ParsedTable(table, read_all_columns(frame), len(frame), names, whole)
 
 
-def check_table(
-    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
-) -> Array:
-    """X as a finite numeric array; sets or checks the number and names of its columns.
-
-    With `allow_missing` values may be missing, and are NaN.
-    """
+def check_table(estimator: BaseEstimator, X: Any) -> Array:
+    """X as a finite numeric array; sets the estimator's number and names of columns."""
     types = None
     if not isinstance(X, np.ndarray) and nw.dependencies.is_into_dataframe(X):
         types = nw.from_native(X).schema  # once: of very many columns it takes long
-        others = [
-            f"{name!r} ({dtype})"
-            for name, dtype in types.items()
-            if not (dtype.is_numeric() or dtype == nw.Boolean)
-        ]
+        known = {name for name in types if types[name].is_numeric() or types[name] == nw.Boolean}
+        others = [f"{name!r} ({types[name]})" for name in types if name not in known]
         if others:
             raise HoldsTextError(
                 f"X has columns that are neither numbers nor booleans: {shorten_list(others)}; "
                 "encode them as numbers or drop them"
             )
-    table = _read_numbers(X, partial(validate_data, estimator, reset=reset), types)
+    table = _read_numbers(X, partial(validate_data, estimator), types)
     if not are_finite(table):
-        names = getattr(estimator, "feature_names_in_", None)
-        reject_infinity(table, names, allow_missing=allow_missing)
+        reject_infinity(table, getattr(estimator, "feature_names_in_", None), allow_missing=False)
     return table
 
 
@@ -193,14 +172,6 @@ def _check_objects(X: Any) -> Array:
         "X holds text, and an array or list has one kind of values for all columns; give a "
         "DataFrame, which keeps text and numbers apart"
     )
-
-
-def _check_columns(columns: list[Column], names: Sequence[Any] | None) -> None:
-    """Raise for infinities."""
-    for j, column in enumerate(columns):
-        values = column.values if isinstance(column, Numbers) else np.empty(0)
-        if values.dtype.kind == "f" and np.isinf(values).any():
-            raise make_infinity_error(name_columns([j], names))
 
 
 def make_dense(matrix: Any, rows: Array | None = None) -> Array:
