@@ -217,12 +217,12 @@ def test_a_full_disk_leaves_no_half_file(here, monkeypatch, arguments):
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["new", "over an old one"])
 def test_a_report_that_fails_leaves_no_model(here, monkeypatch, force):
-    from icscm.report import render
+    from icscm.report import page
 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(render.Report, "to_html", fail)
+    monkeypatch.setattr(page.Report, "to_html", fail)
     before = {path.name: path.read_bytes() for path in here.iterdir()}
     name = "exists.html" if force else "new.html"
     done = run([*FIT, "--out", "new.json", "--report", name, *force])

@@ -357,8 +357,8 @@ def test_a_report_needs_the_data_of_fit():
     """Other data gave a slider that contradicted the report."""
     frame, ill, hospital = make_patients()
     fitted = ICSCMClassifier(max_rules=2).fit(frame, ill, environments=hospital)
-    assert fitted.report(frame, ill, hospital).to_dict()["alpha_path"]
-    assert fitted.report().to_dict()["alpha_path"] is None
+    assert fitted.report(frame, ill, hospital).to_dict()["path"]
+    assert fitted.report().to_dict()["path"] is None
     with pytest.raises(IcscmError, match="report was given other data than fit"):
         fitted.report(frame[::-1], ill, hospital)
 

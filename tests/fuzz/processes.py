@@ -64,7 +64,7 @@ def warm_up() -> None:
 
     import icscm.cli
     import icscm.export
-    import icscm.report.render
+    import icscm.report.page
     import icscm.report.terminal
     import icscm.sources.bits.opening
     import icscm.sources.files.opening

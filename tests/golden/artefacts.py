@@ -75,7 +75,7 @@ def make_report(name: str) -> Any:
     case, table = fitted.case, fitted.table
     options: dict[str, Any] = {"data_name": "zoo.csv"}
     samples: tuple[Any, ...] = ()
-    if table.environments is not None and case.follows_path:
+    if table.environments is not None and case.follows_path and not case.is_forest:
         samples = table.samples
         options |= {"tolerances": TOLERANCES} if case.is_tree else {"alphas": ALPHAS}
     if case.n_halves is not None:
@@ -244,6 +244,7 @@ DRAWN = (
     "tree_nothing",
 )
 OF_FORESTS: dict[str, Hold] = {
+    **{name: hold for name, hold in OF_REPORTED.items() if name.startswith("report")},
     "show-all.txt": hold_show_all,
     "out-of-bag.csv": lambda name: write_frame(fit(name).learner.out_of_bag_),
 }

@@ -6,7 +6,7 @@ from report_samples import HOSTILE, find_path, fit
 
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.report.render import make_report
+from icscm.report.page import make_report
 from literal import PAPER
 
 
@@ -31,6 +31,6 @@ def hostile_report(hostile):
         data_name="<script>alert('data')</script>.csv",
         target="<b>target",
         environment="<u>site",
-        left_out={"<script>alert(5)</script>": "an <i>identifier</i>"},
-        alpha_path=find_path(learner, *hostile),
+        dropped={"<script>alert(5)</script>": "an <i>identifier</i>"},
+        path=find_path(learner, *hostile),
     )

@@ -8,7 +8,7 @@ from PIL import Image
 from report_samples import find_path, fit, make_noise, make_sites
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier
-from icscm.report.render import make_report
+from icscm.report.page import make_report
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file)
         assert page.record == [f"request: {hostile_file.as_uri()}"]
         assert (
             page.locator("h1").inner_text()
-            == "A rule that was tested in every environment (<u>site)"
+            == "A rule tested for invariance in every environment (<u>site)"
         )
         assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
         assert page.locator("main script:not([type='application/json'])").count() == 0
@@ -55,13 +55,13 @@ def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file)
 
 
 def test_the_keyboard_moves_the_slider_and_the_model_follows(browser, hostile_file, hostile_report):
-    path = hostile_report.to_dict()["alpha_path"]
+    path = hostile_report.to_dict()["path"]
     model_of = [i for i, model in enumerate(path["models"]) for _ in model["levels"]]
     alphas = [level["alpha"] for model in path["models"] for level in model["levels"]]
     assert len(set(model_of)) > 2
     with open_page(browser, hostile_file) as page:
         slider = page.locator("#alpha")
-        start = alphas.index(path["own_alpha"])
+        start = alphas.index(path["own"])
         assert slider.input_value() == str(start)
         assert list_shown(page) == [f"view-{model_of[start]}"]
         slider.focus()
@@ -85,7 +85,7 @@ def test_the_mouse_moves_it_as_well(browser, hostile_file):
 def test_without_script_every_model_is_shown(browser, hostile_file, hostile_report):
     with open_page(browser, hostile_file, java_script_enabled=False) as page:
         views = page.locator("#views > .view")
-        assert views.count() == len(hostile_report.to_dict()["alpha_path"]["models"])
+        assert views.count() == len(hostile_report.to_dict()["path"]["models"])
         assert all(each.is_visible() for each in views.all())
         assert not page.locator("#alpha").is_visible()
 
@@ -177,7 +177,7 @@ def test_dark_is_dark(browser, hostile_file):
 def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostile_report):
     with open_page(browser, hostile_file, color_scheme="dark") as page:
         page.emulate_media(media="print")
-        n_models = len(hostile_report.to_dict()["alpha_path"]["models"])
+        n_models = len(hostile_report.to_dict()["path"]["models"])
         assert len(list_shown(page)) == n_models
         assert not page.locator("#alpha").is_visible()
         assert not page.locator("nav").is_visible()
@@ -187,13 +187,15 @@ def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostil
         assert len(page.pdf()) > 20_000
 
 
-def test_screen_readers_find_names_and_roles(browser, hostile_file):
+def test_screen_readers_find_names_and_roles(browser, hostile_file, hostile_report):
     with open_page(browser, hostile_file) as page:
         assert page.get_by_role("slider", name="Level alpha").count() == 1
         assert page.get_by_role("status").count() == 1
         assert page.get_by_role("navigation", name="Contents").count() == 1
         assert page.get_by_role("main").count() == 1
-        assert page.get_by_role("img", name="The rule as a tree of a single branch").count() >= 1
+        nodes = page.get_by_role("table", name="Nodes from the root down")
+        n_rules = hostile_report.to_dict()["model"]["n_rules"]
+        assert nodes.get_by_role("rowheader").count() == 2 * n_rules + 1
         leaf = page.get_by_role("table", name="in leaf 1")
         assert leaf.get_by_role("rowheader").count() == 6
 
@@ -217,7 +219,7 @@ def test_in_a_notebook_the_frame_works_and_nothing_leaks(browser, hostile_report
 def test_many_environments_fit_as_well(browser, tmp_path):
     X, y, environments = make_noise(4_000, 60)
     learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10), X, y, environments)
-    report = make_report(learner, alpha_path=find_path(learner, X, y, environments, alphas=[0.01]))
+    report = make_report(learner, path=find_path(learner, X, y, environments, alphas=[0.01]))
     path = report.save(tmp_path / "many.html")
     with open_page(browser, path, width=320) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 320

@@ -121,11 +121,11 @@ def test_columns_name_the_label_and_the_environment():
     X, y, environments = make_rare()
     columns = pd.Series(y, name="ill"), pd.Series(environments, name="region")
     learner = fit(SCMClassifier(max_rules=1, p=0.01), X, *columns)
-    asked = learner.report().to_dict()["asked"]
+    asked = learner.report().to_dict()["task"]
     assert (asked["target"], asked["environment"]) == ("ill", "region")
-    asked = learner.report(X, columns[0].rename("sick")).to_dict()["asked"]
+    asked = learner.report(X, columns[0].rename("sick")).to_dict()["task"]
     assert (asked["target"], asked["environment"]) == ("sick", "region")
-    assert fit(learner, X, y, environments).report().to_dict()["asked"]["target"] == "label"
+    assert fit(learner, X, y, environments).report().to_dict()["task"]["target"] == "label"
 
 
 def test_a_dollar_starts_no_formula():

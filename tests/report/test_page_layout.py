@@ -7,7 +7,7 @@ from report_samples import find_path, fit, make_noise
 from test_browser import open_page
 
 from icscm import ICSCMClassifier, SCMClassifier
-from icscm.report.render import make_report
+from icscm.report.page import make_report
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def long_report():
     """Ten rules, at three levels."""
     data = make_noise(4_000, 4)
     learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10, pruning=False), *data)
-    return make_report(learner, alpha_path=find_path(learner, *data, alphas=[1e-6, 0.2, 0.5]))
+    return make_report(learner, path=find_path(learner, *data, alphas=[1e-6, 0.2, 0.5]))
 
 
 def test_long_rules_fold(browser, long_report, tmp_path):
@@ -60,13 +60,13 @@ def test_labels_and_values_are_not_parted_on_paper(browser, long_report, tmp_pat
             style = "e => getComputedStyle(e).breakInside"
             assert page.locator(selector).first.evaluate(style) == "avoid"
         assert page.locator("dt").first.evaluate("e => getComputedStyle(e).breakAfter") == "avoid"
-        tree = page.locator(".tree").first.bounding_box()
-        assert tree["height"] < 760  # 200 mm
+        row = page.locator(".grown tbody tr").first
+        assert row.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
 
 
 def test_models_along_alpha_are_summed_up_at_the_top(long_report):
     """That the model is another at every level stood far down the page."""
-    page, path = long_report.to_html(), long_report.to_dict()["alpha_path"]
+    page, path = long_report.to_html(), long_report.to_dict()["path"]
     assert len(path["models"]) > 1
     n_shown = len({each["text"] for each in path["models"] if each["n_rules"]})
     assert f"give {n_shown} different models" in path["text"]
@@ -78,7 +78,7 @@ def test_settings_that_were_chosen_come_first(simulation):
     """Among twenty defaults the two settings that a user had chosen were hard to find."""
     data = simulation.X, simulation.y, simulation.environments
     page = make_report(fit(SCMClassifier(max_rules=2), *data)).to_html()
-    chosen, folded = page[page.index('id="asked"') :].split("<details>", 1)
+    chosen, folded = page[page.index('id="task"') :].split("<details>", 1)
     assert re.findall(r"<code>(\w+)</code>", chosen) == ["max_rules"]
     assert "<code>model_type</code>" in folded
     plain = make_report(fit(SCMClassifier(), *data)).to_html()
@@ -87,7 +87,10 @@ def test_settings_that_were_chosen_come_first(simulation):
 
 def test_the_tree_is_told_in_words(long_report):
     """Who does not see the drawing heard that there is a tree, not what is in it."""
-    (told,) = re.findall(r'<desc id="main-tree-desc">(.*?)</desc>', long_report.to_html())
-    first = long_report.to_dict()["model"]["rules"][0]["text"].replace(">", "&gt;")
-    assert told.startswith(f"{first}? If no, leaf 1 predicts label = 0 for ")
-    assert ", too little data to tell. If yes, go on." in told
+    page, summary = long_report.to_html(), long_report.to_dict()
+    table = page[page.index("Nodes from the root down") :].split("</table>")[0]
+    rows = re.findall(r"<code>(.*?)</code>(?: <small>(.*?)</small>)?", table)
+    assert [rule for rule, _ in rows][:2] == ["all samples", rows[1][0]]
+    texts = [text for _, text in rows if text]
+    leaves = summary["leaves"]
+    assert texts == [f"leaf {leaf['number']}: {leaf['predicts']}" for leaf in leaves]

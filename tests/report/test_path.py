@@ -27,21 +27,20 @@ def test_the_path_is_that_of_fitting_afresh(name, simulation):
     samples = simulation.X, simulation.y, simulation.environments
     learner = fit(clone(LEARNERS[name]), *samples)
     path = find_path(learner, *samples)
-    assert len(path.alphas) == len(set(DEFAULT_ALPHAS) | {learner.alpha_})
-    for each in path.models:
-        for alpha, trace in zip(each.alphas, each.traces, strict=True):
-            afresh = fit(clone(learner).set_params(alpha=alpha), *samples)
-            assert afresh.model_ == each.model
-            assert afresh.trace_ == trace
+    assert len(path.values) == len(set(DEFAULT_ALPHAS) | {learner.alpha_})
+    for each in path.points:
+        afresh = fit(clone(learner).set_params(alpha=each.value), *samples)
+        assert afresh.model_ == each.model
+        assert afresh.trace_ == each.trace
 
 
 def test_neighbours_differ_and_levels_ascend(simulation):
     samples = simulation.X, simulation.y, simulation.environments
     path = find_path(fit(ICSCMClassifier(), *samples), *samples)
-    assert len(path.models) > 1
-    assert all(a.model != b.model for a, b in pairwise(path.models))
-    assert list(path.alphas) == sorted(set(path.alphas))
-    assert all(each.alpha_from <= each.alpha_to for each in path.models)
+    assert len(path.groups) > 1
+    assert all(a[0].model != b[0].model for a, b in pairwise(path.groups))
+    assert list(path.values) == sorted(set(path.values))
+    assert [point for group in path.groups for point in group] == [*path.points]
     assert path.seconds > 0
 
 
@@ -50,10 +49,9 @@ def test_the_learners_own_level_is_among_them(alpha, simulation):
     samples = simulation.X, simulation.y, simulation.environments
     learner = fit(ICSCMClassifier(alpha=alpha), *samples)
     path = find_path(learner, *samples, alphas=[0.5])
-    assert path.own_alpha == learner.alpha_
-    assert set(path.alphas) == {0.5, learner.alpha_}
-    (own,) = (each for each in path.models if learner.alpha_ in each.alphas)
-    assert own.model == learner.model_
+    assert path.own == learner.alpha_
+    assert set(path.values) == {0.5, learner.alpha_}
+    assert path.own_point.model == learner.model_
 
 
 def test_neither_the_learner_nor_its_source_is_changed():
@@ -69,21 +67,21 @@ def test_neither_the_learner_nor_its_source_is_changed():
     second = compute_alpha_path(source, settings)
     assert (learner.model_, learner.trace_, learner.alpha) == before[:3]
     assert source.count_totals().tolist() == before[3]
-    assert first.models == second.models
+    assert first.points == second.points
 
 
 @pytest.mark.parametrize("nothing", [None, (), []])
 def test_it_can_be_turned_off(nothing, simulation):
     samples = simulation.X, simulation.y, simulation.environments
     report = fit(ICSCMClassifier(), *samples).report(*samples, alphas=nothing)
-    assert report.to_dict()["alpha_path"] is None
+    assert report.to_dict()["path"] is None
 
 
 def test_levels_may_come_from_a_generator(simulation):
     """`report(alphas=generator)` looked into it first, and then found it empty: no path."""
     samples = simulation.X, simulation.y, simulation.environments
     report = fit(ICSCMClassifier(), *samples).report(*samples, alphas=(a for a in (0.01, 0.2)))
-    path = report.to_dict()["alpha_path"]
+    path = report.to_dict()["path"]
     assert (path["models"][0]["alpha_from"], path["models"][-1]["alpha_to"]) == (0.01, 0.2)
 
 
@@ -94,7 +92,7 @@ def test_a_weighted_fit_can_be_reported(simulation):
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         learner = ICSCMClassifier().fit(X, y, environments=environments, sample_weight=weight)
     report = learner.report(X, y, environments, weight, alphas=[0.05])
-    assert report.to_dict()["alpha_path"]["own_alpha"] == 0.05
+    assert report.to_dict()["path"]["own"] == 0.05
 
 
 def test_errors_say_what_is_wrong(simulation):
@@ -123,6 +121,6 @@ def test_a_level_without_a_rule_hides_no_columns():
     data = make_hospitals(40_000, random_state=0)
     samples = data.X, data.y, data.environments
     learner = fit(ICSCMClassifier(), *samples)
-    path = learner.report(*samples).to_dict()["alpha_path"]
+    path = learner.report(*samples).to_dict()["path"]
     assert any(each["n_rules"] == 0 for each in path["models"])
     assert "in all: age, lactate; no rule is found " in path["text"]

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
-from icscm.report.render import MAX_HTML_BYTES, escape_markdown, make_report
+from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
 from literal import PAPER
 
 
@@ -52,11 +52,11 @@ def test_every_kind_of_learner_has_a_page(name, reports):
     page = report.to_html()
     text = " ".join("".join(Page(page).texts).split())
     summary = report.to_dict()
-    assert summary["answers"]["error"]["answer"] in text
-    assert summary["search"]["stop_text"] in text
+    assert summary["headline"]["error"]["answer"] in text
+    assert summary["nodes"]["stop_text"] in text
     for leaf in summary["leaves"]:
         assert leaf["condition"] in text
-    for line in summary["meaning"]["does_not_say"]:
+    for line in summary["advice"]["does_not_say"]:
         assert line in text
         assert escape_markdown(line) in report.to_markdown()
     assert json.loads(report.to_json()) == summary
@@ -109,7 +109,7 @@ def test_hostile_names_change_no_markup(hostile, hostile_report):
     samples = tame, y != "<i>no</i>", sites
     learner = fit(ICSCMClassifier(stop="coverage", **PAPER), *samples)
     report = make_report(
-        learner, data_name="a", left_out={"b": "c"}, alpha_path=find_path(learner, *samples)
+        learner, data_name="a", dropped={"b": "c"}, path=find_path(learner, *samples)
     )
     wanted, found = Page(report.to_html()).tags, Page(hostile_report.to_html()).tags
     lines = "tspan"  # longer names take more lines in the drawing
@@ -123,7 +123,7 @@ def test_embedded_json_is_what_the_slider_needs(hostile_report):
     (raw,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.S)
     assert "<" not in raw
     places = json.loads(raw)
-    path = hostile_report.to_dict()["alpha_path"]
+    path = hostile_report.to_dict()["path"]
     assert len(places) == path["n_searches"]
     assert {each["model"] for each in places} == set(range(len(path["models"])))
 
@@ -165,7 +165,7 @@ def test_sixty_environments_and_ten_rules_stay_small():
         environments,
     )
     assert len(learner.model_) == 10
-    report = make_report(learner, alpha_path=find_path(learner, X, y, environments))
+    report = make_report(learner, path=find_path(learner, X, y, environments))
     size = len(report.to_html().encode())
     assert size < MAX_HTML_BYTES / 3
     assert "with the most samples" not in report.to_html()
@@ -176,7 +176,7 @@ def test_thousands_of_environments_are_cut_short_and_said_to_be():
     report = make_report(fit(SCMClassifier(max_rules=4, max_thresholds=5), X, y, environments))
     page = report.to_html()
     assert len(page.encode()) < MAX_HTML_BYTES
-    n_all = report.to_dict()["asked"]["n_environments"]
+    n_all = report.to_dict()["task"]["n_environments"]
     assert n_all > 2_500
     assert f"Shown are the 200 with the most samples of {n_all:,}" in " ".join(page.split())
     assert len(report.to_dict()["leaves"][0]["environments"]) == n_all

@@ -15,7 +15,7 @@ from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier
 from icscm.formatting import as_text, clip
 from icscm.report.figures import draw_model
-from icscm.report.render import make_report
+from icscm.report.page import make_report
 
 
 def learn(names, n_each=40):

@@ -16,12 +16,18 @@ from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.exceptions import ContraryLeafWarning, IcscmError
 from icscm.model.rules import ThresholdRule
 from icscm.model.tree import make_chain
-from icscm.report.advice import explain_tests
-from icscm.report.errors import describe_errors, find_worst_and_best
-from icscm.report.leaves import describe_leaves, make_standard
+from icscm.report.formatting import make_names
+from icscm.report.sections.advice import explain_tests
+from icscm.report.sections.errors import describe_errors
+from icscm.report.sections.headline import list_facts
+from icscm.report.sections.leaves import (
+    describe_bounds,
+    describe_leaves,
+    format_rate_cells,
+    make_requirement,
+)
 from icscm.report.summary import make_summary
-from icscm.report.terminal import describe_bounds, list_rule_facts, make_range_table, render_summary
-from icscm.report.words import make_names
+from icscm.report.terminal import render_summary
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 from literal import PAPER
@@ -33,9 +39,9 @@ def fitted(request, simulation):
 
 
 def test_it_is_plain_values_throughout(fitted):
-    summary = make_summary(fitted, data_name="a", left_out=[("id", "different in every row")])
+    summary = make_summary(fitted, data_name="a", dropped=[("id", "different in every row")])
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert summary["asked"]["left_out"] == [{"column": "id", "reason": "different in every row"}]
+    assert summary["task"]["dropped"] == [{"column": "id", "reason": "different in every row"}]
 
 
 def test_errors_are_those_of_predicting_the_rows(fitted, simulation):
@@ -99,18 +105,18 @@ def test_leaves_carry_the_learners_verdicts(simulation):
 def test_the_plain_learner_is_judged_afterwards_and_says_so(simulation):
     learner = fit(SCMClassifier(), simulation.X, simulation.y, simulation.environments)
     summary = make_summary(learner)
-    assert summary["invariance"]["afterwards"]
+    assert summary["task"]["requirement"]["afterwards"]
     assert NOT_INVARIANT in {leaf["conclusion"] for leaf in summary["leaves"]}
-    assert "judged afterwards" in " ".join(summary["meaning"]["here"])
-    assert summary["answers"]["refused"]["answer"] == "Nothing"
+    assert "tested after the search" in " ".join(summary["advice"]["warnings"])
+    assert summary["headline"]["rejected"]["answer"] == "None"
 
 
 @pytest.mark.parametrize("learner", [SCMClassifier(), ICSCMClassifier()])
 def test_without_environments_nothing_is_judged(learner, simulation):
     summary = make_summary(fit(clone(learner), simulation.X, simulation.y))
-    assert not summary["asked"]["has_environments"]
+    assert not summary["task"]["has_environments"]
     assert {leaf["conclusion"] for leaf in summary["leaves"]} == {None}
-    assert summary["answers"]["invariance"]["answer"] == "Not tested"
+    assert summary["headline"]["invariance"]["answer"] == "Not tested"
     assert summary["errors"]["worst"] is None
 
 
@@ -119,39 +125,40 @@ def test_nothing_found_says_why_and_what_to_try():
     summary = make_summary(learner)
     told = "Always predict label = 0: no rule was found that does better."
     assert summary["model"]["sentence"] == told
-    assert summary["title"] == "No rule holds in every environment"
-    assert len(summary["search"]["nearest"]) > 0
-    nearest = summary["search"]["nearest"][0]
+    assert summary["headline"]["title"] == "No rule is invariant in every environment"
+    assert len(summary["nodes"]["nearest"]) > 0
+    nearest = summary["nodes"]["nearest"][0]
     assert nearest["p_value"] == learner.trace_.nearest[0].candidate.p_value
-    assert nearest["why"].startswith("the rate of label = 1 shifts, from ")
-    advice = " ".join(summary["search"]["suggestions"])
+    assert nearest["why"].startswith("the rate of label = 1 differs, from ")
+    advice = " ".join(summary["advice"]["suggestions"])
     assert "nearest miss" in advice
     assert "criterion='equivalence'" in advice
-    assert summary["answers"]["invariance"]["answer"] == "There is no rule to judge"
+    assert summary["headline"]["invariance"]["answer"] == "No leaf to test"
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"criterion": "equivalence"}, "Equivalence must be shown"),
+        ({"criterion": "equivalence"}, "To show equivalence takes"),
         ({"min_samples_leaf": 1_400}, "min_samples_leaf"),
-        ({"search": "exhaustive"}, "No column goes with the label"),
+        ({"search": "exhaustive"}, "No column is associated with the label"),
     ],
 )
 def test_advice_fits_the_settings(options, word):
     learner = fit(ICSCMClassifier(**options), *make_shifted())
-    assert word in " ".join(make_summary(learner)["search"]["suggestions"])
+    assert word in " ".join(make_summary(learner)["advice"]["suggestions"])
 
 
 def test_refused_candidates_are_told_with_the_reason(simulation):
     learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
-    search = make_summary(learner)["search"]
-    for step, traced in zip(search["steps"], learner.trace_.steps, strict=True):
+    nodes = make_summary(learner)["nodes"]
+    steps = zip(nodes["splits"], nodes["scans"], learner.trace_.steps, strict=False)
+    for step, scan, traced in steps:
         assert step["n_right"] - step["n_wrong"] == step["utility"]  # p is 1
         assert step["n"] == step["n_right"] + step["n_wrong"]
-        refused = [each["rule"] for each in step["look"]["refused"]]
+        refused = [each["rule"] for each in scan["rejected"]]
         assert refused == [str(each.candidate.rule) for each in traced.best_rejected]
-        for each in step["look"]["refused"]:
+        for each in scan["rejected"]:
             table = np.array(each["counts"])
             rates = table[1] / table.sum(axis=0)
             assert each["lowest"]["rate"] == pytest.approx(rates.min())
@@ -167,8 +174,8 @@ def test_pruned_rules_are_marked():
     X = pd.DataFrame({"cause": cause, "noise": noise})
     learner = fit(ICSCMClassifier(stop="coverage", **PAPER), X, y, environments)
     summary = make_summary(learner)
-    assert summary["pruning"]["removed"] == ["noise"]
-    marks = {step["rule"]: step["in_model"] for step in summary["search"]["steps"]}
+    assert summary["nodes"]["pruning"]["removed"] == ["noise"]
+    marks = {step["rule"]: step["in_model"] for step in summary["nodes"]["splits"]}
     assert sorted(marks.values()) == [False, True]
     assert summary["model"]["features"] == ["cause"]
 
@@ -188,7 +195,7 @@ def test_labels_that_read_alike_stay_apart():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, 600)
     learner = fit(ICSCMClassifier(), x[:, np.newaxis], x ^ (rng.random(600) < 0.1), environments)
-    names = [each["environment"] for each in make_summary(learner)["asked"]["environments"]]
+    names = [each["environment"] for each in make_summary(learner)["task"]["environments"]]
     assert sorted(names) == ["'1'", "1"]
 
 
@@ -202,15 +209,16 @@ def test_models_along_alpha_carry_their_own_errors(simulation):
     samples = simulation.X, simulation.y, simulation.environments
     learner = fit(ICSCMClassifier(), *samples)
     path = find_path(learner, *samples)
-    described = make_summary(learner, alpha_path=path)["alpha_path"]
+    described = make_summary(learner, path=path)["path"]
     assert described["n_searches"] == 18
     assert sum(each["is_own"] for each in described["models"]) == 1
-    for each, model in zip(described["models"], path.models, strict=True):
-        is_wrong = model.model.predict(simulation.X) != simulation.y
+    for each, group in zip(described["models"], path.groups, strict=True):
+        model = group[0].model
+        is_wrong = model.predict(simulation.X) != simulation.y
         assert each["errors"]["error"] == pytest.approx(is_wrong.mean())
-        assert [level["alpha"] for level in each["levels"]] == list(model.alphas)
+        assert [level["alpha"] for level in each["levels"]] == [point.value for point in group]
         for level in each["levels"]:
-            assert sum(level["conclusions"].values()) == len(model.model) + 1
+            assert sum(level["conclusions"].values()) == len(model) + 1
 
 
 def test_settings_tell_what_was_chosen(simulation):
@@ -220,7 +228,7 @@ def test_settings_tell_what_was_chosen(simulation):
         simulation.y,
         simulation.environments,
     )
-    settings = {each["name"]: each for each in make_summary(learner)["asked"]["settings"]}
+    settings = {each["name"]: each for each in make_summary(learner)["task"]["settings"]}
     assert set(settings) == set(learner.get_params())
     assert settings["alpha"]["value"] == f"auto ({learner.alpha_:.4g})"
     assert settings["feature_weights"]["value"] == "given for 1 columns"
@@ -238,8 +246,8 @@ def test_few_samples_are_said_to_be_too_few(simulation):
         simulation.environments[rows],
     )
     summary = make_summary(learner)
-    assert summary["answers"]["invariance"]["conclusion"] == TOO_LITTLE_DATA
-    assert "too little data" in " ".join(summary["meaning"]["here"])
+    assert summary["headline"]["invariance"]["conclusion"] == TOO_LITTLE_DATA
+    assert "too little data" in " ".join(summary["advice"]["warnings"])
     assert INVARIANT not in {leaf["conclusion"] for leaf in summary["leaves"]}
 
 
@@ -259,7 +267,7 @@ def test_categories_and_missing_values_read_as_their_rules_do():
     X = pd.DataFrame({"smoker": smoker, "glucose": glucose})
     environments = rng.integers(0, 3, 3_000)
     learner = fit(ICSCMClassifier(stop="coverage", pruning=False), X, y, environments)
-    summary = make_summary(learner, alpha_path=find_path(learner, X, y, environments))
+    summary = make_summary(learner, path=find_path(learner, X, y, environments))
     assert [each["text"] for each in summary["model"]["rules"]] == list(map(str, learner.rules_))
     assert "smoker == yes" in summary["model"]["text"]
     assert "(missing: " in summary["model"]["text"]
@@ -284,18 +292,21 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     """The report named the worst of all environments, however small, and the terminal another."""
 
     def find(*counts):
-        rows = [{"wrong": wrong, "n": n, "place": i} for i, (wrong, n) in enumerate(counts)]
-        return tuple(each and each["place"] for each in find_worst_and_best(rows, "wrong"))
+        wrong, totals = zip(*counts, strict=True)
+        model, names = make_model(totals, wrong), make_names(range(len(counts)), (0, 1))
+        errors = describe_errors(model, names)
+        ends = errors["worst"], errors["best"]
+        return tuple(each and int(each["environment"]) for each in ends)
 
     assert find((2, 2), (30, 100), (20, 100)) == (1, 2)
     assert find((1, 2), (0, 3)) == (0, 1)
     assert find((1, 2), (0, 3), (9, 90)) == (None, None)
     assert find((4, 40)) == (None, None)
     model = make_model([2, 100, 100], [2, 30, 20])
-    names = make_names(model, ("tiny", "big", "other"), (0, 1))
-    errors = describe_errors(model, names)
-    text = dict(list_rule_facts(str(model), {"leaves": [{}], "errors": errors}))["Error"]
-    assert "worst in environment big, 30.0% of 100, best in other, 20.0% of 100" in text
+    errors = describe_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
+    named = {"noun": "rule", "text": str(model), "n_rules": 0, "discarded": None}
+    text = dict(list_facts({"model": named, "leaves": [], "errors": errors}))["Error"]
+    assert "worst in environment big, 30.0% of 100 samples, best in other, 20.0% of 100" in text
 
 
 def test_terminal_and_report_name_the_same_worst_environment():
@@ -311,7 +322,7 @@ def test_terminal_and_report_name_the_same_worst_environment():
     worst = summary["errors"]["worst"]
     assert worst["environment"] in ("big", "other")
     assert worst["text"].endswith("% of 500 samples")
-    said = dict(list_rule_facts(str(learner.model_), summary))["Error"]
+    said = dict(summary["headline"]["facts"])["Error"]
     assert f"worst in environment {worst['environment']}, " in said
 
 
@@ -321,27 +332,22 @@ def test_no_vacuous_bound():
 
     def describe(leaf):
         model = make_chain("conjunction", (), (leaf,))
-        names = make_names(model, ("a", "b"), (0, 1))
+        names = make_names(("a", "b"), (0, 1))
         verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
         leaves = describe_leaves(model, names, verdicts)
-        return describe_bounds(leaves, make_standard(names))
+        return describe_bounds(leaves, make_requirement(names))
 
-    assert "truly differ" not in describe(((5, 0), (5, 0)))
-    assert "may truly differ by up to 11.5 points." in describe(((50, 50), (50, 50)))
+    assert "still possible" not in describe(((5, 0), (5, 0)))
+    assert "a difference of 11.5 points is still possible." in describe(((50, 50), (50, 50)))
 
 
 def test_the_ends_of_a_leaf_cannot_be_mistaken():
     """ "0.0% of 8" above "5" read like a range; a single environment stood there twice."""
     leaves = (((8, 3, 9, 9), (0, 6, 1, 2)), ((7, 0, 0, 0), (3, 0, 0, 0)))
     model = make_chain("conjunction", (ThresholdRule(0, "a", 1, above=True),), leaves)
-    console = Console(width=80, record=True, file=io.StringIO())
-    names = make_names(model, (5, 6, 7, 8), (0, 1))
-    console.print(make_range_table(describe_leaves(model, names)))
-    text = console.export_text()
-    assert "(env 5)" in text
-    assert "(env 6)" in text
-    assert text.count("30.0% of 10") == 1
-    assert "no other env" in text
+    first, second = describe_leaves(model, make_names((5, 6, 7, 8), (0, 1)))
+    assert format_rate_cells(first, 4) == ["38", "0.0% of 8 (5)", "66.7% of 9 (6)"]
+    assert format_rate_cells(second, 4) == ["10", "30.0% of 10 (5)", "no other environment"]
 
 
 # --- the headline and the advice are true ---------------------------------------------------------
@@ -369,41 +375,45 @@ def test_a_rule_no_better_than_a_constant_is_called_that_first():
     summary = make_summary(fit(ICSCMClassifier(**PAPER), X, y, environments))
     errors = summary["errors"]
     assert errors["error"] > errors["majority_error"]
-    assert summary["title"] == "A rule that is no better than always saying label = 0"
-    told = summary["answers"]["error"]
-    assert told["answer"].startswith("No better than always saying label = 0: wrong for ")
-    assert "Were both classes as frequent, it would be right for " in told["detail"]
+    assert summary["headline"]["title"] == "The rule is no better than the majority-class baseline"
+    told = summary["headline"]["error"]
+    assert told["answer"].startswith(
+        "The rule is no better than the majority-class baseline: wrong for "
+    )
+    assert "Balanced accuracy: " in told["detail"]
     text = render(summary)
-    assert text.startswith("Beware     the rule is no better than always guessing negative")
-    assert "min_utility=0 refuses rules" in " ".join(summary["search"]["suggestions"])
-    assert "What to try next" in text
+    assert text.startswith("Warning      the rule is no better than the majority-class baseline")
+    assert "min_utility=0 rejects rules" in " ".join(summary["advice"]["suggestions"])
+    assert "Suggestions" in text
     flipped = X["risk"] ^ (np.random.default_rng(1).random(len(X)) < 0.1)
     better = make_summary(fit(SCMClassifier(), X, flipped, environments))
-    assert "No better" not in better["answers"]["error"]["answer"]
-    assert "Beware" not in render(better)
+    assert "no better" not in better["headline"]["error"]["answer"]
+    assert not render(better).startswith("Warning")
 
 
 def test_rules_set_aside_are_told_with_what_they_are_worth():
     """The headline said that no rule was found, where one was found and set aside."""
     summary = make_summary(fit(ICSCMClassifier(), *make_rare()))
-    assert summary["title"].endswith("found and set aside: no better than always saying label = 0")
-    own = summary["set_aside"]["errors"]
-    assert summary["answers"]["rule"]["detail"] == summary["set_aside"]["explanation"]
+    assert summary["headline"]["title"].endswith(
+        "found and discarded: no better than the majority-class baseline"
+    )
+    own = summary["model"]["discarded"]["errors"]
+    assert summary["headline"]["model"]["detail"] == summary["model"]["discarded"]["explanation"]
     assert (
         f"wrong for {own['error']:.1%} of 4,000 samples (sensitivity "
-        in (summary["set_aside"]["explanation"])
+        in (summary["model"]["discarded"]["explanation"])
     )
     text = render(summary)
-    assert text.startswith("Beware  rules were found and set aside (wrong for ")
-    assert "p='balanced'" in " ".join(summary["search"]["suggestions"])
+    assert text.startswith("Warning      rules were found and discarded (error ")
+    assert "p='balanced'" in " ".join(summary["advice"]["suggestions"])
 
 
 def test_a_rule_that_was_asked_to_weigh_errors_is_not_called_worthless():
     summary = make_summary(fit(ICSCMClassifier(p="balanced"), *make_rare()))
-    told = "wrong at least as often as always saying label = 0, as p = balanced allows"
-    assert summary["title"] == f"A rule that is {told}"
-    assert render(summary).startswith("Beware     the rule is wrong at least as often as")
-    assert "judge the rule by its sensitivity" in " ".join(summary["search"]["suggestions"])
+    told = "wrong at least as often as the majority-class baseline, as p = balanced allows"
+    assert summary["headline"]["title"] == f"The rule is {told}"
+    assert render(summary).startswith("Warning      the rule is wrong at least as often as")
+    assert "judge the rule by its sensitivity" in " ".join(summary["advice"]["suggestions"])
 
 
 @pytest.mark.parametrize("learner", [SCMClassifier(p=0.3), ICSCMClassifier(p="balanced")])
@@ -434,8 +444,8 @@ def test_predictions_and_probabilities_that_disagree_are_counted():
     assert f"disagree for {n_contrary:,} " in str(seen[0].message)
     summary = make_summary(learner)
     assert summary["errors"]["n_contrary"] == n_contrary
-    assert f"For {n_contrary:,} of 4,000 samples the probability leans" in (
-        " ".join(summary["meaning"]["here"])
+    assert f"For {n_contrary:,} of 4,000 samples prediction and probability disagree" in (
+        " ".join(summary["advice"]["warnings"])
     )
 
 
@@ -445,25 +455,25 @@ def test_the_footer_says_what_decided(simulation):
 
     def explain(**options):
         summary = make_summary(fit(ICSCMClassifier(**options), *samples))
-        return explain_tests(summary["search"], summary["invariance"]), summary
+        return explain_tests(summary["nodes"], summary["task"]["requirement"]), summary
 
-    assert "Refused unless above 0.05. " in explain()[0]
+    assert "Rejected unless p leaf is above 0.05." in explain()[0]
     told, summary = explain(correction="bonferroni")
-    cutoffs = [step["look"]["cutoff"] for step in summary["search"]["steps"]]
+    cutoffs = [scan["cutoff"] for scan in summary["nodes"]["scans"]]
     assert max(cutoffs) < 0.05
     assert f"{min(cutoffs):.2g}" in told
     assert "0.05, corrected (bonferroni)" in told
     told, summary = explain(criterion="equivalence", margin=0.2)
-    assert "Refused" not in told
+    assert "Rejected" not in told
     assert "unless shown, at level 0.05, to differ by at most 20 points" in told
-    assert "was shown, at level 0.05" in summary["meaning"]["says"][0]
+    assert "was shown, at level 0.05" in summary["advice"]["says"][0]
     assert "accepted if above 0.05" in explain(search="exhaustive")[0]
 
 
 def advise(learner, *samples):
     learner = fit(learner, *samples)
     assert not learner.rules_
-    return " ".join(make_summary(learner)["search"]["suggestions"])
+    return " ".join(make_summary(learner)["advice"]["suggestions"])
 
 
 def test_no_smaller_alpha_where_it_makes_things_worse():
@@ -481,7 +491,7 @@ def test_advice_for_sets_that_share_nothing():
     X = pd.DataFrame({name: y ^ (rng.random(2_000) < 0.2) for name in "ab"})
     learner = fit(ICSCMClassifier(search="exhaustive"), X, y, environments)
     assert learner.trace_.stop_reason == "empty_intersection"
-    told = " ".join(make_summary(learner)["search"]["suggestions"])
+    told = " ".join(make_summary(learner)["advice"]["suggestions"])
     assert "A larger alpha rejects more sets" in told
     assert "A smaller alpha" not in told
 
@@ -492,7 +502,7 @@ def test_advice_for_sets_that_were_all_rejected():
     y = (np.random.default_rng(0).random(len(X)) < chance).astype(int)
     learner = fit(ICSCMClassifier(search="exhaustive"), X, y, environments)
     assert learner.trace_.stop_reason == "all_rejected"
-    told = " ".join(make_summary(learner)["search"]["suggestions"])
+    told = " ".join(make_summary(learner)["advice"]["suggestions"])
     assert "sets are rejected up to 0.05" in told
     assert "Every set of the screened rules was rejected" in told
 
@@ -504,14 +514,14 @@ def test_advice_for_rules_of_one_environment():
     mark = (environments == 0) & (rng.random(3_000) < 0.3)
     y = ((rng.random(3_000) < 0.5) & ~mark).astype(int)
     told = advise(ICSCMClassifier(p=5.0), pd.DataFrame({"mark": mark * 1}), y, environments)
-    assert "lay in too few environments to be compared" in told
-    assert "min_replication=0 lets them in" in told
+    assert "had samples in too few environments" in told
+    assert "min_replication=0 accepts them" in told
 
 
 def test_advice_for_rules_that_do_not_help():
     X, y, environments = make_rare()
     told = advise(ICSCMClassifier(p=50.0, model_type="disjunction"), X, y, environments)
-    assert "would settle too many samples wrongly: a smaller p (here 50.0)" in told
+    assert "would cover too many samples wrongly: a smaller p (here 50.0)" in told
 
 
 def test_how_stable_it_is_stands_in_every_rendering(simulation):
@@ -522,11 +532,11 @@ def test_how_stable_it_is_stands_in_every_rendering(simulation):
     summary = report.to_dict()
     told = summary["stability"]
     assert json.loads(report.to_json())["stability"] == told
-    assert told["text"].startswith("Learned again from 4 random halves of the samples, this very")
+    assert told["text"].startswith("Of 4 random subsamples with half of the samples, ")
     assert told["models"][0]["frequency"] == found.models[0].frequency
     for text in (render(summary), report.to_html(), report.to_markdown()):
-        assert "How stable it is" in text
-    is_warned = "Halves of the samples mostly" in " ".join(summary["meaning"]["here"])
+        assert "Stability" in text
+    is_warned = "Most subsamples give another model" in " ".join(summary["advice"]["warnings"])
     assert is_warned == (found.model_frequency < 0.5)
     other = fit(SCMClassifier(max_rules=1), *samples)
     with pytest.raises(IcscmError, match="stability was computed with other settings or data"):

@@ -7,7 +7,7 @@ from report_samples import fit, make_sites
 
 from icscm import InvariantTreeClassifier, tolerance_path
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.report.tolerance import DEFAULT_TOLERANCES, order_tolerances
+from icscm.report.path import DEFAULT_TOLERANCES, order_tolerances
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +31,13 @@ def scored(tree, sites):
 
 
 def test_every_point_is_what_fit_gives_at_that_tolerance(path, tree, sites):
-    assert [point.tolerance for point in path.points] == [*DEFAULT_TOLERANCES]
+    assert [point.value for point in path.points] == [*DEFAULT_TOLERANCES]
     assert path.own == 0.03
     assert path.own_point.model == tree.model_
     for point in path.points:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IcscmWarning)
-            again = InvariantTreeClassifier(max_leaves=5, tolerance=point.tolerance)
+            again = InvariantTreeClassifier(max_leaves=5, tolerance=point.value)
             again.fit(*sites[:2], environments=sites[2])
         assert again.model_ == point.model
 
@@ -49,8 +49,8 @@ def test_the_shortcut_leaves_and_less_differs(path):
     gone = [left for left, _ in path.list_changes()]
     assert ["code"] in [[each for each in left if each == "code"] for left in gone]
     assert gone[0] == []
-    assert plain.differs > 10 * max(path.own_point.differs, 1.0)
-    assert plain.information > path.own_point.information
+    assert plain.varies > 10 * max(path.own_point.varies, 1.0)
+    assert plain.deviance_explained > path.own_point.deviance_explained
 
 
 def test_it_shows_as_a_table_a_frame_and_a_figure(path, scored):
@@ -59,7 +59,7 @@ def test_it_shows_as_a_table_a_frame_and_a_figure(path, scored):
     assert frame["leave"].str.contains("code").any()
     assert "0.03*" in repr(path)
     assert "AUC out" not in repr(path)
-    assert path.plot().axes[0].get_ylabel() == "information"
+    assert path.plot().axes[0].get_ylabel() == "deviance explained"
     assert max(map(len, repr(scored).splitlines())) <= 80
     assert "prefer the strict one" in repr(scored).replace("\n", " ")
     assert len(scored.plot().axes) == 2
@@ -67,33 +67,31 @@ def test_it_shows_as_a_table_a_frame_and_a_figure(path, scored):
 
 
 def test_the_report_has_the_path_where_data_are_given(tree, sites, scored):
-    summary = tree.report(*sites, data_name="sites").to_dict()["tolerance_path"]
+    summary = tree.report(*sites, data_name="sites").to_dict()["path"]
     assert [each["name"] for each in summary["points"]][:2] == ["plain", "0.3"]
     assert not summary["has_scores"]
     assert "code" in summary["text"]
-    assert tree.report(*sites, tolerances=None).to_dict()["tolerance_path"] is None
-    assert tree.report().to_dict()["tolerance_path"] is None
+    assert tree.report(*sites, tolerances=None).to_dict()["path"] is None
+    assert tree.report().to_dict()["path"] is None
     report = tree.report(*sites, tolerance_path=scored)
     page = report.to_html()
     assert "AUC, mean" in page
     assert "prefer the strict one" in page
     assert "Other tolerances" in report.to_markdown()
-    assert report.to_dict()["tolerance_path"]["points"][0]["aucs_left_out"] == [
-        *scored.points[0].held_out.aucs
-    ]
+    assert report.to_dict()["path"]["points"][0]["aucs"] == [*scored.points[0].aucs]
 
 
 def test_left_out_scores_are_those_of_a_tree_grown_without_the_environment(scored, sites):
     X, y, site = sites
     from sklearn.metrics import roc_auc_score
 
-    (point,) = (each for each in scored.points if each.tolerance == 0.1)
-    for place, auc in zip(scored.environments, point.held_out.aucs, strict=True):
+    (point,) = (each for each in scored.points if each.value == 0.1)
+    for place, auc in zip(scored.environments, point.aucs, strict=True):
         here = site == place
         learner = InvariantTreeClassifier(max_leaves=5, tolerance=0.1)
         fit(learner, X[~here], y[~here], site[~here])
         assert auc == pytest.approx(roc_auc_score(y[here], learner.predict_proba(X[here])[:, 1]))
-    assert point.held_out.worst == min(point.held_out.aucs)
+    assert point.worst_auc == min(point.aucs)
 
 
 def test_tolerances_go_from_plain_to_strict_once_each():
@@ -111,7 +109,7 @@ def test_a_path_of_other_data_or_of_a_plain_tree_is_refused(tree, sites, scored)
     with pytest.raises(IcscmError, match="tolerance_path was given other data"):
         tree.tolerance_path(X[:900], y[:900], site[:900])
     plain = fit(InvariantTreeClassifier(tolerance=None), *sites)
-    with pytest.raises(IcscmError, match="a plain tree refuses nothing"):
+    with pytest.raises(IcscmError, match="plain tree rejects nothing"):
         plain.tolerance_path(*sites)
     other = fit(InvariantTreeClassifier(max_leaves=3), *sites)
     with pytest.raises(IcscmError, match="tolerance_path was given other data"):

@@ -9,8 +9,7 @@ from report_samples import HOSTILE, fit, make_sites
 
 from icscm import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
-from icscm.report.figures import draw_model
-from icscm.report.tree_figures import find_middles
+from icscm.report.figures import _place_nodes, draw_model
 
 mpl.use("Agg")
 
@@ -43,7 +42,8 @@ def test_splits_leaves_and_rates_are_drawn(tree):
         assert f"{number}: {sign} ill = {is_positive}" in texts
     assert texts.count("yes") == texts.count("no") == len(tree.model_.splits)
     assert texts.count("site 2") == len(tree.model_.leaves)
-    assert figure.get_label() == str(tree.model_)
+    for leaf in tree.report().to_dict()["leaves"]:
+        assert f"leaf {leaf['number']}, {leaf['condition']}: " in figure.get_label()
 
 
 def test_dots_stand_at_the_rates(tree):
@@ -52,13 +52,17 @@ def test_dots_stand_at_the_rates(tree):
     assert dots == pytest.approx([rate for verdict in tree.verdicts_ for rate in verdict.rates])
 
 
-def test_a_split_stands_between_what_it_leads_to(tree):
-    nodes = tree.report().to_dict()["tree"]["nodes"]
-    middles = find_middles(nodes)
-    ends = [middle for node, middle in zip(nodes, middles, strict=True) if node["leaf"]]
-    assert ends == [i + 0.5 for i in range(len(ends))]
-    below = [m for node, m in zip(nodes, middles, strict=True) if node["depth"] == 1]
-    assert middles[0] == sum(below) / 2
+def test_children_are_to_the_right_of_a_split_and_below_it(tree):
+    nodes = tree.report().to_dict()["nodes"]["walk"]
+    placed = _place_nodes(nodes)
+    assert [node["row"] for node in placed if node["leaf"]] == [
+        i + 0.5 for i in range(len(tree.model_.leaves))
+    ]
+    for node in placed[1:]:
+        parent = node["parent"]
+        assert (node["row"] == parent["row"]) == node["is_first"]
+        assert node["x"] > parent["x"]
+        assert node["row"] >= parent["row"]
 
 
 def test_boxes_do_not_overlap(tree):

@@ -11,13 +11,13 @@ from markdown_it import MarkdownIt
 from report_samples import HOSTILE, fit, make_shifted, make_sites
 from rich.console import Console
 
-from icscm import InvariantTreeClassifier
+from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.report.drawing import Limits
-from icscm.report.render import MAX_HTML_BYTES, escape_markdown
+from icscm.report.drawing import Limits, choose_marks, draw_nodes
+from icscm.report.figures import draw_model
+from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
 from icscm.report.terminal import render_summary
-from icscm.report.tree_drawing import choose_marks, draw_nodes
 
 
 @pytest.fixture(scope="module")
@@ -116,10 +116,14 @@ def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
     markdown, terminal = report.to_markdown(), print_on_terminal(report.to_dict())
     assert len(page.ids) == len(set(page.ids))
     assert not {each for each in page.names if each.startswith("on") or each == "style"}
-    for told in (summary["title"], summary["model"]["sentence"], *summary["meaning"]["here"]):
+    for told in (
+        summary["headline"]["title"],
+        summary["model"]["sentence"],
+        *summary["advice"]["warnings"],
+    ):
         assert told in page.text
         assert escape_markdown(told) in markdown
-    for split in summary["splits"]:
+    for split in summary["nodes"]["splits"]:
         assert split["rule"] in page.text
         assert split["rule"] in terminal
     for leaf in summary["leaves"]:
@@ -132,16 +136,17 @@ def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
 def test_the_numbers_are_those_of_the_trace(tree):
     summary = tree.report().to_dict()
     frame = tree.trace_.to_frame("splits")
-    splits = pd.DataFrame(summary["splits"])
+    splits = pd.DataFrame(summary["nodes"]["splits"])
     assert splits["rule"].tolist() == frame["rule"].tolist()
-    for key in ("information", "share", "excess", "odds_ratio", "dependence", "n_candidates"):
+    keys = "deviance_explained", "heterogeneity", "heterogeneity_share", "rate_heterogeneity"
+    for key in (*keys, "odds_ratio", "n_candidates"):
         assert splits[key].tolist() == pytest.approx(frame[key].tolist())
     assert summary["model"]["n_leaves"] == len(tree.model_.leaves)
     importances = tree.feature_importances_
-    for each in summary["importances"]:
-        assert each["information"] == importances.loc[each["feature"], "information"]
-        assert each["dependence"] == importances.loc[each["feature"], "dependence"]
-    nodes = summary["tree"]["nodes"]
+    for each in summary["nodes"]["importances"]:
+        for key in ("deviance_explained", "rate_heterogeneity"):
+            assert each[key] == importances.loc[each["feature"], key]
+    nodes = summary["nodes"]["walk"]
     numbers = [node["leaf"] for node in nodes if node["leaf"]]
     assert numbers == [*range(1, len(tree.model_.leaves) + 1)]
     assert nodes[0]["n"] == sum(node["n"] for node in nodes if node["leaf"])
@@ -149,7 +154,7 @@ def test_the_numbers_are_those_of_the_trace(tree):
 
 def test_odds_ratios_are_those_of_each_environment(sites, tree):
     X, y, site = sites
-    first = tree.report().to_dict()["splits"][0]
+    first = tree.report().to_dict()["nodes"]["splits"][0]
     feature, threshold = first["rule"].split(" > ")
     is_true = X[feature] > float(threshold)
     for each in first["environments"]:
@@ -168,50 +173,50 @@ def test_what_was_refused_is_told_with_its_reason(tree):
     report = tree.report()
     summary = report.to_dict()
     assert "code" not in tree.features_used_
-    (code,) = (each for each in summary["refused_features"] if each["feature"] == "code")
+    (code,) = (each for each in summary["nodes"]["rejected_features"] if each["feature"] == "code")
     assert code["why"].startswith("its effect differs between environments by more than")
     assert "odds ratio from" in code["why"]
     assert code["why"] in Page(report.to_html()).text
     assert code["why"] in " ".join(print_on_terminal(summary).split())
-    assert "code" in summary["answers"]["refused"]["detail"]
+    assert "code" in summary["headline"]["rejected"]["detail"]
 
 
 def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     effect = zoo["effect"].report().to_dict()
-    assert "same effect in every environment (site)" in effect["title"]
-    assert "it may vary by 17% (tolerance 0.03)" in effect["search"]["text"]
-    assert any("passes" in each for each in effect["meaning"]["does_not_say"])
+    assert "same effect in every environment (site)" in effect["headline"]["title"]
+    assert "it may vary by 17% (tolerance 0.03)" in effect["task"]["requirement"]["text"]
+    assert any("passes" in each for each in effect["advice"]["does_not_say"])
     assert "rates" in Page(zoo["effect"].report().to_html()).text
     rate = zoo["rate"].report().to_dict()
-    assert "same rate in every environment (site)" in rate["title"]
-    assert "tolerance" in rate["search"]["text"]
-    assert effect["asked"]["settings"] != rate["asked"]["settings"]
-    (tolerance,) = (each for each in effect["asked"]["settings"] if each["name"] == "tolerance")
+    assert "same rate in every environment (site)" in rate["headline"]["title"]
+    assert "tolerance" in rate["task"]["requirement"]["text"]
+    assert effect["task"]["settings"] != rate["task"]["settings"]
+    (tolerance,) = (each for each in effect["task"]["settings"] if each["name"] == "tolerance")
     assert tolerance["value"] == "auto (0.03)"
 
 
 def test_it_says_that_no_tree_of_invariant_rates_was_found(zoo):
     report = zoo["rates that differ"].report()
     said = "no tree was found whose leaves have the same rate"
-    (note,) = report.to_dict()["notes"]
+    (note,) = report.to_dict()["task"]["notes"]
     assert said in note.lower()
     assert said in Page(report.to_html()).text.lower()
     assert said in " ".join(print_on_terminal(report.to_dict()).split()).lower()
-    assert zoo["rate"].report().to_dict()["notes"] == []
+    assert zoo["rate"].report().to_dict()["task"]["notes"] == []
 
 
 def test_it_says_what_cannot_be_seen(zoo):
-    two = zoo["two environments"].report().to_dict()["meaning"]["here"]
+    two = zoo["two environments"].report().to_dict()["advice"]["warnings"]
     assert any("Two environments can show a difference" in each for each in two)
     for name in ("plain", "without environments"):
         found = zoo[name].report().to_dict()
-        assert any("this is a plain tree" in each for each in found["meaning"]["here"])
-        assert found["answers"]["refused"]["answer"] == "Nothing"
+        assert any("this is a plain tree" in each for each in found["advice"]["warnings"])
+        assert found["headline"]["rejected"]["answer"] == "None"
     none = zoo["without environments"].report().to_dict()
-    assert none["answers"]["invariance"]["answer"] == "Not asked"
+    assert none["headline"]["invariance"]["answer"] == "Not tested"
     refused = zoo["all refused"].report().to_dict()
-    assert refused["title"] == "No split was made"
-    assert any("tolerance" in each for each in refused["search"]["suggestions"])
+    assert refused["headline"]["title"] == "No split was made"
+    assert any("tolerance" in each for each in refused["advice"]["suggestions"])
 
 
 def test_hostile_names_are_only_text(tmp_path):
@@ -245,15 +250,16 @@ def test_a_very_large_tree_is_cut_short_and_says_so():
     assert len(report.to_html().encode()) < MAX_HTML_BYTES
     assert f"{n_leaves - 60:,} further leaves are not drawn" in Page(report.to_html()).text
     assert len(report.to_dict()["leaves"]) == n_leaves
-    drawn = draw_nodes(report.to_dict()["tree"], Limits())
+    drawn = draw_nodes(report.to_dict()["nodes"]["walk"], Limits())
     n_shown = sum(row["leaf"] is not None for row in drawn["rows"])
     assert drawn["n_left_out"] == n_leaves - n_shown
     assert sum(row["is_cut"] for row in drawn["rows"]) + n_shown == 60
-    assert "The first 63 of" in print_on_terminal(report.to_dict())
+    printed = print_on_terminal(report.to_dict())
+    assert f"{n_leaves - n_shown} further leaves are not listed" in printed
 
 
 def test_twigs_lead_to_where_nodes_hang(tree):
-    rows = draw_nodes(tree.report().to_dict()["tree"], Limits())["rows"]
+    rows = draw_nodes(tree.report().to_dict()["nodes"]["walk"], Limits())["rows"]
     for depth in range(1, max(row["depth"] for row in rows) + 1):
         turns = [row["is_last"] for row in rows if row["depth"] == depth]
         assert turns.count(True) == turns.count(False)
@@ -293,33 +299,76 @@ def test_a_notebook_shows_the_page_in_a_frame(tree):
 def test_trees_tried_on_the_way_are_listed(tree):
     from dataclasses import replace
 
-    from icscm.report.render import make_report
     from icscm.search.records import TriedTree
 
     tried = TriedTree(("code",), ("age", "dose"), 812.4, 33.0, 12, 640.25)
     learner = fit(InvariantTreeClassifier(max_leaves=2), *make_sites(500))
     learner.trace_ = replace(learner.trace_, tried=(tried,))
     report = make_report(learner)
-    assert report.to_dict()["tried"][0]["used"] == ["age", "dose"]
+    assert report.to_dict()["nodes"]["tried"][0]["used"] == ["age", "dose"]
     text = Page(report.to_html()).text
-    assert "The trees tried" in text
+    assert "Trees tried" in text
     assert "age, dose" in text
     assert "| code | age, dose | 812 | 33 | 12 | 640 |" in report.to_markdown()
-    assert "The trees tried" not in Page(tree.report().to_html()).text
+    assert "Trees tried" not in Page(tree.report().to_html()).text
 
 
-def test_a_forest_has_no_report_and_that_is_said_plainly():
-    from icscm.estimators.forest import InvariantForestClassifier
-    from icscm.report.render import make_report
+@pytest.fixture(scope="module")
+def forest(sites):
+    return fit(InvariantForestClassifier(n_estimators=4, random_state=0), *sites)
 
-    forest = fit(InvariantForestClassifier(n_estimators=2), *make_sites(500))
-    with pytest.raises(IcscmError, match="there is no report on a forest"):
-        make_report(forest)
+
+def test_a_forest_has_a_report_in_the_same_sections(forest, tree):
+    """A forest was told to have no report yet; the command line had one of its own."""
+    report = forest.report(data_name="sites")
+    summary = report.to_dict()
+    assert summary.keys() == tree.report().to_dict().keys()
+    assert json.loads(report.to_json()) == summary
+    assert (summary["leaves"], summary["nodes"]["walk"]) == ([], [])
+    assert summary["model"]["trees"]["n_trees"] == 4
+    uses = {each["feature"]: each["n_trees"] for each in summary["model"]["trees"]["uses"]}
+    assert uses == forest.model_.count_uses()
+    assert summary["nodes"]["rejected_features"][0]["feature"] == "code"
+    page, printed = Page(report.to_html()), print_on_terminal(summary)
+    assert len(page.ids) == len(set(page.ids))
+    for text in (page.text, report.to_markdown(), printed):
+        assert "samples that trees were not grown on" in " ".join(text.split())
+        assert "code > 0" in text
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_errors_of_a_forest_are_those_out_of_bag(forest, sites):
+    errors, scores = make_report(forest).to_dict()["errors"], forest.out_of_bag_
+    assert errors["n"] == scores.loc["all", "n"]
+    assert errors["error"] == pytest.approx(1 - scores.loc["all", "accuracy"])
+    share = sites[1].mean()
+    assert errors["majority_is_positive"] == (share > 0.5)
+    assert errors["majority_error"] == pytest.approx(min(share, 1 - share))
+    assert errors["beats_majority"] == (errors["error"] < errors["majority_error"])
+    worst = scores.drop(index="all")["accuracy"].idxmin()
+    assert errors["worst"]["environment"] == worst
+    for each in errors["environments"]:
+        row = scores.loc[each["environment"]]
+        assert (each["n"], each["auc"], each["brier"]) == (row["n"], row["auc"], row["brier"])
+        assert each["error"] == pytest.approx(1 - row["accuracy"])
+
+
+def test_a_forest_without_a_split_and_one_without_environments(sites):
+    X, y, site = sites
+    empty = fit(InvariantForestClassifier(n_estimators=2), X[["code"]], y, site)
+    summary = make_report(empty).to_dict()
+    assert summary["headline"]["title"] == "No split was made"
+    assert "tolerance" in summary["advice"]["suggestions"][0]
+    alone = make_report(fit(InvariantForestClassifier(n_estimators=2), X, y))
+    assert "a plain forest" in " ".join(alone.to_dict()["advice"]["warnings"])
+    assert alone.to_dict()["errors"]["worst"] is None
+    assert "Errors on the samples" in alone.to_markdown()
+    with pytest.raises(IcscmError, match="a forest has no single tree to draw"):
+        draw_model(empty)
 
 
 def test_what_to_expect_elsewhere_is_told(tree):
     report = tree.report()
-    assert "What to expect in an environment not seen" in Page(report.to_html()).text
-    assert "## What to expect in an environment not seen" in report.to_markdown()
-    printed = print_on_terminal(report.to_dict())
-    assert "95 % of new ones" in printed
+    assert "Prediction intervals for a new environment" in Page(report.to_html()).text
+    assert "## 95% prediction interval for a new environment" in report.to_markdown()
+    assert "95% prediction interval for a new environment" in print_on_terminal(report.to_dict())

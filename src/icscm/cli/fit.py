@@ -198,7 +198,7 @@ def _check_options(ctx: click.Context, data: Path, options: dict[str, Any]) -> N
 def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progress) -> list[Path]:
     """Make all outputs, then write them."""
     from icscm.model.saved import make_saved_model
-    from icscm.report.render import make_report
+    from icscm.report.page import make_report
 
     out, path, force = options["out"], options["report"], options["force"]
     learner, countable, report = fitted.learner, fitted.countable, None
@@ -222,14 +222,13 @@ def _write(fitted: Fitted, data: Path, options: dict[str, Any], progress: Progre
 
 def _follow_path(learner: Any, countable: Countable[MemorySource]) -> dict[str, Any]:
     """The models at other alphas, or the trees at other tolerances, for the report."""
-    from icscm.report.path import compute_alpha_path
-    from icscm.report.tolerance import compute_tolerance_path
+    from icscm.report.path import compute_alpha_path, compute_tolerance_path
 
     source, settings = countable.source, learner.make_settings(countable)
     if getattr(learner, "tolerance_", None) is not None:
-        return {"tolerance_path": compute_tolerance_path(source, settings)}
+        return {"path": compute_tolerance_path(source, settings)}
     if hasattr(learner, "alpha_"):
-        return {"alpha_path": compute_alpha_path(source, settings)}
+        return {"path": compute_alpha_path(source, settings)}
     return {}
 
 
@@ -268,8 +267,6 @@ def _list_levels(learner: BaseRuleClassifier) -> dict[str, list[Any]]:
 
 def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     """What was given, what was chosen, and the rule with all that is known of it."""
-    from icscm.cli.forests import render_forest
-    from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
@@ -295,11 +292,7 @@ def print_fit(console: Console, fitted: Fitted, name: str) -> None:
     if fitted.choice is not None:
         print_choice(console, fitted.choice)
     console.print()
-    if isinstance(learner, InvariantForestClassifier):
-        told = render_forest(learner)
-    else:
-        told = render_summary(make_summary(learner, **fitted.name_things(name)))
-    print_all(console, told)
+    print_all(console, render_summary(make_summary(learner, **fitted.name_things(name))))
     console.print()
 
 

@@ -12,20 +12,18 @@ from icscm.model.forest import Forest, describe_size
 from icscm.model.leaves import count_labels, format_counts
 from icscm.model.saved import SavedModel, get_table_settings, list_used
 from icscm.model.tree import Tree
-from icscm.report.elsewhere import say_expected
-from icscm.report.errors import describe_errors
-from icscm.report.leaves import describe_leaves
+from icscm.report.formatting import format_p, format_prediction_interval, make_names
+from icscm.report.sections.errors import describe_errors
+from icscm.report.sections.headline import list_facts
+from icscm.report.sections.leaves import describe_leaves
 from icscm.report.terminal import (
-    list_rule_facts,
     make_environment_table,
     make_fact_table,
     make_heading,
     make_list,
     make_note,
     make_table,
-    name_leaf,
 )
-from icscm.report.words import format_p, make_names
 from icscm.studies.checkup import CheckUp
 
 
@@ -164,20 +162,22 @@ def _render_trees(
 
 
 def _render_rules(saved: SavedModel, model: Tree, most: int | None) -> Iterator[RenderableType]:
-    names = make_names(model, saved.environments or ("all",), saved.classes)
+    names = make_names(saved.environments or ("all",), saved.classes)
     leaves = describe_leaves(model, names)
     errors = describe_errors(model, names, saved.settings.get("p", 1.0))
-    rule = f"positive where {model}" if model.rules else str(model)
-    yield make_fact_table(list_rule_facts(rule, {"leaves": leaves, "errors": errors}))
+    described = {"noun": "rule", "text": str(model), "n_rules": len(model.rules), "discarded": None}
+    facts = list_facts({"model": described, "leaves": leaves, "errors": errors})
+    yield make_fact_table((term, text) for term, text in facts)
     for leaf, chance in zip(leaves, model.leaf_probabilities().tolist(), strict=True):
-        yield make_heading(f"Leaf {leaf['number']}: {name_leaf(leaf)}")
+        yield make_heading(f"Leaf {leaf['number']}: {leaf['name']}")
         predicted = names.classes[leaf["is_positive"]]
         yield f"predicts {predicted}; the probability of {names.classes[1]} is {chance:.3f}"
         if leaf["new_interval"] is not None:
-            expected = say_expected(leaf["new_interval"])
-            yield f"in an environment not seen, 95 %: {expected} (tau {leaf['tau']:.2f})"
+            interval = format_prediction_interval(leaf["new_interval"])
+            tau = f"tau {leaf['tau']:.2f}"
+            yield f"95% prediction interval for a new environment: {interval}; {tau}"
         elif saved.environments is not None:
-            yield f"in an environment not seen: cannot tell. {leaf['new_reason']}"
+            yield f"no prediction interval for a new environment: {leaf['new_reason']}"
         yield make_environment_table(leaf, most)
         yield from _render_rest(len(names.environments), most)
 

@@ -194,7 +194,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
     from icscm.datasets import make_conjunction
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.report.summary import make_summary
-    from icscm.report.terminal import make_heading, render_refused, render_summary
+    from icscm.report.terminal import render_summary
 
     is_own_choice = ctx.get_parameter_source("report") is not ParameterSource.DEFAULT
     is_kept = not is_own_choice and not force and report.exists()
@@ -219,9 +219,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
     _print_model(console, "ICSCM", invariant, data)
     summary = make_summary(invariant, words=name_option)
     console.print(Text("What ICSCM found, as shown by icscm fit", style="bold"))
-    print_all(console, render_summary(summary))
-    console.print(make_heading("Rejected candidates"))
-    print_all(console, render_refused(summary))
+    print_all(console, render_summary(summary, with_rejected=True))
     if is_wanted:
         console.print()
         print_written(console, report, ", the report on ICSCM")

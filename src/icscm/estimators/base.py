@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from icscm.io.formats import TextFormat
-    from icscm.report.render import Report
+    from icscm.report.page import Report
 
 
 class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -407,12 +407,12 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return draw_model(self, ax, order, is_registered=ax is None, **self._get_series_names())
 
     def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
-        from icscm.report.render import make_report  # jinja2 is slow to import
+        from icscm.report.page import make_report  # jinja2 is slow to import
 
         names = self._get_series_names()
         given = {"target": _get_name(y), "environment": _get_name(environments)}
         names |= {key: name for key, name in given.items() if name is not None}
-        return make_report(self, left_out=self.dropped_columns_, **names, **options)
+        return make_report(self, dropped=self.dropped_columns_, **names, **options)
 
     def _get_series_names(self) -> dict[str, str | None]:
         """What a report calls the label and the environments: as their columns are called."""

@@ -36,8 +36,8 @@ from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.labels import check_several, warn_of_sparse
 
 if TYPE_CHECKING:
-    from icscm.report.render import Report
-    from icscm.report.summary import Resampled
+    from icscm.report.page import Report
+    from icscm.report.sections.stability import Resampled
 
 
 @document_parameters
@@ -210,8 +210,8 @@ class SCMClassifier(BaseRuleClassifier):
         if X is not None and environments is not None and levels and self.tests_invariance:
             countable = self._open_again(X, y, environments, sample_weight)
             path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
-            self._check_same(path.find_own_model(), "report")
-        options = {"data_name": data_name, "alpha_path": path, "stability": stability}
+            self._check_same(path.own_point.model, "report")
+        options = {"data_name": data_name, "path": path, "stability": stability}
         return self._make_report(y, environments, **options)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN
 from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest, Model
-from icscm.report.leaves import AFTERWARDS_ALPHA
+from icscm.report.sections.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
 from icscm.stats.verdicts import Verdict, make_verdicts

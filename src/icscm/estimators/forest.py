@@ -20,6 +20,8 @@ from icscm.sources.countable import Countable
 if TYPE_CHECKING:
     import pandas
 
+    from icscm.report.page import Report
+
 
 @document_parameters
 class InvariantForestClassifier(BaseTreeClassifier):
@@ -126,6 +128,22 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 "for what was rejected.",
                 NothingFoundWarning,
             )
+
+    def report(self, *, data_name: str | None = None) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        Parameters
+        ----------
+        data_name : str, optional
+            The name of the data.
+
+        Returns
+        -------
+        Report
+            Trees and the columns that they use, rejected columns, and out-of-bag errors.
+        """
+        check_is_fitted(self, "model_")
+        return self._make_report(None, None, data_name=data_name)
 
     @property
     def feature_shares_(self) -> pandas.Series:

@@ -29,8 +29,8 @@ from icscm.tables.labels import check_several, warn_of_sparse
 if TYPE_CHECKING:
     import pandas
 
-    from icscm.report.render import Report
-    from icscm.report.tolerance import TolerancePath
+    from icscm.report.page import Report
+    from icscm.report.path import Path
 
 
 class BaseTreeClassifier(BaseRuleClassifier):
@@ -210,7 +210,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         *,
         data_name: str | None = None,
         tolerances: Iterable[float | None] | None = DEFAULT_TOLERANCES,
-        tolerance_path: TolerancePath | None = None,
+        tolerance_path: Path | None = None,
     ) -> Report:
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
@@ -225,7 +225,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         tolerances : iterable of float or None, optional
             The tolerances to grow the tree at again, None for a plain one; no iterable turns this
             off.
-        tolerance_path : TolerancePath, optional
+        tolerance_path : Path, optional
             What `icscm.tolerance_path` returned for this learner and its data: the report then
             also shows the leave-one-environment-out scores of every tolerance.
 
@@ -247,7 +247,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         elif has_data and tolerances is not None:
             path = self._compute_path(X, y, environments, sample_weight, tolerances)
             self._check_same(path.own_point.model, "report")
-        return self._make_report(y, environments, data_name=data_name, tolerance_path=path)
+        return self._make_report(y, environments, data_name=data_name, path=path)
 
     def tolerance_path(
         self,
@@ -257,7 +257,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         sample_weight: Any = None,
         *,
         tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
-    ) -> TolerancePath:
+    ) -> Path:
         """The trees of other tolerances, from a plain one to a strict one, of the same data.
 
         `icscm.tolerance_path` also gives their leave-one-environment-out scores, and grows each of
@@ -273,7 +273,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Returns
         -------
-        TolerancePath
+        Path
             It prints as a table; `to_frame()` and `plot()` show it.
 
         Raises
@@ -288,8 +288,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
     def _compute_path(
         self, X: Any, y: Any, environments: Any, weight: Any, tolerances: Iterable[float | None]
-    ) -> TolerancePath:
-        from icscm.report.tolerance import compute_tolerance_path  # rules have no use for it
+    ) -> Path:
+        from icscm.report.path import compute_tolerance_path  # rules have no use for it
 
         countable = self._open_again(X, y, environments, weight)
         return compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
+from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
 
 
@@ -29,6 +30,7 @@ class Learner(Protocol):
     n_features_in_: int
     dropped_columns_: Mapping[str | int, str]
     environments_: tuple[Any, ...] | None
+    class_counts_: LeafCounts
 
     @property
     def rules_(self) -> tuple[Rule, ...]: ...

@@ -1,15 +1,14 @@
-"""Plots and the tree as places on paper: what the page draws as SVG."""
+"""Positions of what the page draws as SVG: plots, the twigs of a tree, effects, a path."""
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import ceil, floor, log, log10
+from typing import Final, NamedTuple
 
-from icscm.formatting import natural_key
-from icscm.report.words import Plain, format_share
+from icscm.formatting import clip, natural_key
+from icscm.report.formatting import Plain
+from icscm.report.path import format_span
 
 
 class Limits(NamedTuple):
@@ -81,10 +80,10 @@ def find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
     ends += [row["beside"] for row in rows if row.get("beside") is not None]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
-    first = math.floor(round(low / step, 6))
-    last = max(math.ceil(round(high / step, 6)), first + math.ceil(_LEAST_WIDTH / step))
+    first = floor(round(low / step, 6))
+    last = max(ceil(round(high / step, 6)), first + ceil(_LEAST_WIDTH / step))
     if last * step > 1.0:  # grow downwards where there is no room above
-        first, last = min(first, round(1 / step) - math.ceil(_LEAST_WIDTH / step)), round(1 / step)
+        first, last = min(first, round(1 / step) - ceil(_LEAST_WIDTH / step)), round(1 / step)
     return [round(i * step, 6) for i in range(first, last + 1)]
 
 
@@ -112,118 +111,138 @@ def _place_band(share: float, width: float, ticks: Sequence[float]) -> Plain:
     return {"x": start, "width": f"{float(end[:-1]) - float(start[:-1]):.2f}%"}
 
 
-# Sizes in the drawing's own units, which are pixels on a phone.
-TREE_WIDTH, _NODE_WIDTH, _LEAF_X = 360, 190, 224
-_FONT, _LINE, _PADDING, _GAP = 13, 17, 10, 30
-# How much wider bold text runs.
-_BOLD = 1.12
+# Pixels from one level of the tree to the next, and levels before it goes no further right.
+_STEP: Final = 14
+_MAX_DEPTH: Final = 14
 
 
-def draw_tree(tree: Plain, limits: Limits) -> Plain:
-    """Where the boxes of the single branch and their lines of text stand, from top to bottom.
+def draw_nodes(nodes: Sequence[Plain], limits: Limits) -> Plain:
+    """The rows of a tree with the twigs that lead to them; of very many, the largest splits.
 
-    rule 1 -- no --> leaf 1
-      | yes
-    rule 2 -- no --> leaf 2
-      | yes
-    leaf 3
+    all            twigs of a row: upright lines that pass it (`through`), and its own, which
+    |- age > 63    ends here for the second child (`is_last`)
+    '- age <= 63
     """
-    nodes, leaves = tree["nodes"], tree["leaves"]
-    shown = nodes[: limits.leaves - 1]
-    y, rows = 1.0, []
-    for node in shown:
-        rows.append(_draw_row(node, leaves[node["leaf"] - 1], y))
-        y += rows[-1]["height"] + _GAP
-    last = _draw_leaf(leaves[-1], 1.0, y, _NODE_WIDTH)
+    sizes = {node["split"]: node["n"] for node in nodes if node["split"] is not None}
+    shown = {None, *sorted(sizes, key=lambda split: -sizes[split])[: limits.leaves - 1]}
+    rows: list[Plain] = []
+    is_open: dict[int, bool] = {}
+    above: dict[int, int | None] = {-1: None}
+    for node in nodes:
+        depth = node["depth"]
+        above[depth] = node["split"]
+        if above[depth - 1] not in shown:
+            continue
+        is_last = is_open.get(depth, False)
+        is_open[depth] = depth > 0 and not is_last
+        far = min(depth, _MAX_DEPTH)
+        twigs = [(level - 0.5) * _STEP for level in range(1, far) if is_open.get(level)]
+        place = {"width": far * _STEP, "through": twigs, "twig": (far - 0.5) * _STEP}
+        is_cut = node["split"] not in shown
+        rows.append({**node, **place, "is_last": is_last, "is_cut": is_cut})
+    n_leaves, n_shown = (sum(each["leaf"] is not None for each in part) for part in (nodes, rows))
+    return {"rows": rows, "n_left_out": n_leaves - n_shown}
+
+
+# Marks of an axis of odds ratios.
+_RATIOS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_N_MARKS: Final = 6
+
+
+def draw_effects(splits: Sequence[Plain], limits: Limits) -> Plain:
+    """For each split a row of dots on one axis, the logarithm of the odds ratio."""
+    shown = splits[: limits.leaves]
+    rows = [(split, *split["environments"]) for split in shown]
+    known = [each["odds_ratio"] for row in rows for each in row if each["odds_ratio"]]
+    marks = choose_marks(min(known, default=0.5), max(known, default=2.0))
+    ends = [log(each) for each in marks]
+    drawn = []
+    for split, *environments in rows:
+        largest = sorted(environments, key=lambda each: -each["n"])
+        dots = [
+            {
+                "x": _place(log(each["odds_ratio"]), ends),
+                "r": f"{max(2.0, min(4.5, 4.75 - 2.5 * each['error'])):.1f}",  # by precision
+                "environment": each["environment"],
+                "odds_ratio": each["odds_ratio"],
+            }
+            for each in largest
+            if each["odds_ratio"] is not None
+        ]
+        place = {"dots": dots[: limits.environments], "x": _place(log(split["odds_ratio"]), ends)}
+        drawn.append({**split, **place})
     return {
-        **tree,
-        "width": TREE_WIDTH,
-        "node_width": _NODE_WIDTH,
-        "leaf_x": _LEAF_X,
-        "height": y + last["height"] + 1,
-        "rows": rows,
-        "last": last,
-        "n_left_out": len(nodes) - len(shown),
-        "description": describe_tree(tree, len(shown)),
+        "rows": drawn,
+        "ticks": [{"x": _place(log(each), ends), "text": f"{each:g}"} for each in marks],
+        "one": _place(0.0, ends),
+        "n_left_out": len(splits) - len(shown),
     }
 
 
-def _draw_row(node: Plain, leaf: Plain, y: float) -> Plain:
-    """A rule, and beside the middle of its box the leaf."""
-    lines = wrap(f"{node['rule']}?", _NODE_WIDTH - 2 * _PADDING)
-    box = _draw_leaf(leaf, _LEAF_X, y, TREE_WIDTH - _LEAF_X - 1)
-    height = max(len(lines) * _LINE + 2 * _PADDING, box["height"])
-    beside = _draw_leaf(leaf, _LEAF_X, y + (height - box["height"]) / 2, box["width"])
-    place = {"y": y, "height": height, "middle": y + height / 2}
-    return {**place, "lines": _place_lines(lines, y, height), "leaf": beside}
+def choose_marks(low: float, high: float) -> list[float]:
+    """At most eight marks of an axis of odds ratios that holds both, 1 among them.
 
-
-def _draw_leaf(leaf: Plain, x: float, y: float, width: float) -> Plain:
-    title = wrap(name_verdict(leaf), (width - 2 * _PADDING - 4) / _BOLD, most=3)
-    lines = [*title, f"n = {leaf['n']:,}", f"rate {format_share(leaf['rate'])}"]
-    height = len(lines) * _LINE + 2 * _PADDING
-    placed = _place_lines(lines, y, height)
-    return {"x": x, "y": y, "width": width, "height": height, "lines": placed, **leaf}
-
-
-def name_verdict(leaf: Plain) -> str:
-    """What a leaf predicts, with its sign."""
-    sign = "+" if leaf["is_positive"] else "\N{MINUS SIGN}"
-    return f"{sign} {leaf['predicts']}"
-
-
-def _place_lines(lines: Sequence[str], y: float, height: float) -> list[Plain]:
-    """Lines of text in the middle of a box."""
-    top = y + (height - len(lines) * _LINE) / 2 + 0.76 * _LINE
-    return [{"text": line, "y": round(top + i * _LINE, 1)} for i, line in enumerate(lines)]
-
-
-def describe_tree(tree: Plain, most: int | None = None) -> str:
-    """The drawing in words, for those who do not see it."""
-    *leaves, last = (
-        f"leaf {leaf['number']} predicts {leaf['predicts']} for {leaf['n']:,} samples, "
-        f"rate {format_share(leaf['rate'])}{', ' * bool(leaf['conclusion'])}"
-        f"{leaf['conclusion'] or ''}"
-        for leaf in tree["leaves"]
-    )
-    parts = [
-        f"{node['rule']}? If {tree['exit']}, {leaf}. If {tree['onward']}, go on."
-        for node, leaf in zip(tree["nodes"][:most], leaves, strict=False)
-    ]
-    return " ".join([*parts, f"At the end, {last}."])
-
-
-def wrap(text: str, width: float, most: int = 5) -> list[str]:
-    """Lines that fit a box, broken at spaces where there are any; the rest is an ellipsis.
-
-    SVG does not wrap, and what the reader's font measures is not known here: widths are guessed,
-    on the large side.
-
-    >>> wrap("age > 63?", 60), wrap("a_name_without_any_space > 1?", 60, most=3)
-    (['age >', '63?'], ['a_name_', 'without_', 'any_sp…'])
+    >>> choose_marks(0.4, 7)
+    [0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
     """
-    lines = [""]
-    for word in re.findall(r"\s*\S+", text) or [text]:
-        if lines[-1] and _measure(lines[-1] + word) > width:
-            lines.append("")
-            word = word.lstrip()
-        for character in word:
-            if _measure(lines[-1] + character) > width:
-                lines.append("")
-            lines[-1] += character
-        if len(lines) > most:
-            return [*lines[: most - 1], lines[most - 1][:-1] + "…"]
-    return lines
+    one, last = _RATIOS.index(1.0), len(_RATIOS) - 1
+    first = max([i for i in range(one) if _RATIOS[i] <= low] or [0])
+    last = min([i for i in range(one + 1, last) if _RATIOS[i] >= high] or [last])
+    step = ceil((last - first + 1) / _N_MARKS)
+    kept = {first, last, *range(one, first, -step), *range(one, last, step)}
+    return [_RATIOS[i] for i in sorted(kept)]
 
 
-def _measure(text: str) -> float:
-    return _FONT * sum(map(_guess_width, text))
+# The drawing of a path in its own units, and characters of the columns that leave.
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 300, 56, 200, 18, 40
+_MAX_GONE: Final = 26
 
 
-def _guess_width(character: str) -> float:
-    """In parts of the font's size."""
-    if unicodedata.east_asian_width(character) in "WF":
-        return 1.05
-    if character in "mwMW@%":
-        return 0.95
-    return 0.36 if character in "iljtfI.,:;'|! ()[]" else 0.72 if character.isupper() else 0.6
+def draw_tolerance_path(points: Sequence[Plain]) -> Plain:
+    """Deviance explained against heterogeneity: a dot for each tolerance, joined by a line."""
+    floor_, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    across, up = (
+        _choose_scale(max(each[key] for each in points)) for key in ("varies", "deviance_explained")
+    )
+
+    def place(varies: float, deviance: float) -> tuple[float, float]:
+        x = _LEFT + (right - _LEFT) * varies / across[-1]
+        return round(x, 1), round(floor_ - (floor_ - _TOP) * deviance / up[-1], 1)
+
+    dots: list[Plain] = []
+    for each in points:
+        x, y = place(each["varies"], each["deviance_explained"])
+        if not dots or (dots[-1]["x"], dots[-1]["y"]) != (x, y):
+            dots.append({"x": x, "y": y, "names": [], "leave": [], "is_own": False})
+        dots[-1]["names"].append(each["name"])
+        dots[-1]["leave"] += each["leave"]
+        dots[-1]["is_own"] |= each["is_own"]
+    for i, dot in enumerate(dots):
+        gone = f" without {clip(', '.join(dot['leave']), _MAX_GONE)}" if dot["leave"] else ""
+        near = [other for other in dots[:i] if abs(other["x"] - dot["x"]) < _MAX_GONE * 7]
+        dot["text"], dot["below"] = format_span(dot["names"]) + gone, dot["y"] + 15
+        while any(abs(dot["below"] - other["below"]) < 13 for other in near):
+            dot["below"] += 13
+    return {
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "floor": floor_,
+        "left": _LEFT,
+        "right": right,
+        "dots": dots,
+        "line": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
+        "across": [{"x": place(each, 0)[0], "text": f"{each:,g}"} for each in across],
+        "up": [{"y": place(0, each)[1], "text": f"{each:,g}"} for each in up],
+    }
+
+
+def _choose_scale(largest: float) -> list[float]:
+    """Round marks from 0 to beyond the largest value.
+
+    >>> _choose_scale(41.0)
+    [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+    """
+    largest = max(largest, 1.0)
+    power = 10.0 ** floor(log10(largest))
+    step = next(each * power for each in (0.2, 0.5, 1.0, 2.0) if largest <= 5 * each * power)
+    return [round(i * step, 12) for i in range(max(1, ceil(round(largest / step, 6))) + 1)]

@@ -1,44 +1,38 @@
-"""The model as a figure: its tree, and beside each leaf the rate in every environment."""
+"""Figures: a model with the rate of each leaf by environment, and a path along the tolerance."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.model.learner import Learner
 from icscm.parameters import check_matplotlib, check_value, one_of
-from icscm.report.canvas import (
-    ACCENT,
-    EDGE_TEXT,
-    INK,
-    LINE,
-    SOFT,
-    draw_arrow,
-    draw_box,
-    make_figure,
-    shrink,
-    write,
-)
-from icscm.report.drawing import choose_largest, describe_tree, find_ticks, name_verdict, wrap
+from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_box, make_figure, shrink, write
+from icscm.report.drawing import choose_largest, find_ticks
+from icscm.report.formatting import Plain, format_p, format_share
+from icscm.report.path import Path, format_span, format_tolerance
 from icscm.report.summary import make_summary
-from icscm.report.tree_figures import draw_branches, find_row, find_width
-from icscm.report.tree_summary import is_of_tree
-from icscm.report.words import Plain, format_p, format_share
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Environments that are drawn, each with its name; of more, the largest.
-_N_DRAWN = 60
-# An environment of fewer samples has an interval too wide for the axis to go by.
-_N_TELLING = 30
-# Everything is placed in inches, so that text fits its boxes whatever else is drawn.
-_TREE_WIDTH, _PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 4.6, 3.8, 1.7, 0.25, 0.6
-# Of a row: at least, and what is not dots; of each environment in few, and in many.
-_ROW_HEIGHT, _ROW_REST, _LOOSE, _DENSE, _N_LOOSE = 1.0, 0.45, 0.16, 0.125, 12
+# Environments that are drawn; of more, the largest. With fewer samples than this an environment
+# does not widen the axis by its interval.
+_N_DRAWN, _N_PRECISE = 60, 30
+# Everything is placed in inches, so that text fits its boxes. Boxes of splits and leaves, half
+# their height, and how far right and down from a split its children are.
+_NODE_WIDTH, _LEAF_WIDTH, _HALF, _RIGHT, _INDENT = 1.7, 1.75, 0.25, 2.0, 0.3
+_PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 3.8, 1.7, 0.25, 0.6
+# Height of a leaf: at least, besides the dots, and for each environment in few and in many.
+_LEAST_ROW, _ROW_REST, _LOOSE, _DENSE, _N_LOOSE = 0.75, 0.45, 0.16, 0.11, 12
+# A larger tree is described leaf by leaf, in words.
+_MAX_LEAVES, _MAX_WIDTH, _WORDS_WIDTH = 40, 16.0, 5.0
 _SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
 
 
@@ -53,19 +47,25 @@ def draw_model(
 ) -> Figure:
     """The tree of a fitted learner, and beside each leaf the rate in every environment.
 
-    Dots are rates, lines their 95 % intervals, the upright line is the rate of all together.
-    `order` is that of the environments. Within `ax` everything is drawn as small as it must be;
-    without, on a new figure, which pyplot knows if `is_registered`.
+    Dots are rates, lines their 95 % intervals, the upright line is the rate over all environments.
+    `order` is that of the environments. Within `ax` everything is scaled down to fit; without it
+    a new figure is drawn, which pyplot knows if `is_registered`.
     """
     check_matplotlib()
     check_value("order", order, one_of("name", "size", "rate"))
     summary = make_summary(learner, target=target, environment=environment)
-    drawn = _choose_environments(summary, order)
-    has_branches = is_of_tree(summary) and summary["model"]["n_rules"] > 0
-    row = find_row(len(drawn)) if has_branches else _find_row(len(drawn))
-    tree_width = find_width(summary) if has_branches else _TREE_WIDTH
+    leaves, nodes = summary["leaves"], _place_nodes(summary["nodes"]["walk"])
+    if not leaves:
+        raise IcscmError("a forest has no single tree to draw; its report describes it")
+    largest = choose_largest(summary["task"]["environments"], _N_DRAWN, order)
+    drawn = [each["environment"] for each in largest]
+    per_environment = _LOOSE if len(drawn) <= _N_LOOSE else _DENSE
+    row = max(_LEAST_ROW, _ROW_REST + len(drawn) * per_environment)
+    tree_width = max(node["x"] for node in nodes) + _RIGHT + _LEAF_WIDTH
+    is_drawable = len(leaves) <= _MAX_LEAVES and tree_width <= _MAX_WIDTH
+    tree_width = tree_width if is_drawable else _WORDS_WIDTH
     aside = _NAMES_WIDTH if len(drawn) > 1 else _EDGE
-    height = row * len(summary["leaves"])
+    height = row * len(leaves)
     width, tall = tree_width + aside + _PLOT_WIDTH + _EDGE, height + _FOOT + _EDGE
     figure: Any = (
         ax.figure if ax is not None else make_figure((width, tall), is_registered=is_registered)
@@ -74,141 +74,220 @@ def draw_model(
     add = figure.add_axes if ax is None else ax.inset_axes
     tree = add((0, bottom, tree_width / width, part))
     rates = add(((tree_width + aside) / width, bottom, _PLOT_WIDTH / width, part))
-    (draw_branches if has_branches else _draw_tree)(tree, summary, row)
-    _draw_rates(rates, summary, row, drawn, is_named=not has_branches)
+    tree.set_xlim(0, tree_width)
+    tree.axis("off")
+    if is_drawable:
+        _draw_tree(tree, nodes, row, tree_width)
+    else:
+        _list_leaves(tree, leaves, row)
+    _draw_rates(rates, summary, row, drawn)
     for axes in (tree, rates):
         axes.set_ylim(height, 0)
         if ax is not None:
             shrink(axes, ax, width, tall)
     if ax is None:
-        is_tree = is_of_tree(summary)
-        figure.set_label(summary["model"]["text"] if is_tree else describe_tree(summary["tree"]))
+        figure.set_label(_describe_figure(summary))
     else:
         ax.axis("off")
     return figure  # type: ignore[no-any-return]
 
 
-def _find_row(n_environments: int) -> float:
-    each = _LOOSE if n_environments <= _N_LOOSE else _DENSE
-    return max(_ROW_HEIGHT, _ROW_REST + n_environments * each)
+def _describe_figure(summary: Plain) -> str:
+    """The figure in words."""
+    leaves = (
+        f"leaf {leaf['number']}, {leaf['condition']}: predicts {leaf['predicts']} for "
+        f"{leaf['n']:,} samples, rate {format_share(leaf['rate'])}"
+        f"{', ' * bool(leaf['conclusion'])}{leaf['conclusion'] or ''}"
+        for leaf in summary["leaves"]
+    )
+    return f"{summary['model']['sentence']} {'; '.join(leaves)}."
 
 
-def _choose_environments(summary: Plain, order: str) -> list[str]:
-    """Those that are drawn, the same in every leaf and in the same order."""
-    rows = choose_largest(summary["asked"]["environments"], _N_DRAWN, order)
-    return [each["environment"] for each in rows]
+def _place_nodes(walk: Sequence[Plain]) -> list[Plain]:
+    """Where nodes stand: the first child to the right of its split, the second below it.
+
+    split --yes-- split --yes-- leaf 1    `x` in inches, `row` in leaves; each split is in the row
+      |             |___no_____ leaf 2    of its first leaf, so that no two boxes overlap
+      |___no___________________ leaf 3
+    """
+    placed: list[Plain] = []
+    above: dict[int, Plain] = {}
+    for i, node in enumerate(walk):
+        parent = above.get(node["depth"] - 1)
+        is_first = parent is not None and parent is placed[-1]
+        x = _EDGE if parent is None else parent["x"] + (_RIGHT if is_first else _INDENT)
+        row = next(each["leaf"] for each in walk[i:] if each["leaf"]) - 0.5
+        above[node["depth"]] = {**node, "x": x, "row": row, "parent": parent, "is_first": is_first}
+        placed.append(above[node["depth"]])
+    return placed
 
 
-# In inches from the left: the boxes of rules, and those of leaves.
-_NODE, _NODE_WIDTH, _LEAF, _LEAF_WIDTH = 0.1, 2.3, 2.95, 1.6
-# Of a letter in a leaf's title.
-_LETTER_WIDTH = 0.087
+def _draw_tree(axes: Axes, nodes: Sequence[Plain], row: float, width: float) -> None:
+    for node in nodes:
+        y, parent = node["row"] * row, node["parent"]
+        x = width - _LEAF_WIDTH if node["leaf"] else node["x"]
+        if parent is not None:
+            start = parent["row"] * row
+            across = [parent["x"] + _NODE_WIDTH, x]
+            if not node["is_first"]:  # down from the split, then across
+                across = [parent["x"] + _INDENT / 2] * 2 + [x]
+            down = [start, y] if node["is_first"] else [start + _HALF, y, y]
+            axes.plot(across, down, color=SOFT, linewidth=1, zorder=1)
+            style = {"color": SOFT, "style": "italic", "fontsize": 7.5, "va": "bottom"}
+            write(axes, across[-2] + 0.05, y - 0.02, node["answer"], **style)
+        is_filled = bool(node["is_positive"])
+        ink = "white" if is_filled else INK
+        style = {"facecolor": ACCENT if is_filled else "white", "zorder": 2}
+        text = {"va": "center", "zorder": 3}
+        if node["leaf"]:
+            style |= {"pad": 0.12, "rounding": 0.12, "edgecolor": ACCENT}
+            draw_box(axes, x, y, _LEAF_WIDTH, _HALF, **style)
+            title = clip(f"{node['leaf']}: {format_verdict(node)}", 22)
+            options = {"fontsize": 8.5, "weight": "bold", "color": ink, **text}
+            write(axes, x + 0.12, y - 0.09, title, **options)
+            rest = {"fontsize": 8, "color": ink, **text}
+            write(axes, x + 0.12, y + 0.11, _format_rate(node), **rest)
+        else:
+            style |= {"pad": 0.05, "rounding": 0.06, "edgecolor": INK}
+            draw_box(axes, x, y, _NODE_WIDTH, _HALF, **style)
+            lines = _wrap(node["question"], 24, 2)
+            size = 8.5 if len(lines) == 1 else 7.5
+            write(axes, x + 0.07, y - 0.07, "\n".join(lines), color=INK, fontsize=size, **text)
+            write(axes, x + 0.07, y + 0.16, _format_rate(node), color=SOFT, fontsize=7.5, **text)
 
 
-def _draw_tree(axes: Axes, summary: Plain, row: float) -> None:
-    """The rules below each other, each `row` high and beside its leaf, and the last leaf."""
-    tree, (*leaves, last) = summary["tree"], summary["leaves"]
-    axes.set_xlim(0, _TREE_WIDTH)
-    axes.axis("off")
-    trunk, right = _NODE + _NODE_WIDTH / 2, _NODE + _NODE_WIDTH
-    for i, (node, leaf) in enumerate(zip(tree["nodes"], leaves, strict=True)):
-        y = (i + 0.5) * row
-        half = _draw_rule(axes, y, wrap(f"{node['rule']}?", 190, 4))
-        draw_arrow(axes, (right, y), (_LEAF, y))
-        write(axes, (right + _LEAF) / 2, y - 0.07, tree["exit"], ha="center", **EDGE_TEXT)
-        _draw_leaf(axes, _LEAF, y, leaf, _LEAF_WIDTH)
-        start, end = y + half, (i + 1.5) * row - _LEAF_HALF
-        draw_arrow(axes, (trunk, start), (trunk, end))
-        write(axes, trunk + 0.1, (start + end) / 2, tree["onward"], va="center", **EDGE_TEXT)
-    _draw_leaf(axes, _NODE, (len(leaves) + 0.5) * row, last, _NODE_WIDTH)
+def _format_rate(node: Plain) -> str:
+    return f"{format_share(node['rate'])} of {node['n']:,}"
 
 
-_LEAF_HALF = 0.36
+def format_verdict(leaf: Plain) -> str:
+    """The prediction of a leaf, after a sign."""
+    return f"{'+' if leaf['is_positive'] else chr(0x2212)} {leaf['predicts']}"
 
 
-def _draw_rule(axes: Axes, y: float, lines: list[str]) -> float:
-    """A rule; gives half its height."""
-    half = max(_LEAF_HALF, 0.085 * len(lines) + 0.1)
-    style = {"pad": 0.05, "rounding": 0.06, "facecolor": "white", "edgecolor": INK}
-    draw_box(axes, _NODE, y, _NODE_WIDTH, half, **style)
-    write(axes, _NODE + 0.12, y, "\n".join(lines), va="center", color=INK, fontsize=9)
-    return half
+def _wrap(text: str, width: int, most: int) -> list[str]:
+    """Lines of at most so many characters, of wide ones half as many, the rest as an ellipsis."""
+    is_wide = any(unicodedata.east_asian_width(each) in "WF" for each in text)
+    limit = width // 2 if is_wide else width
+    return wrap(text, limit, max_lines=most, placeholder="…", drop_whitespace=True) or [""]
 
 
-def _draw_leaf(axes: Axes, x: float, y: float, leaf: Plain, width: float) -> None:
-    fill, ink = (ACCENT, "white") if leaf["is_positive"] else ("white", INK)
-    style = {"pad": 0.16, "rounding": 0.16, "facecolor": fill, "edgecolor": ACCENT}
-    draw_box(axes, x, y, width, _LEAF_HALF, **style)
-    title = clip(name_verdict(leaf), int((width - 0.25) / _LETTER_WIDTH))
-    write(axes, x + 0.14, y - 0.15, title, va="center", color=ink, fontsize=9, weight="bold")
-    counts = f"n = {leaf['n']:,}\nrate {format_share(leaf['rate'])}"
-    write(axes, x + 0.14, y + 0.1, counts, va="center", color=ink, fontsize=8.5)
+def _list_leaves(axes: Axes, leaves: Sequence[Plain], row: float) -> None:
+    """The path to each leaf in words, where boxes would be too many."""
+    for i, leaf in enumerate(leaves):
+        y, options = (i + 0.5) * row, {"va": "center", "color": INK}
+        title = clip(f"{leaf['number']}: {format_verdict(leaf)}, n = {leaf['n']:,}", 60)
+        write(axes, _EDGE, y - 0.18, title, fontsize=8, weight="bold", **options)
+        lines = "\n".join(_wrap(leaf["condition"], 70, 2))
+        write(axes, _EDGE, y + 0.08, lines, fontsize=7, **options)
 
 
-def _draw_rates(
-    axes: Axes, summary: Plain, row: float, drawn: Sequence[str], *, is_named: bool
-) -> None:
-    """The rates of each leaf in its row; its name and verdict above them if `is_named`."""
-    asked, leaves = summary["asked"], summary["leaves"]
+def _draw_rates(axes: Axes, summary: Plain, row: float, drawn: Sequence[str]) -> None:
+    """The rates of each leaf in its row, below its name and verdict."""
+    task, leaves = summary["task"], summary["leaves"]
     ticks = _find_ticks(leaves)
     edge = 0.02 * (ticks[-1] - ticks[0])
     axes.set_xlim(ticks[0] - edge, ticks[-1] + edge)
     axes.set_xticks(ticks)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.set_yticks([])
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["left", "right", "top"]].set_visible(False)
     axes.spines["bottom"].set_color(SOFT)
     axes.grid(axis="x", color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
-    label = f"rate of {clip(asked['positive'], 30)} and its 95% interval\n"
+    label = f"rate of {clip(task['positive'], 30)} and its 95% interval\n"
     label += f"axis from {100 * ticks[0]:.4g}% to {100 * ticks[-1]:.4g}%"
-    if len(drawn) < asked["n_environments"]:
-        label += f"; the {len(drawn)} largest of {asked['n_environments']:,} environments"
+    if len(drawn) < task["n_environments"]:
+        label += f"; the {len(drawn)} largest of {task['n_environments']:,} environments"
     axes.set_xlabel(label, color=SOFT, fontsize=8.5, parse_math=False)
     for i, leaf in enumerate(leaves):
-        _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, drawn, is_named=is_named)
+        _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, drawn)
     for i in range(1, len(leaves)):
         axes.axhline(i * row, color=LINE, linewidth=0.8)
     axes.tick_params(left=False, colors=SOFT, labelsize=8.5)
 
 
 def _find_ticks(leaves: Sequence[Plain]) -> list[float]:
-    """Where the axis is marked: wide enough for every dot, and for the intervals that tell much."""
+    """Marks of an axis that holds every dot, and every precise interval."""
     ends = []
     for each in (part for leaf in leaves for part in (leaf, *leaf["environments"])):
         dot = each["rate"] is not None and [each["rate"]] * 2
-        ends.append({"rate_interval": each["rate_interval"] if each["n"] >= _N_TELLING else dot})
+        ends.append({"rate_interval": each["rate_interval"] if each["n"] >= _N_PRECISE else dot})
     return find_ticks(ends, "rate")
 
 
 def _draw_leaf_rates(
-    axes: Axes, leaf: Plain, top: float, bottom: float, drawn: Sequence[str], *, is_named: bool
+    axes: Axes, leaf: Plain, top: float, bottom: float, drawn: Sequence[str]
 ) -> None:
-    """Dots from top to bottom, one for each environment drawn, below the leaf's verdict."""
+    """Dots from top to bottom, one for each environment drawn, below the verdict of the leaf."""
     found = {each["environment"]: each for each in leaf["environments"]}
-    environments = [found[name] for name in drawn]
     side = {"transform": axes.get_yaxis_transform(), "va": "center"}  # x from 0 to 1
-    first, last = top + 0.06, bottom - 0.06
-    if is_named:
-        write(axes, 0.02, top + 0.15, _describe_leaf(leaf), fontsize=8.5, color=INK, **side)
-        first, last = top + 0.3, bottom - 0.1
+    name, conclusion = f"leaf {leaf['number']}", leaf["conclusion"]
+    if conclusion is not None:
+        name += f": {_SYMBOLS[conclusion]} {conclusion}, p {format_p(leaf['p_value'])}"
+    write(axes, 0.02, top + 0.15, name, fontsize=8.5, color=INK, **side)
+    first, last = top + 0.3, bottom - 0.1
     if leaf["rate"] is not None:
         axes.plot([leaf["rate"]] * 2, [first, last], color=ACCENT, linewidth=1.2, zorder=2)
-    is_loose = is_named and len(drawn) <= _N_LOOSE
-    size, line, font = (4.5, 1.2, 8) if is_loose else (3.0, 0.7, 7)
-    for i, each in enumerate(environments):
-        y = first + (last - first) * (i + 0.5) / len(environments)
+    size, line, font = (4.5, 1.2, 8) if len(drawn) <= _N_LOOSE else (3.0, 0.7, 7)
+    for i, environment in enumerate(drawn):
+        each, y = found[environment], first + (last - first) * (i + 0.5) / len(drawn)
         if each["rate"] is not None:
             axes.plot(each["rate_interval"], [y, y], color=SOFT, linewidth=line, zorder=2)
             axes.plot([each["rate"]], [y], "o", color=INK, markersize=size, zorder=3)
         if len(drawn) > 1:
-            name = clip(each["environment"], 20)
-            write(axes, -0.02, y, name, ha="right", fontsize=font, color=SOFT, **side)
+            label = clip(environment, 20)
+            write(axes, -0.02, y, label, ha="right", fontsize=font, color=SOFT, **side)
 
 
-def _describe_leaf(leaf: Plain) -> str:
-    name, conclusion = f"leaf {leaf['number']}", leaf["conclusion"]
-    if conclusion is None:
-        return name
-    return f"{name}: {_SYMBOLS[conclusion]} {conclusion}, p {format_p(leaf['p_value'])}"
+def draw_path(path: Path) -> Figure:
+    """Deviance explained against heterogeneity, and the leave-one-environment-out AUCs."""
+    has_scores = path.points[0].aucs is not None
+    figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
+    panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
+    axes = panels[0]
+    x = [point.varies for point in path.points]
+    y = [point.deviance_explained for point in path.points]
+    axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
+    own = path.own_point
+    axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
+    placed: dict[tuple[float, float], tuple[list[str], list[str]]] = {}
+    for point, (left, _) in zip(path.points, path.list_changes(), strict=True):
+        names, gone = placed.setdefault(
+            (round(point.varies, 6), round(point.deviance_explained, 6)), ([], [])
+        )
+        names.append(format_tolerance(point.value))
+        gone += left
+    for number, (place, (names, gone)) in enumerate(placed.items()):
+        without = f"\nwithout {clip(', '.join(gone), 30)}" if gone else ""
+        # above and below in turn, so that neighbours do not overlap
+        below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
+        options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
+        axes.annotate(format_span(names) + without, place, **options)
+    axes.set_xlim(0, 1.35 * max(*x, 1.0))
+    axes.set_ylim(0, 1.1 * max(*y, 1.0))
+    axes.set_xlabel("heterogeneity between environments, beyond chance")
+    axes.set_ylabel("deviance explained")
+    if has_scores:
+        _draw_scores(panels[1], path)
+    for each in panels:
+        each.grid(color=LINE, linewidth=0.6)
+        each.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    return figure
+
+
+def _draw_scores(axes: Axes, path: Path) -> None:
+    """The AUC in each environment left out, their mean and the lowest."""
+    places = range(len(path.points))
+    for place, point in zip(places, path.points, strict=True):
+        known = point.known_aucs
+        axes.plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
+    means, worst = zip(*((each.mean_auc, each.worst_auc) for each in path.points), strict=True)
+    for name, values, style in (("mean", means, "-o"), ("worst", worst, "--")):
+        numbers = [float("nan") if each is None else each for each in values]
+        axes.plot(places, numbers, style, color=ACCENT, markersize=5, label=name)
+    axes.set_xticks([*places], [format_tolerance(point.value) for point in path.points])
+    axes.set_xlabel("tolerance, from plain to strict")
+    axes.set_ylabel("leave-one-environment-out AUC")
+    axes.legend(frameon=False)

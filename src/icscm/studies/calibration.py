@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from icscm._types import BoolArray, IntArray
 from icscm.model.tree import Tree
-from icscm.report.words import describe_rates
+from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations

@@ -21,7 +21,7 @@ from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, shorten_list
 from icscm.model.plain import make_plain
 from icscm.parameters import LEVEL, check_value
-from icscm.report.words import describe_rates
+from icscm.report.formatting import describe_rates
 from icscm.sources.countable import BinningConfig
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference

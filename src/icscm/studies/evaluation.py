@@ -19,9 +19,9 @@ from icscm.model.plain import make_plain
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, get_table_settings, make_label
 from icscm.model.splits import CHAINS
-from icscm.report.render import make_frame
+from icscm.report.formatting import Plain, format_p, format_share
+from icscm.report.page import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
-from icscm.report.words import Plain, format_p, format_share
 from icscm.studies.calibration import LeafCalibration, calibrate
 from icscm.studies.scores import (
     ALPHA,

@@ -9,8 +9,7 @@ from report_samples import fit
 from rich.console import Console, Group
 
 from icscm import ICSCMClassifier, SCMClassifier
-from icscm.report.render import make_report
-from icscm.report.steps import list_looks
+from icscm.report.page import make_report
 from icscm.report.summary import make_summary
 from icscm.report.terminal import render_summary
 
@@ -41,8 +40,8 @@ def test_a_refused_rule_tells_where_it_breaks(studies):
     """A useful rule was refused as "label shifts between environments", in which was not said."""
     learner = fit(ICSCMClassifier(), *studies)
     summary = make_summary(learner, environment="study")
-    refused = list_looks(summary["search"])[0]["refused"][0]
-    assert refused["breaking"] == ["b", "f", "k"]
+    refused = summary["nodes"]["scans"][0]["rejected"][0]
+    assert refused["outliers"] == ["b", "f", "k"]
     assert refused["why"].endswith(SENTENCE)
     assert f"cause > 0 {SENTENCE}" in print_summary(summary)
     report = make_report(learner)
@@ -56,10 +55,10 @@ def test_a_leaf_that_is_not_invariant_tells_where_it_breaks(learner, studies):
     summary = make_summary(fit(learner, *studies))
     first = summary["leaves"][0]
     assert first["conclusion"] == "not invariant"
-    assert first["breaking"] == ["b", "f", "k"]
+    assert first["outliers"] == ["b", "f", "k"]
     assert f"It {SENTENCE}." in first["explanation"]
     if first["condition"] == "cause <= 0":
-        assert f"Not invariant: cause <= 0: {SENTENCE}." in print_summary(summary)
+        assert f"Leaf 1 is not invariant: it {SENTENCE}." in print_summary(summary)
 
 
 def test_a_column_of_any_name_makes_a_sentence(studies):
@@ -68,5 +67,5 @@ def test_a_column_of_any_name_makes_a_sentence(studies):
     text = make_report(fit(ICSCMClassifier(), *studies), environment="name").to_html()
     assert "every name" not in text
     assert "in every environment (name)" in text
-    assert summary["asked"]["environment"] == "name"
-    assert summary["answers"]["invariance"]["question"].endswith("in every environment (name)?")
+    assert summary["task"]["environment"] == "name"
+    assert summary["headline"]["invariance"]["topic"].endswith("every environment (name)")

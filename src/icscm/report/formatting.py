@@ -1,4 +1,4 @@
-"""Names, counts and rates as the report says them."""
+"""Names, counts, rates and numbers as text: what all renderings of a report share."""
 
 from __future__ import annotations
 
@@ -10,32 +10,26 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.formatting import as_text
+from icscm.formatting import as_text, format_number
 from icscm.model.leaves import LeafCounts
-from icscm.model.tree import Tree
 from icscm.stats.verdicts import compute_wilson
 
 Plain = dict[str, Any]
 
-MISSING = (
-    '"missing: true" means that a missing value counts as fulfilling the rule, '
-    '"missing: false" that it does not.'
-)
+MISSING = '"missing: true" means that a missing value counts as true for the rule.'
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the report calls things: text that came from users, made harmless for a line.
+    """Names of the label, its classes and the environments, made safe for one line of text.
 
-    `settled` is the label, 0 or 1, that a rule gives the samples it settles. `place_column` is what
-    the column of environments is called, if it has a name.
+    `column` is the name of the column of environments, if it has one.
     """
 
     target: str
-    place_column: str | None
+    column: str | None
     classes: tuple[str, str]
     environments: tuple[str, ...]
-    settled: int
 
     def predict(self, is_positive: bool) -> str:
         return f"{self.target} = {self.classes[is_positive]}"
@@ -46,28 +40,19 @@ class Names:
 
     @property
     def environment(self) -> str:
-        """One of them in a sentence, whatever the column is called: `environment (name)`."""
-        named = self.place_column not in (None, "environment")
-        return f"environment ({self.place_column})" if named else "environment"
+        """The noun in a sentence, with the name of the column: `environment (site)`."""
+        is_named = self.column not in (None, "environment")
+        return f"environment ({self.column})" if is_named else "environment"
 
-    def place(self, environment: Plain) -> str:
+    def describe_place(self, environment: Plain) -> str:
         """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
         label: str = environment["environment"]
-        column = self.place_column or "environment"
+        column = self.column or "environment"
         return label if label.lower().startswith(column.lower()) else f"{column} {label}"
-
-    def say_breaking(self, places: Sequence[str] | None, n_seen: int) -> str:
-        """Where a leaf holds and where it does not; empty where that is not known."""
-        if not places:
-            return ""
-        return (
-            f"holds in {n_seen - len(places):,} of {n_seen:,} environments; "
-            f"not in {join_words(places)}"
-        )
 
 
 def join_words(words: Sequence[str]) -> str:
-    """A list as it is read out.
+    """A list in a sentence.
 
     >>> join_words(["b"]), join_words(["b", "f"]), join_words(["b", "f", "k"])
     ('b', 'b and f', 'b, f and k')
@@ -107,7 +92,7 @@ def format_points(difference: float | None) -> str:
 
 
 def format_utility(utility: float) -> str:
-    """A utility: whole numbers as such, others as precisely as anyone would compare them.
+    """A utility, with at most two decimals.
 
     >>> format_utility(6449), format_utility(37.347740667976424), format_utility(-0.5)
     ('6,449', '37.35', '-0.5')
@@ -117,7 +102,7 @@ def format_utility(utility: float) -> str:
 
 
 def format_p(p_value: float | None) -> str:
-    """A p-value in as many digits as a reader can use.
+    """A p-value, with two or three decimals or in scientific notation.
 
     >>> format_p(0.20427), format_p(0.04), format_p(3.1e-12), format_p(0.0), format_p(None)
     ('0.20', '0.040', '3e-12', '<1e-300', '-')
@@ -131,26 +116,80 @@ def format_p(p_value: float | None) -> str:
     return f"{p_value:.2f}" if p_value >= 0.1 else f"{p_value:.3f}"
 
 
+def format_ratio(ratio: float | None) -> str:
+    """An odds ratio in two digits.
+
+    >>> [format_ratio(each) for each in (2.104, 0.0321, 38.4, 1234.5, None)]
+    ['2.1', '0.032', '38', '1,200', '-']
+    """
+    return "-" if ratio is None else f"{float(f'{ratio:.2g}'):,g}"
+
+
+def format_deviance(value: float) -> str:
+    """A deviance: whole numbers from 10 on.
+
+    >>> format_deviance(1234.5), format_deviance(3.14159)
+    ('1,234', '3.1')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.1f}"
+
+
+def format_score(value: float | None) -> str:
+    """An AUC or another score between 0 and 1 that is not a share."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def format_interval(interval: Sequence[float] | None) -> str:
+    """The ends of an interval of rates.
+
+    >>> format_interval([0.1, 0.25]), format_interval(None)
+    ('10.0% to 25.0%', '')
+    """
+    return "" if interval is None else " to ".join(map(format_share, interval))
+
+
+def format_prediction_interval(interval: Sequence[float] | None) -> str:
+    """A prediction interval of a rate; ends within 0.05 points of 0 or 1 are rounded outwards.
+
+    >>> format_prediction_interval((1e-7, 0.25)), format_prediction_interval((0.5, 0.99999))
+    ('0% to 25.0%', '50.0% to 100%')
+    """
+    if interval is None:
+        return "unknown"
+    low, high = interval
+    return format_interval([0.0 if low < 0.0005 else low, 1.0 if high > 0.9995 else high])
+
+
+def format_value(value: Any) -> str:
+    """The value of a setting.
+
+    >>> [format_value(each) for each in (None, True, 1.0, "chi2")]
+    ['none', 'yes', '1', 'chi2']
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_number(value) if isinstance(value, int | float) else str(value)
+
+
 def make_names(
-    model: Tree,
     environments: Sequence[Any],
     classes: Sequence[Any],
     target: str | None = None,
     environment: str | None = None,
 ) -> Names:
-    """What to call the label, its classes and the environments."""
+    """The names of the label, its classes and the environments."""
     texts = tuple(as_text(each) for each in environments)
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
         texts = tuple(as_text(repr(each)) for each in environments)
     negative, positive = map(as_text, classes)
-    label, place = as_text(target or "label"), None if not environment else as_text(environment)
-    return Names(
-        label, place, (negative, positive), texts, int(not model.is_chain or model.covers_when)
-    )
+    column = as_text(environment) if environment else None
+    return Names(as_text(target or "label"), column, (negative, positive), texts)
 
 
 def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
-    """Wilson's interval of each rate, the one that verdicts use; None without samples."""
+    """Wilson's interval of each rate, as in the verdicts; None without samples."""
     z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
     low, high = compute_wilson(np.asarray(positives), np.asarray(sizes), z)
     ends = zip(sizes, low.tolist(), high.tolist(), strict=True)
@@ -158,7 +197,7 @@ def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[li
 
 
 def describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain]:
-    """Rates with their intervals."""
+    """Number of samples, positives, rate and interval of each group."""
     intervals = compute_intervals(positives, sizes)
     return [
         {"n": n, "n_positive": k, "rate": k / n if n else None, "rate_interval": interval}
@@ -167,7 +206,7 @@ def describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain
 
 
 def describe_counts(counts: LeafCounts, names: Names) -> tuple[Plain, list[Plain]]:
-    """Rate and interval of all together, and in each environment."""
+    """Rate and interval over all environments, and in each of them."""
     sizes = [negative + positive for negative, positive in zip(*counts, strict=True)]
     (overall,) = describe_rates([sum(counts[1])], [sum(sizes)])
     rates = describe_rates(counts[1], sizes)
@@ -176,5 +215,5 @@ def describe_counts(counts: LeafCounts, names: Names) -> tuple[Plain, list[Plain
 
 
 def count_samples(counts: LeafCounts) -> int:
-    """All samples of a leaf."""
+    """Number of samples in a leaf."""
     return sum(map(sum, counts))

@@ -12,7 +12,7 @@ from icscm.model.saved import make_saved_model
 from icscm.report.terminal import render_summary
 from icscm.stats.new_environments import make_expectations
 
-TITLE = "What to expect in an environment not seen"
+TITLE = "rediction interval"
 
 
 def fit(n_environments, n=4000):
@@ -41,10 +41,10 @@ def test_the_summary_holds_the_intervals(learner):
     for leaf, expected in zip(summary["leaves"], wanted, strict=True):
         assert tuple(leaf["new_interval"]) == expected.interval
         assert (leaf["tau"], leaf["i2"], leaf["new_reason"]) == (expected.tau, expected.i2, None)
-    assert summary["elsewhere"]["leaves"] == [1, 2]
+    assert summary["new_environments"]["leaves"] == [1, 2]
     totals = np.array(learner.model_.leaves).sum(axis=0)
     (overall,) = make_expectations([totals])
-    assert tuple(summary["elsewhere"]["overall"]["new_interval"]) == overall.interval
+    assert tuple(summary["new_environments"]["overall"]["new_interval"]) == overall.interval
 
 
 def test_page_markdown_and_terminal_say_the_same(learner):
@@ -60,17 +60,17 @@ def test_page_markdown_and_terminal_say_the_same(learner):
 
 def test_two_environments_say_that_they_cannot_tell():
     report = fit(2).report()
-    assert report.to_dict()["elsewhere"]["leaves"] == []
+    assert report.to_dict()["new_environments"]["leaves"] == []
     shown = print_all(render_summary(report.to_dict()))
     for rendering in (report.to_html(), report.to_markdown(), shown):
-        assert "It cannot be told from 2 environments" in " ".join(rendering.split())
+        assert "No prediction interval from 2 environments" in " ".join(rendering.split())
 
 
 def test_no_environments_say_so():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, (100, 1))
     report = SCMClassifier().fit(x, x[:, 0] ^ (rng.random(100) < 0.1)).report()
-    assert "the data name no environments" in report.to_dict()["elsewhere"]["text"]
+    assert "the data have no environments" in report.to_dict()["new_environments"]["text"]
     assert TITLE in report.to_html()
 
 
@@ -81,15 +81,15 @@ def test_leaves_that_too_few_environments_share_are_counted():
     x[130:140] = 1
     y = rng.random(240) < 0.2 + 0.6 * x
     report = SCMClassifier(max_rules=1).fit(x[:, np.newaxis], y, environments=e).report()
-    elsewhere = report.to_dict()["elsewhere"]
+    elsewhere = report.to_dict()["new_environments"]
     assert len(elsewhere["leaves"]) == 1
-    assert "cannot be told: fewer than three" in elsewhere["untold_text"]
-    assert elsewhere["untold_text"] in report.to_html()
+    assert "no interval: fewer than three" in elsewhere["unknown_text"]
+    assert elsewhere["unknown_text"] in report.to_html()
 
 
 def test_show_says_it_for_each_leaf(learner):
     shown = print_all(render_saved(make_saved_model(learner), 3))
-    assert shown.count("in an environment not seen, 95 %:") == 2
-    assert "cannot tell. Only two environments" in " ".join(
+    assert shown.count("95% prediction interval for a new environment:") == 2
+    assert "no prediction interval for a new environment: Only two environments" in " ".join(
         print_all(render_saved(make_saved_model(fit(2)), 3)).split()
     )

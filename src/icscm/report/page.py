@@ -1,0 +1,356 @@
+"""A summary as a page, as Markdown and as JSON.
+
+The summary holds the content; here it is only laid out. The page is one file that opens offline:
+drawings are SVG in the markup, and its content security policy lets it load nothing and run no
+script but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from icscm.exceptions import IcscmError
+from icscm.formatting import clip
+from icscm.model.learner import Learner
+from icscm.model.plain import dump_json
+from icscm.report import formatting
+from icscm.report.drawing import (
+    Limits,
+    choose_largest,
+    draw_effects,
+    draw_nodes,
+    draw_tolerance_path,
+    make_plot,
+)
+from icscm.report.formatting import Plain, format_share
+from icscm.report.path import format_span
+from icscm.report.sections.leaves import (
+    describe_bounds,
+    format_conclusions,
+    format_detectable,
+    format_rate_cells,
+)
+from icscm.report.sections.new_environments import format_range
+from icscm.report.sections.nodes import list_rejecting
+from icscm.report.summary import make_summary
+from icscm.writing import check_free, write_text
+
+# A page stays below this, whatever the data: mail and review systems reject more.
+MAX_HTML_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report on one fitted learner; a notebook displays it.
+
+    Parameters
+    ----------
+    summary : dict
+        What `icscm.report.summary.make_summary` returned, and describes.
+    """
+
+    summary: Plain
+
+    def to_dict(self) -> Plain:
+        """The whole content of the report.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold; `icscm.report.summary` describes the keys.
+        """
+        return deepcopy(self.summary)
+
+    def to_json(self) -> str:
+        """The dict as JSON.
+
+        Returns
+        -------
+        str
+            With the whole content, nothing cut short.
+        """
+        return dump_json(self.summary, indent=2) + "\n"
+
+    def to_html(self) -> str:
+        """One self-contained page; long lists are shortened where it would grow too large.
+
+        Returns
+        -------
+        str
+            HTML of less than 2 MB that opens offline.
+        """
+        return render_page("report.html", lambda limits: _lay_out(self.summary, limits))
+
+    def to_markdown(self) -> str:
+        """The report as text with tables.
+
+        Returns
+        -------
+        str
+            Markdown; names in it are text whatever characters they hold.
+        """
+        return render_markdown(self.summary)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the report in the format of the file's ending, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            It ends in `.html`, `.md` or `.json`.
+        force : bool, default=False
+            Whether to replace an existing file.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        IcscmError
+            If the file exists, or its name has another ending.
+        """
+        path = Path(path)
+        writers = {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json}
+        write = {**writers, ".htm": self.to_html}.get(path.suffix.lower())
+        if write is None:
+            raise IcscmError(
+                f"a report is written as .html, .md or .json; {path.name!r} ends in none of these"
+            )
+        check_free(path, force=force)
+        write_text(path, write())
+        return path
+
+    def __repr__(self) -> str:
+        return f"<icscm report: {self.summary['model']['name']}>"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, so that its styles and script do not affect the notebook.
+
+        A notebook that is not trusted shows the sentence behind the frame instead.
+        """
+        sentence, page = self.summary["model"]["sentence"], self.to_html()
+        return make_frame(sentence, page)
+
+
+_FRAME = (
+    '<div style="position:relative;height:720px;max-height:85vh">'
+    "<p>{sentence} (Trust this notebook to see the whole report.)</p>"
+    '<iframe title="icscm report" sandbox="allow-scripts" srcdoc="{page}" '
+    'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:Canvas">'
+    "</iframe></div>"
+)
+
+
+def make_frame(sentence: str, page: str) -> str:
+    """A page within another, and a sentence where frames are not shown."""
+    return _FRAME.format(sentence=escape(sentence), page=escape(page))
+
+
+def make_report(learner: Learner, **options: Any) -> Report:
+    """A report on a fitted learner.
+
+    Parameters
+    ----------
+    learner : SCMClassifier, ICSCMClassifier, InvariantTreeClassifier or InvariantForestClassifier
+        A fitted one.
+    **options : optional
+        As for `icscm.report.summary.make_summary`: names of the data, the label, its classes and
+        the environments, dropped columns, a path, stability.
+
+    Returns
+    -------
+    Report
+        The page and its other renderings.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> report = make_report(learner, data_name="the paper's simulation")
+    >>> report
+    <icscm report: A1 > 0 and A2 > 0>
+    >>> report.to_dict()["headline"]["error"]["answer"]
+    'Wrong for 2.4% of 20,000 samples'
+    """
+    return Report(make_summary(learner, **options))
+
+
+def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool = False) -> str:
+    """A report as Markdown; `brief` is what the terminal shows."""
+    content = {**_lay_out(summary, Limits()), "brief": brief, "with_rejected": with_rejected}
+    return render_template("report.md", content)
+
+
+def render_template(name: str, content: Plain) -> str:
+    """Markdown from its template."""
+    template = _make_environment(Limits(), is_html=False).get_template(name)
+    return template.render(content).strip() + "\n"
+
+
+def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
+    """A page from its template, with the largest limits that keep it below `MAX_HTML_BYTES`.
+
+    The page loads nothing; its one style sheet and its one script are named by their hashes.
+    """
+    folder = files("icscm.report") / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
+    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
+    policy = (
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    limits, page = None, ""
+    while limits is None or (len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve()):
+        limits = Limits() if limits is None else limits.halve()
+        template = _make_environment(limits, is_html=True).get_template(name)
+        page = template.render(lay_out(limits), style=style, script=script, policy=policy)
+    return page
+
+
+@lru_cache(maxsize=8)
+def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
+    """The renderer of templates; every value is escaped."""
+    environment = Environment(
+        loader=PackageLoader("icscm.report"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        autoescape=is_html,
+        finalize=None if is_html else escape_markdown,
+    )
+    environment.filters |= {
+        "share": format_share,
+        "points": formatting.format_points,
+        "p": formatting.format_p,
+        "value": formatting.format_value,
+        "interval": formatting.format_interval,
+        "prediction": formatting.format_prediction_interval,
+        "utility": formatting.format_utility,
+        "ratio": formatting.format_ratio,
+        "deviance": formatting.format_deviance,
+        "score": formatting.format_score,
+        "count": "{:,}".format,
+        "level": "{:g}".format,
+        "detectable": format_detectable,
+        "bounds": describe_bounds,
+        "rate_cells": format_rate_cells,
+        "percent": lambda share: f"{100 * share:.4g}%",
+        "variation": "{:.0%}".format,
+        "clip": lambda text: clip(text, limits.characters),
+        "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
+    }
+    return environment
+
+
+def _lay_out(summary: Plain, limits: Limits) -> Plain:
+    """The summary with its drawings, no more than the limits allow."""
+    task, errors, nodes = summary["task"], summary["errors"], summary["nodes"]
+    requirement, path = task["requirement"], summary["path"]
+    band = requirement["margin"] if requirement["margin_on"] == "rate" else None
+    leaves = summary["leaves"]
+    shown = [*leaves[: limits.leaves - 1], *leaves[limits.leaves - 1 :][-1:]]  # with the last
+    is_alpha = path is not None and path["parameter"] == "alpha"
+    return {
+        **summary,
+        "limits": limits,
+        "shown_leaves": [
+            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
+            for leaf in shown
+        ],
+        "new_plot": _lay_out_new_environments(summary, shown, limits),
+        "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, None, "name"),
+        "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
+        "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
+        "tree": draw_nodes(nodes["walk"], limits),
+        "effects": summary["model"]["kind"] == "tree" and draw_effects(nodes["splits"], limits),
+        "scans": list_rejecting(nodes)[: limits.leaves],
+        "shown_sets": (nodes["sets"] or [])[: limits.sets],
+        "levels": _lay_out_levels(path, limits) if is_alpha else None,
+        "path_drawing": path and not is_alpha and draw_tolerance_path(path["points"]),
+    }
+
+
+def _lay_out_new_environments(
+    summary: Plain, shown: Sequence[Plain], limits: Limits
+) -> Plain | None:
+    """A row for each leaf with a prediction interval, and one for all samples."""
+    overall = {**summary["task"]["overall"], **summary["new_environments"]["overall"]}
+    known = [leaf for leaf in shown if leaf["new_interval"] is not None]
+    if overall["new_interval"] is None or (shown and not known):
+        return None
+    environments = summary["task"]["environments"]
+    all_rows = [{**overall, "environments": environments}, *known]
+    names = ["all samples", *(f"{leaf['number']}: {leaf['condition']}" for leaf in known)]
+    rows = [
+        {**row, "environment": name, "rate_interval": row["new_interval"]}
+        for name, row in zip(names, all_rows, strict=True)
+    ]
+    plot = make_plot(rows, rows[0], "rate", limits._replace(environments=len(rows)))
+    plot["line"] = None  # the rates of leaves are meant to differ
+    for row, source in zip(plot["rows"], all_rows, strict=True):
+        row |= {"seen": format_range(source["environments"]), "tau": source["tau"]}
+    return plot
+
+
+def _lay_out_levels(path: Plain, limits: Limits) -> Plain:
+    """The models with their drawings, and the text of the slider at each of its places."""
+    models, places = [], []
+    for number, model in enumerate(path["models"]):
+        spans = _join_levels(model["levels"])
+        models.append({**model, "tree": draw_nodes(model["walk"], limits), "spans": spans})
+        rule, error = clip(model["text"], limits.characters), format_share(model["errors"]["error"])
+        for level in model["levels"]:
+            alpha, verdicts = f"{level['alpha']:g}", format_conclusions(level["conclusions"])
+            own = " (the level of this report)" if level["is_own"] else ""
+            text = f"model {model['name']}, {rule}; wrong for {error}; leaves: {verdicts}."
+            places.append(
+                {"alpha": alpha, "model": number, "text": f"alpha = {alpha}{own}: {text}"}
+            )
+    is_own = [level["is_own"] for model in path["models"] for level in model["levels"]]
+    return {"models": models, "places": places, "own_place": is_own.index(True)}
+
+
+def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
+    """Neighbouring levels with the same conclusions as one row; the report's own in its own."""
+    rows = [
+        (each["is_own"], format_conclusions(each["conclusions"]), f"{each['alpha']:g}")
+        for each in levels
+    ]
+    return [
+        {"is_own": is_own, "conclusions": text, "text": format_span([row[2] for row in group])}
+        for (is_own, text), group in groupby(rows, key=itemgetter(0, 1))
+    ]
+
+
+# Characters with a meaning within a line; a colon only in addresses and in :names: of pictures.
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#]|:(?=//|\w+:)|(?<=www)\.)")
+
+
+def escape_markdown(value: Any) -> str:
+    r"""Text that every dialect of Markdown shows as it is.
+
+    >>> print(escape_markdown("a|b *c* <i>d</i>"))
+    a\|b \*c\* &lt;i>d&lt;/i>
+    """
+    text = str(value).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", text)

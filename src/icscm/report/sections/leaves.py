@@ -1,0 +1,282 @@
+"""Section `leaves`: the rate of each leaf by environment, and what is known of its invariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from icscm._constants import DEFAULT_MARGIN, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm.formatting import count
+from icscm.model.learner import Learner
+from icscm.model.leaves import LeafCounts
+from icscm.model.tree import Tree
+from icscm.report.formatting import (
+    Names,
+    Plain,
+    describe_counts,
+    format_p,
+    format_points,
+    format_share,
+    join_words,
+)
+from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
+from icscm.stats.independence import make_test
+from icscm.stats.new_environments import Expectation, make_expectations
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
+
+# The level at which leaves are tested where the search itself did not test them.
+AFTERWARDS_ALPHA = 0.05
+# With more outlying environments than this none is named: the leaf varies throughout.
+_MAX_OUTLIERS = 8
+
+# What each conclusion means, the best first.
+CONCLUSIONS = {
+    INVARIANT: "No heterogeneity was found, and the data rule out a difference beyond the margin.",
+    NOT_INVARIANT: "The rate differs between environments by more than chance explains.",
+    TOO_LITTLE_DATA: "No heterogeneity was found, but a difference beyond the margin is possible.",
+}
+
+
+def make_requirement(
+    names: Names,
+    alpha: float | None = None,
+    margin: float = DEFAULT_MARGIN,
+    margin_on: str = "rate",
+    *,
+    afterwards: bool = False,
+) -> Plain:
+    """Level, margin and null hypothesis of the verdicts; `alpha` is None without environments."""
+    is_odds = margin_on == "odds_ratio"
+    return {
+        "alpha": alpha,
+        "margin": margin,
+        "margin_on": margin_on,
+        "margin_text": f"an odds ratio of {margin:g}" if is_odds else format_points(margin),
+        "afterwards": afterwards,
+        "confidence": VERDICT_CONFIDENCE,
+        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
+        "power": VERDICT_POWER,
+        "conclusions": CONCLUSIONS,
+        "null_hypothesis": (
+            f"within the leaf, {names.target} does not depend on the {names.environment}. A small "
+            "p-value is evidence against invariance; a large one does not prove it."
+        ),
+    }
+
+
+def find_requirement(learner: Learner, names: Names) -> Plain:
+    """The requirement of the learner itself, or the default one where it does not test leaves."""
+    alpha = learner.trace_.alpha
+    if len(names.environments) < 2:
+        return make_requirement(names)
+    if not learner.tests_invariance or alpha is None:
+        return make_requirement(names, AFTERWARDS_ALPHA, afterwards=True)
+    settings = learner.get_params(deep=False)
+    return make_requirement(names, alpha, settings["margin"], settings["margin_on"])
+
+
+def describe_model_leaves(learner: Learner, names: Names, requirement: Plain) -> list[Plain]:
+    """The leaves of a fitted learner with the verdicts of its search, or of Pearson's test."""
+    alpha, trace = requirement["alpha"], learner.trace_
+    leaves = getattr(learner.model_, "leaves", ())
+    if alpha is None or not leaves:
+        return describe_leaves(learner.model_, names)
+    test = make_test("chi2")
+    verdicts = trace.verdicts or make_verdicts(leaves, test, alpha, requirement["margin"])
+    criterion = PValueCriterion(test, alpha) if requirement["afterwards"] else trace.criterion
+    return describe_leaves(learner.model_, names, verdicts, requirement, criterion)
+
+
+def describe_leaves(
+    model: Tree,
+    names: Names,
+    verdicts: Sequence[Verdict] = (),
+    requirement: Plain | None = None,
+    criterion: Criterion | None = None,
+) -> list[Plain]:
+    """Every leaf: counts, rates, verdict, outlying environments and prediction interval."""
+    tables = getattr(model, "leaves", ())
+    if not tables:  # a forest
+        return []
+    judged: Sequence[Verdict | None] = verdicts or [None] * len(tables)
+    is_positive, conditions = model.leaf_verdicts.tolist(), list_conditions(model)
+    expected = make_expectations(tables)
+    leaves = []
+    for i, (counts, verdict) in enumerate(zip(tables, judged, strict=True)):
+        overall, environments = describe_counts(counts, names)
+        leaf = {
+            "number": i + 1,
+            "condition": conditions[i],
+            "is_rest": not model.rules or (model.is_chain and i == len(model.rules)),
+            "predicts": names.predict(is_positive[i]),
+            "is_positive": is_positive[i],
+            "end_text": None,
+            **overall,
+            "environments": environments,
+            **describe_extremes(environments, "rate"),
+            **describe_verdict(verdict),
+            **describe_expectation(expected[i]),
+        }
+        tested = criterion if leaf["conclusion"] == NOT_INVARIANT else None
+        leaf |= describe_outliers(counts, names, tested, leaf["n_seen"])
+        leaf["name"] = _name_leaf(leaf, model)
+        leaf["explanation"] = _explain_leaf(leaf, names, requirement or make_requirement(names))
+        leaves.append(leaf)
+    return leaves
+
+
+def list_conditions(model: Any) -> list[str]:
+    """The condition of each leaf; in a rule set, of the samples that reach its rule."""
+    if not model.rules:
+        return ["every sample"]
+    if not model.is_chain:
+        return [*model.leaf_texts]
+    rest = "no rule is true" if model.covers_when else "every rule is true"
+    rules = (rule if model.covers_when else rule.negate() for rule in model.rules)
+    return [*map(str, rules), rest]
+
+
+def _name_leaf(leaf: Plain, model: Any) -> str:
+    """A leaf of a rule set by the rule that covers it, of a tree by its number and path."""
+    if model.rules and not model.is_chain:
+        return f"{leaf['number']}: {leaf['condition']}"
+    if leaf["is_rest"]:
+        return "all samples" if leaf["number"] == 1 else "else"
+    return ("else " if leaf["number"] > 1 else "") + str(leaf["condition"])
+
+
+def describe_outliers(
+    counts: LeafCounts, names: Names, criterion: Criterion | None, n_seen: int
+) -> Plain:
+    """The few environments without which a leaf that is not invariant would be, and as text."""
+    found = criterion and find_outlier_environments(np.array(counts), criterion, _MAX_OUTLIERS)
+    outliers = [names.environments[k] for k in sorted(found)] if found else None
+    text = ""
+    if outliers:
+        n_holds = f"holds in {n_seen - len(outliers):,} of {n_seen:,} environments"
+        text = f"{n_holds}; not in {join_words(outliers)}"
+    return {"outliers": outliers, "outliers_text": text}
+
+
+def find_extremes(rows: Sequence[Plain], key: str) -> tuple[Plain | None, Plain | None]:
+    """The environments of the lowest and highest value, passing over sparse ones.
+
+    An environment of a few samples has an extreme value by chance; it is named only where fewer
+    than two others have samples.
+    """
+    known = [each for each in rows if each[key] is not None]
+    clear = [each for each in known if each["n"] >= SPARSE_ENVIRONMENT]
+    named = clear if len(clear) > 1 else known
+    lowest, highest = (find(named, key=itemgetter(key), default=None) for find in (min, max))
+    return lowest, highest
+
+
+def describe_extremes(rows: Sequence[Plain], key: str) -> Plain:
+    """Lowest and highest environment of a leaf or split, and how many have a value."""
+    ends = [
+        each and {name: each[name] for name in ("environment", "n", key)}
+        for each in find_extremes(rows, key)
+    ]
+    n_seen = sum(each[key] is not None for each in rows)
+    return {"n_seen": n_seen, "lowest": ends[0], "highest": ends[1]}
+
+
+def describe_verdict(verdict: Verdict | None) -> Plain:
+    """The fields of a verdict that are not rates; all None where nothing was tested."""
+    keys = "conclusion", "p_value", "difference", "difference_interval", "detectable"
+    fields = {key: getattr(verdict, key, None) for key in keys}
+    interval = fields["difference_interval"]
+    return {**fields, "difference_interval": interval and list(interval)}
+
+
+def describe_expectation(found: Expectation) -> Plain:
+    """The prediction interval for a new environment, in plain values."""
+    return {
+        "tau": found.tau,
+        "tau_interval": found.tau_interval and list(found.tau_interval),
+        "i2": found.i2,
+        "new_interval": found.interval and list(found.interval),
+        "new_reason": found.reason,
+    }
+
+
+def _explain_leaf(leaf: Plain, names: Names, requirement: Plain) -> str:
+    """The verdict on a leaf in sentences."""
+    if leaf["conclusion"] is None:
+        return "Not tested: the data have no environments."
+    if leaf["difference"] is None:
+        return f"Not testable: only {count(leaf['n_seen'], 'environment')} has samples in it."
+    low, high = format_extremes(leaf, names)
+    text = f"The rate of {names.positive} ranges from {low} to {high}."
+    most, margin = leaf["difference_interval"][1], requirement["margin_text"]
+    if leaf["conclusion"] == INVARIANT:
+        if requirement["margin_on"] == "odds_ratio":
+            return f"{text} The data rule out a difference beyond the margin, {margin}."
+        bound = f"{format_points(most)}, which is within the margin of {margin}"
+        return f"{text} The data rule out a difference of more than {bound}."
+    if leaf["conclusion"] == NOT_INVARIANT:
+        outliers = f" It {leaf['outliers_text']}." if leaf["outliers_text"] else ""
+        return (
+            f"{text}{outliers} If the rate did not depend on the environment, a difference this "
+            f"large would occur with probability {format_p(leaf['p_value'])}."
+        )
+    possible = "any difference" if most >= 0.9995 else f"a difference of {format_points(most)}"
+    return (
+        f"{text} This may be chance, but {possible} is still possible; the minimum detectable "
+        f"difference is {format_detectable(leaf['detectable'])}."
+    )
+
+
+def format_detectable(difference: float | None) -> str:
+    """A minimum detectable difference; None is larger than 100 points."""
+    return "more than 100 points" if difference is None else format_points(difference)
+
+
+def format_extremes(fields: Plain, names: Names) -> list[str]:
+    """The lowest and the highest rate, each with its environment."""
+    ends = fields["lowest"], fields["highest"]
+    return [f"{format_share(each['rate'])} ({names.describe_place(each)})" for each in ends]
+
+
+def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
+    """Number of leaves by conclusion, the best first."""
+    found = list(conclusions)
+    return {each: found.count(each) for each in CONCLUSIONS if each in found}
+
+
+def format_conclusions(counts: Mapping[str, int]) -> str:
+    """Number of leaves by conclusion, as text."""
+    return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())
+
+
+def format_rate_cells(leaf: Plain, n_environments: int) -> list[str]:
+    """The rates in up to three environments, or samples with the lowest and highest rate."""
+    cells = leaf["environments"]
+    if n_environments > 3:
+        cells = [each for each in find_extremes(cells, "rate") if each]
+    texts = [f"{each['rate']:.1%} of {each['n']:,}" if each["n"] else "no sample" for each in cells]
+    if n_environments <= 3:
+        return texts
+    texts = [f"{text} ({each['environment']})" for text, each in zip(texts, cells, strict=True)]
+    if leaf["n_seen"] < 2:
+        texts = [*texts[:1], "no other environment"] if texts else ["no sample", ""]
+    return [f"{leaf['n']:,}", *texts]
+
+
+def describe_bounds(leaves: Sequence[Plain], requirement: Plain) -> str:
+    """The differences that are ruled out, still possible and detectable, as sentences."""
+    sentences = [
+        f"Invariant: shown to differ by at most {requirement['margin_text']} between environments."
+    ]
+    bounds = [leaf["difference_interval"][1] for leaf in leaves if leaf["difference_interval"]]
+    largest = max(bounds, default=1)
+    if largest < 0.9995:  # 100 points are no bound
+        where = "In the least certain leaf" if len(leaves) > 1 else "Here"
+        sentences.append(f"{where} a difference of {format_points(largest)} is still possible.")
+    detectable = [leaf["detectable"] for leaf in leaves]
+    most = None if None in detectable else max(detectable)
+    sentences.append(f"Largest minimum detectable difference: {format_detectable(most)}.")
+    return " ".join(sentences)

@@ -1,0 +1,379 @@
+"""Section `nodes`: the model as a tree, and the search at each node: chosen and rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from math import exp, sqrt
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from icscm._constants import VERDICT_CONFIDENCE
+from icscm.formatting import format_name
+from icscm.model.learner import Learner
+from icscm.model.leaves import LeafCounts
+from icscm.report.formatting import (
+    Names,
+    Plain,
+    count_samples,
+    describe_counts,
+    describe_rates,
+    format_p,
+    format_ratio,
+)
+from icscm.report.sections.leaves import (
+    describe_extremes,
+    describe_outliers,
+    describe_verdict,
+    format_extremes,
+)
+from icscm.search.records import (
+    PRUNING_OUTCOMES,
+    REJECTION_REASONS,
+    STOP_REASONS,
+    Candidate,
+    Rejection,
+)
+from icscm.search.trace import Scan, Step, Trace
+from icscm.stats.splits import measure_effects
+from icscm.stats.verdicts import TOO_LITTLE_DATA
+
+# Odds ratios whose logarithm has a larger standard error are not named as extremes.
+_MAX_ERROR: Final = 1.0
+# Rules rejected because of a few environments that are listed.
+_N_OUTLYING: Final = 3
+
+
+def describe_nodes(learner: Learner, names: Names) -> Plain:
+    """The nodes of the model, the chosen splits, and the scans with their rejected candidates."""
+    trace, model = learner.trace_, learner.model_
+    is_chain = trace.invariance is None
+    covered = int(model.covers_when) if is_chain else 0
+    splits: list[Plain] = []
+    scans = []
+    for number, node in enumerate((*trace.steps, *trace.leaves), start=1):
+        counts = {"n_candidates": node.n_candidates, "n_rejected": dict(node.n_rejected)}
+        counts["n_rejected_all"] = sum(node.n_rejected.values())
+        title = "Last scan" if is_chain else f"Leaf {number - len(splits)}"
+        if isinstance(node, Step):
+            title = f"Step {number}" if is_chain else f"Split {number}, {node.chosen.rule}"
+            chosen = describe_candidate(node.chosen, names, covered)
+            if is_chain:
+                chosen |= {
+                    "in_model": node.chosen.rule in model.rules,
+                    "n_uncovered": count_samples(node.uncovered),
+                    "p_value_uncovered": node.p_value_uncovered,
+                    "n_tied": node.n_tied,
+                    "n_equivalent": len(node.equivalent),
+                }
+            splits.append({"number": number, **chosen, **counts})
+        found = (_describe_rejection(each, names, trace, covered) for each in node.best_rejected)
+        scans.append(
+            {
+                "number": number,
+                "title": title,
+                "node": " and ".join(map(str, node.path)) or "all samples",
+                **counts,
+                "cutoff": node.cutoff,
+                "rejected": [*found],
+                "end": node.end,
+                "end_text": node.end and STOP_REASONS[node.end],
+            }
+        )
+    used = [format_name(each) for each in learner.features_used_]
+    nearest = (_describe_rejection(each, names, trace, covered) for each in trace.nearest)
+    return {
+        "walk": [*walk_nodes(model, names)],
+        "criterion": _find_criterion(learner),
+        "is_tested": (trace.alpha if is_chain else trace.tolerance) is not None,
+        "alpha": trace.alpha,
+        "invariance": trace.invariance,
+        "tolerance": trace.tolerance,
+        "stop_reason": trace.stop_reason,
+        "stop_text": trace.stop_text if is_chain else None,
+        "splits": splits,
+        "scans": scans,
+        "outliers": _list_outliers(splits, scans) if is_chain else [],
+        "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
+        "rejected_text": _summarize_rejections(trace.last_scan) if is_chain else None,
+        "nearest": [*nearest],
+        "screening": [{**asdict(each), "rule": str(each.rule)} for each in trace.screening],
+        "sets": [_name_features(each) for each in sorted(trace.sets, key=lambda t: -t.p_value)],
+        "pruning": _describe_pruning(trace),
+        "importances": [] if is_chain else _describe_importances(trace),
+        "tried": [_name_features(each) for each in trace.tried],
+    }
+
+
+def _name_features(record: Any) -> Plain:
+    """A record of the search in plain values, features by their names."""
+    fields = asdict(record)
+    for key in ("features", "banned", "used"):
+        if key in fields:
+            fields[key] = [format_name(each) for each in fields[key]]
+    return fields
+
+
+def _find_criterion(learner: Learner) -> str | None:
+    """What rejects a candidate: tests of sets, a margin, p-values, corrected ones, or effects."""
+    trace, settings = learner.trace_, learner.get_params(deep=False)
+    if trace.invariance is not None:
+        return str(trace.invariance)
+    if trace.alpha is None:
+        return None
+    if settings["search"] == "exhaustive":
+        return "sets"
+    if settings["criterion"] == "equivalence":
+        return "margin"
+    return "p-values" if settings["correction"] is None else str(settings["correction"])
+
+
+def walk_nodes(model: Any, names: Names) -> Iterator[Plain]:
+    """Nodes from the root down, the side of the leaf with the smaller number first.
+
+    root            `split` numbers the splits, `leaf` the leaves, both from 1; `question` is the
+    |- age > 63     rule of a split, and `answer` the one that leads to a node from above
+    '- age <= 63
+    """
+    if not hasattr(model, "splits"):  # a forest
+        return
+    verdicts, splits = model.leaf_verdicts.tolist(), model.splits
+    totals: dict[int, Any] = {~i: np.sum(leaf, axis=1) for i, leaf in enumerate(model.leaves)}
+    first = {~i: i for i in range(len(model.leaves))}  # smallest leaf below each node
+    for number in reversed(range(len(splits))):
+        children = splits[number].if_true, splits[number].if_false
+        totals[number] = totals[children[0]] + totals[children[1]]
+        first[number] = min(first[each] for each in children)
+    stack: list[tuple[int, int, str, str | None]] = [(0 if splits else ~0, 0, "all samples", None)]
+    while stack:
+        node, depth, text, answer = stack.pop()
+        (rate,) = describe_rates([int(totals[node][1])], [int(totals[node].sum())])
+        is_positive = verdicts[~node] if node < 0 else None
+        yield {
+            "depth": depth,
+            "rule": text,
+            "answer": answer,
+            "question": f"{splits[node].rule}?" if node >= 0 else None,
+            **rate,
+            "split": node + 1 if node >= 0 else None,
+            "leaf": ~node + 1 if node < 0 else None,
+            "is_positive": is_positive,
+            "predicts": None if is_positive is None else names.predict(is_positive),
+        }
+        if node >= 0:
+            rule = splits[node].rule
+            sides = (
+                (splits[node].if_true, depth + 1, str(rule), "yes"),
+                (splits[node].if_false, depth + 1, str(rule.negate()), "no"),
+            )
+            stack += sorted(sides, key=lambda side: -first[side[0]])
+
+
+# --- candidates -----------------------------------------------------------------------------------
+
+
+def describe_candidate(candidate: Candidate, names: Names, covered: int = 0) -> Plain:
+    """Of a rule its utility, test and counts; of a split deviance, heterogeneity and odds."""
+    fields = {"rule": str(candidate.rule), "feature": format_name(candidate.rule.feature)}
+    if candidate.utility is None:
+        return {**fields, **_describe_split(candidate, names)}
+    overall, environments = describe_counts(candidate.covered, names)
+    return {
+        **fields,
+        "utility": float(candidate.utility),
+        "n": overall["n"],
+        "n_right": sum(candidate.covered[covered]),
+        "n_wrong": sum(candidate.covered[1 - covered]),
+        "counts": [list(row) for row in candidate.covered],
+        "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
+        **describe_extremes(environments, "rate"),
+        **describe_verdict(candidate.verdict),
+        "p_value": candidate.p_value,
+    }
+
+
+def _describe_split(candidate: Candidate, names: Names) -> Plain:
+    effect = measure_effect(candidate)
+    environments = _describe_odds(candidate.if_true, candidate.if_false, names)
+    known = [each for each in environments if each["odds_ratio"] is not None]
+    clear = [each for each in known if each["error"] <= _MAX_ERROR]
+    variation = format_variation(effect.heterogeneity_share)
+    return {
+        "n": count_samples(candidate.if_true) + count_samples(candidate.if_false),
+        "n_true": count_samples(candidate.if_true),
+        "deviance_explained": candidate.deviance_explained,
+        "rate_heterogeneity": candidate.rate_heterogeneity,
+        "heterogeneity": effect.heterogeneity,
+        "heterogeneity_share": effect.heterogeneity_share,
+        "variation": sqrt(effect.heterogeneity_share),
+        "variation_text": variation if len(names.environments) > 1 else "",
+        "odds_ratio": exp(candidate.log_odds_ratio or 0.0),
+        "environments": environments,
+        **describe_extremes(clear if len(clear) > 1 else known, "odds_ratio"),
+        "n_seen": len(known),
+    }
+
+
+class Effect(NamedTuple):
+    """Deviance explained by an effect common to all environments, and its heterogeneity."""
+
+    deviance_explained: float
+    heterogeneity: float
+    heterogeneity_share: float
+
+
+def measure_effect(candidate: Candidate) -> Effect:
+    """The effect of a split from its counts, whatever its tree was required to hold constant."""
+    sides = candidate.if_true, candidate.if_false
+    true, false = (np.array(each, dtype=np.int64) for each in sides)
+    found = measure_effects(false[np.newaxis], true + false, 1)
+    return Effect(*(float(getattr(found, name)[0]) for name in Effect._fields))
+
+
+def format_variation(share: float) -> str:
+    """The coefficient of variation of an effect over environments.
+
+    >>> format_variation(0.0), format_variation(0.03), format_variation(1.7)
+    ('no more than by chance', 'by about 17%', 'by more than 100%')
+    """
+    if share == 0:
+        return "no more than by chance"
+    return f"by about {max(sqrt(share), 0.01):.0%}" if share <= 1 else "by more than 100%"
+
+
+def _describe_odds(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> list[Plain]:
+    """The odds ratio in each environment with its interval.
+
+    Half a sample is added to each cell (Haldane and Anscombe). None where a margin is zero: an
+    environment that the split does not divide, or with one label only.
+    """
+    cells = np.array([*if_true, *if_false], dtype=np.float64)  # (true 0, true 1, false 0, false 1)
+    is_known = np.all(
+        [cells[i] + cells[j] > 0 for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))], axis=0
+    )
+    logs = np.log(cells + 0.5)
+    log_odds = logs[1] - logs[0] - logs[3] + logs[2]
+    errors = np.sqrt((1 / (cells + 0.5)).sum(axis=0))
+    reach = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2)) * errors
+    ratios, low, high = np.exp([log_odds, log_odds - reach, log_odds + reach]).tolist()
+    return [
+        {
+            "environment": name,
+            "n": int(cells[:, i].sum()),
+            "odds_ratio": ratios[i] if is_known[i] else None,
+            "odds_ratio_interval": [low[i], high[i]] if is_known[i] else None,
+            "error": float(errors[i]) if is_known[i] else None,
+        }
+        for i, name in enumerate(names.environments)
+    ]
+
+
+def _describe_rejection(rejection: Rejection, names: Names, trace: Trace, covered: int) -> Plain:
+    """A rejected candidate, and the reason with the environments that it differs between."""
+    candidate, reason = rejection.candidate, rejection.reason
+    fields, why = describe_candidate(candidate, names, covered), REJECTION_REASONS[reason]
+    fields.pop("environments", None)  # there are many of these, and the extremes are kept
+    if candidate.utility is not None:
+        criterion = trace.criterion if reason == "dependent" else None
+        fields |= describe_outliers(candidate.covered, names, criterion, fields["n_seen"])
+    if reason == "unhelpful":
+        why = f"it covers {fields['n_wrong']:,} samples wrongly and {fields['n_right']:,} correctly"
+    elif reason == "unreplicated" and "places" in fields:
+        largest = sorted(fields["places"], key=lambda place: -place[1])[:3]
+        why += f": {', '.join(f'{n:,} in {place}' for place, n in largest)}"
+    elif reason == "heterogeneous" and fields["n_seen"] > 1:
+        why += f": {format_odds_range(fields, names)}"
+    elif reason == "dependent" and fields["conclusion"] == TOO_LITTLE_DATA:
+        why = "too little data to show that the rate is the same in every environment"
+    elif reason == "dependent" and fields["n_seen"] > 1:
+        low, high = format_extremes(fields, names)
+        outliers = f"; it {fields['outliers_text']}" if fields["outliers_text"] else ""
+        why = f"the rate of {names.positive} differs, from {low} to {high}{outliers}"
+    return {**fields, "reason": reason, "why": why}
+
+
+def format_odds_range(fields: Plain, names: Names) -> str:
+    """The range of the odds ratio over environments."""
+    ends = [
+        f"{format_ratio(each['odds_ratio'])} ({names.describe_place(each)})"
+        for each in (fields["lowest"], fields["highest"])
+    ]
+    return f"odds ratio from {ends[0]} to {ends[1]}"
+
+
+def _list_outliers(steps: Sequence[Plain], scans: Sequence[Plain]) -> list[Plain]:
+    """Rules that would have been chosen but for a few environments, those of largest utility."""
+    chosen = {step["number"]: step["utility"] for step in steps}
+    found: dict[str, Plain] = {}
+    for scan in scans:
+        for each in scan["rejected"]:
+            if each["outliers_text"] and each["utility"] > chosen.get(scan["number"], 0):
+                kept = {key: each[key] for key in ("rule", "utility", "outliers_text")}
+                found.setdefault(each["rule"], kept)
+    return sorted(found.values(), key=lambda each: -each["utility"])[:_N_OUTLYING]
+
+
+def _summarize_rejections(scan: Scan | None) -> str | None:
+    """How many candidates a scan rejected and why; None if none."""
+    if scan is None:
+        return None
+    reasons = [
+        f"{n:,} because {REJECTION_REASONS[reason]}" for reason, n in scan.n_rejected.items() if n
+    ]
+    n = f"{sum(scan.n_rejected.values()):,} of {scan.n_candidates:,} candidates were rejected"
+    return f"{n}: {'; '.join(reasons)}." if reasons else None
+
+
+def _describe_pruning(trace: Trace) -> Plain:
+    """The tests of pruning, what they removed, and the errors with and without it."""
+    tests = [{**asdict(test), "feature": format_name(test.feature)} for test in trace.pruning]
+    texts = [] if trace.pruned is None else [PRUNING_OUTCOMES[trace.pruned.outcome]]
+    for key, start in (("removed", "Removed"), ("undone", "Kept, because a leaf would vary")):
+        features = [
+            f"{test['feature']} (p {format_p(test['p_value'])})" for test in tests if test[key]
+        ]
+        texts += [f"{start}: {', '.join(features)}."] if features else []
+    if trace.pruned is not None and trace.pruned.outcome == "removed":
+        before, after = trace.pruned.n_wrong_before, trace.pruned.n_wrong_after
+        texts.append(f"Training errors without pruning: {before:,}, with pruning: {after:,}.")
+    removed = [each["feature"] for each in tests if each["removed"]]
+    return {"removed": removed, "tests": tests, "text": " ".join(texts) or None}
+
+
+def _list_rejected_features(scans: Iterable[Plain], used: Sequence[str]) -> list[Plain]:
+    """Columns that are not in the tree, each with its best rejected split."""
+    best: dict[str, Plain] = {}
+    for scan in scans:
+        for each in scan["rejected"]:
+            if (
+                each["deviance_explained"]
+                > best.get(each["feature"], {"deviance_explained": -np.inf})["deviance_explained"]
+            ):
+                best[each["feature"]] = {**each, "node": scan["node"]}
+    unused = [best[feature] for feature in best if feature not in used]
+    return sorted(unused, key=lambda each: -each["deviance_explained"])
+
+
+def _describe_importances(trace: Trace) -> list[Plain]:
+    """Deviance explained by each column of the tree, the most important first."""
+    found = trace.list_importances()
+    total = sum(deviance for deviance, _ in found.values()) or 1.0
+    return [
+        {
+            "feature": format_name(feature),
+            "deviance_explained": deviance,
+            "share": deviance / total,
+            "rate_heterogeneity": added,
+        }
+        for feature, (deviance, added) in sorted(found.items(), key=lambda item: -item[1][0])
+    ]
+
+
+def list_rejecting(nodes: Plain) -> list[Plain]:
+    """The scans that list rejected candidates: not of leaves that ended for other reasons."""
+    scans = nodes["scans"]
+    if nodes["invariance"] is not None:
+        scans = [each for each in scans if each["end"] in (None, "rejected")]
+    return [each for each in scans if each["rejected"]]
