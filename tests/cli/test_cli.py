@@ -120,7 +120,7 @@ def test_fit_show_predict_export(clinics, here):
     assert re.search(r"Rule +positive where smoker == yes and age > 60", done.stdout)
     assert "Dropped       id: different in nearly every row" in done.stdout
     assert re.search(r"Error +2\.\d% of 4,000 samples, on the training data; worst in", done.stdout)
-    assert "How it was found" in done.stdout
+    assert "Search" in done.stdout
     assert "invariant?" in done.stdout
     assert "Written: model.json\nWritten: report.html\n" in done.stdout
     assert "Warning" not in done.stderr
@@ -231,7 +231,7 @@ def test_cross_validation_of_several_parameters(clinics):
 def test_stability_is_told(clinics):
     done = run(*FIT, "--stability", "4", "--report", "r.json", "--no-path")
     assert "Stability" in done.stdout
-    assert "Learned again from 4 random halves" in " ".join(done.stdout.split())
+    assert "Of 4 random subsamples with half of the samples" in " ".join(done.stdout.split())
     told = json.loads(Path("r.json").read_text())["stability"]
     assert told["n_resamples"] == 4
     assert f"{told['models'][0]['frequency']:.0%}" in done.stdout
@@ -284,7 +284,7 @@ def test_nothing_found_says_why_and_what_to_try(here):
     done = run(*fit, "--out", "m.json", "--report", "r.html")
     assert re.search(r"Rule +none: no rule holds in every environment", done.stdout)
     assert "Why no rule was found" in done.stdout
-    assert re.search(r"2 of\s+2 candidates were rejected: 2 because the label depends", done.stdout)
+    assert "2 of 2 candidates were rejected: 2 because the label depends" in " ".join(done.stdout.split())
     assert re.search(r"x > 0 +\S+ +\de-\d+ +label shifts between environments", done.stdout)
     assert "What to try next\n-  --model-type disjunction" in done.stdout
     assert "Warning" not in done.stderr
