@@ -284,7 +284,9 @@ def test_nothing_found_says_why_and_what_to_try(here):
     done = run(*fit, "--out", "m.json", "--report", "r.html")
     assert re.search(r"Rule +none: no rule holds in every environment", done.stdout)
     assert "Why no rule was found" in done.stdout
-    assert "2 of 2 candidates were rejected: 2 because the label depends" in " ".join(done.stdout.split())
+    assert "2 of 2 candidates were rejected: 2 because the label depends" in " ".join(
+        done.stdout.split()
+    )
     assert re.search(r"x > 0 +\S+ +\de-\d+ +label shifts between environments", done.stdout)
     assert "What to try next\n-  --model-type disjunction" in done.stdout
     assert "Warning" not in done.stderr
