@@ -16,7 +16,7 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
-from icscm.report.tolerance import HeldOut, TolerancePath, compute_tolerance_path
+from icscm.report.path import Path, compute_tolerance_path
 from icscm.sources.memory import open_memory
 from icscm.studies.folds import (
     Scorers,
@@ -216,7 +216,7 @@ def tolerance_path(
     y: Any,
     environments: Any,
     tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
-) -> TolerancePath:
+) -> Path:
     """Grow a tree at several tolerances, on all environments and by leave-one-environment-out.
 
     A held-out environment shows no larger shift than those between the environments of the data:
@@ -234,7 +234,7 @@ def tolerance_path(
 
     Returns
     -------
-    TolerancePath
+    Path
         For each tolerance the tree of all samples, and the AUC in each environment of the tree
         grown without it, with `to_frame()` and `plot()`; a tree's `report` accepts it.
 
@@ -251,7 +251,7 @@ def tolerance_path(
     >>> data = make_conjunction(2_000, n_environments=4, random_state=1)
     >>> tree = InvariantTreeClassifier(max_leaves=4)
     >>> path = tolerance_path(tree, data.X, data.y, data.environments, [None, 0.03])
-    >>> [len(each.held_out.aucs) for each in path.points]
+    >>> [len(each.aucs) for each in path.points]
     [4, 4]
     """
     if not hasattr(estimator, "tolerance_path"):
@@ -266,7 +266,7 @@ def tolerance_path(
             cohort.X, cohort.y, cohort.environments, preparation=estimator.prepare()
         )
         path = compute_tolerance_path(samples.source, estimator.make_settings(samples), tolerances)
-        trees = [clone(estimator).set_params(tolerance=each.tolerance) for each in path.points]
+        trees = [clone(estimator).set_params(tolerance=each.value) for each in path.points]
         aucs = []  # (environment, tolerance)
         for label, train, test in folds:
             found = fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
@@ -274,6 +274,6 @@ def tolerance_path(
     points = zip(path.points, zip(*aucs, strict=True), strict=True)
     return replace(
         path,
-        points=tuple(replace(point, held_out=HeldOut(each)) for point, each in points),
+        points=tuple(replace(point, aucs=each) for point, each in points),
         seconds=time.perf_counter() - started,
     )

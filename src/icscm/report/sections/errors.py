@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray, FloatArray
+from icscm._types import CountArray
 from icscm.formatting import as_text, count
 from icscm.model.tree import Tree
 from icscm.report.formatting import Names, Plain, compute_intervals, format_share
 from icscm.report.sections.leaves import find_extremes
+from icscm.stats.metrics import compute_auc
 
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 
@@ -30,7 +31,7 @@ def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
     majority = _find_majority(totals)
     pooled, right_of_all = (each.sum(axis=1, keepdims=True) for each in (totals, right))
     (overall,) = _describe_errors(pooled, right_of_all, majority)
-    overall["auc"] = _compute_auc(counts.sum(axis=2), model.leaf_probabilities())
+    overall["auc"] = compute_auc(counts.sum(axis=2), model.leaf_probabilities())
     n_contrary = model.count_contrary()
     return {
         "on": "the training data",
@@ -127,16 +128,6 @@ def _describe_errors(totals: CountArray, right: CountArray, majority: int) -> li
         }
         for n, n_wrong, interval, there, found in rows
     ]
-
-
-def _compute_auc(counts: CountArray, probabilities: FloatArray) -> float | None:
-    """AUC of the leaves' probabilities, from counts by (leaf, label); ties count one half."""
-    negative, positive = counts.sum(axis=0).astype(float)
-    if not negative or not positive:
-        return None
-    pairs = probabilities[:, np.newaxis] - probabilities
-    wins = (pairs > 0) + (pairs == 0) / 2
-    return float((counts[:, 1] / positive) @ wins @ (counts[:, 0] / negative))
 
 
 def format_metrics(errors: Plain) -> str:

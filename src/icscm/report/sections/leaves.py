@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from icscm.report.formatting import (
 )
 from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
+from icscm.stats.metrics import find_extreme_environments
 from icscm.stats.new_environments import Expectation, make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 
@@ -170,8 +170,8 @@ def find_extremes(rows: Sequence[Plain], key: str) -> tuple[Plain | None, Plain 
     known = [each for each in rows if each[key] is not None]
     clear = [each for each in known if each["n"] >= SPARSE_ENVIRONMENT]
     named = clear if len(clear) > 1 else known
-    lowest, highest = (find(named, key=itemgetter(key), default=None) for find in (min, max))
-    return lowest, highest
+    ends = find_extreme_environments([each[key] for each in named])
+    return (None, None) if ends is None else (named[ends[0]], named[ends[1]])
 
 
 def describe_extremes(rows: Sequence[Plain], key: str) -> Plain:
@@ -186,10 +186,11 @@ def describe_extremes(rows: Sequence[Plain], key: str) -> Plain:
 
 def describe_verdict(verdict: Verdict | None) -> Plain:
     """The fields of a verdict that are not rates; all None where nothing was tested."""
-    keys = "conclusion", "p_value", "difference", "difference_interval", "detectable"
+    keys = "conclusion", "p_value", "difference", "difference_interval"
     fields = {key: getattr(verdict, key, None) for key in keys}
     interval = fields["difference_interval"]
-    return {**fields, "difference_interval": interval and list(interval)}
+    detectable = getattr(verdict, "minimum_detectable_difference", None)
+    return {**fields, "difference_interval": interval and list(interval), "detectable": detectable}
 
 
 def describe_expectation(found: Expectation) -> Plain:
