@@ -14,7 +14,7 @@ from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.shortlist import make_screen_query
 from icscm.sources.gpu import card as cards_module
-from icscm.sources.gpu.segments import CODES, FIRST, REFUSED
+from icscm.sources.gpu.segments import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
 from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source
@@ -183,9 +183,9 @@ def check_kernels(rng, card):
         again = xp.full(n, 255, dtype=np.uint8)
         kernels.judge_bits(store.words, store.segments, query, totals, again)
         judged = totals, codes, query
-        keys = [kernels.find_next(*judged, REFUSED, FIRST)]
+        keys = [kernels.find_next(*judged, REJECTED, FIRST)]
         while keys[-1] is not None and len(keys) < 4:
-            keys.append(kernels.find_next(*judged, REFUSED, keys[-1]))
+            keys.append(kernels.find_next(*judged, REJECTED, keys[-1]))
         best = kernels.find_next(*judged, (1,), FIRST)
         listed = [kernels.list_columns(*judged, (code,)) for code in range(len(CODES))]
         listed += [] if best is None else [kernels.list_columns(*judged, (1,), best)]

@@ -1,4 +1,4 @@
-"""Sites that may not share rows: hospitals, say, that answer with counts.
+"""Federated learning: sites, such as hospitals, that keep their rows and answer with counts.
 
     agreement (columns, thresholds, levels, labels, environments)
         |                      |                      |
@@ -7,16 +7,16 @@
                                |
                          SitesSource  -->  the same search, the same model
 
-Rules travel to the sites and counts come back. A site is asked four questions and no others; what
-the answers reveal is told in `docs/sites.md`.
+Rules are sent to the sites and counts come back. A site answers four kinds of queries and no
+others; `docs/sites.md` describes what the answers reveal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,12 +32,10 @@ from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
 from icscm.tables.labels import encode_environments
 
-Answer = TypeVar("Answer")
-
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all sites settle before anything is counted; made by `make_agreement`.
+    """Columns, thresholds and labels common to all sites; made by `make_agreement`.
 
     Parameters
     ----------
@@ -67,7 +65,7 @@ def make_agreement(
     environments: Sequence[Any],
     missing: Collection[str] = (),
 ) -> Agreement:
-    """What sites have to agree on, so that their counts can be added up.
+    """Define what sites have to agree on, so that their counts can be added up.
 
     Parameters
     ----------
@@ -118,9 +116,9 @@ def make_agreement(
 
 
 class Site(Protocol):
-    """All that a site is ever asked.
+    """The queries that a site answers.
 
-    Implement it over whatever connects you to a site; `LocalSite` is what answers there.
+    Implement it over your connection to a site, where a `LocalSite` computes the answers.
     """
 
     def count_totals(self) -> CountArray:
@@ -153,7 +151,7 @@ class Site(Protocol):
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Which of some rules settle the same samples, of those that satisfy all chosen ones.
+        """Which of some rules cover the same samples, of those that satisfy all chosen ones.
 
         Parameters
         ----------
@@ -167,7 +165,7 @@ class Site(Protocol):
         Returns
         -------
         array of bool
-            For each of the others whether it settles just what `rule` settles.
+            For each of the others whether it covers the same samples as `rule`.
         """
         ...
 
@@ -188,7 +186,7 @@ class Site(Protocol):
 
 
 class LocalSite(Site):
-    """The rows of one site, coded as agreed: answers the four questions, and forgets them.
+    """The rows of one site, coded as agreed; answers the four kinds of queries, keeps no state.
 
     Parameters
     ----------
@@ -199,12 +197,12 @@ class LocalSite(Site):
     environments : array-like of shape (n_samples,) or label
         One label for each row, or the one environment that the whole site is.
     agreement : Agreement
-        What all sites settled.
+        What all sites agreed on.
 
     Raises
     ------
     IcscmError
-        If the rows hold what was not agreed.
+        If the rows hold columns, levels or labels that were not agreed on.
 
     Examples
     --------
@@ -243,7 +241,7 @@ class LocalSite(Site):
 
 
 class SitesSource:
-    """A count source over sites: asks each, adds up the answers."""
+    """A federated count source: queries each site and adds up the answers."""
 
     notes: Sequence[str] = ()
 
@@ -257,12 +255,12 @@ class SitesSource:
         self._blocks = agreement.blocks
         self._rules: list[BinnedRule] = []
         self._totals: CountArray | None = None
-        # a step may look at a cube twice: it is kept, so that sites are asked but once
+        # a step may need a cube twice: it is kept, so that sites are queried once
         self._cubes: dict[int, CountArray] = {}
 
     def count_totals(self) -> CountArray:
         if self._totals is None:
-            self._totals = self._add(lambda site: site.count_totals())
+            self._totals = np.sum([site.count_totals() for site in self._sites], axis=0)
         return self._totals.copy()
 
     def counts(self) -> Iterator[CountCube]:
@@ -280,32 +278,26 @@ class SitesSource:
             yield from block.make_cubes(self._count_cube(path, number))
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        answers = self._ask(lambda site: site.find_same_coverage(self._rules, rule, others))
+        answers = [site.find_same_coverage(self._rules, rule, others) for site in self._sites]
         return np.asarray(np.logical_and.reduce(answers))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        return add_patterns(self._ask(lambda site: site.count_patterns(rules)))
+        return add_patterns([site.count_patterns(rules) for site in self._sites])
 
     def _count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        return self._add(lambda site: site.count_cube(rules, block))
-
-    def _add(self, question: Callable[[Site], CountArray]) -> CountArray:
-        total: CountArray = np.sum(self._ask(question), axis=0)
+        total: CountArray = np.sum([site.count_cube(rules, block) for site in self._sites], axis=0)
         return total
-
-    def _ask(self, question: Callable[[Site], Answer]) -> list[Answer]:
-        return [question(site) for site in self._sites]
 
 
 def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSource]:
-    """What the sites count, for `fit_counts`; the model is that which pooled rows would give.
+    """Make the counts of federated sites usable; the model equals that of the pooled rows.
 
     Parameters
     ----------
     sites : sequence of Site
-        Whoever answers the four questions.
+        The sites, each a `LocalSite` or your own implementation of `Site`.
     agreement : Agreement
-        What all of them settled before.
+        What all of them agreed on.
 
     Returns
     -------

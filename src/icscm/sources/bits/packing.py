@@ -61,7 +61,8 @@ def pack_table(
 ) -> None:
     """Pack a table of 0 and 1 into a store of bits.
 
-    It is read once, in pieces, and never held whole; the store is there whole or not at all.
+    The table is read once, in chunks, and never held in memory; the store is written completely or
+    not at all.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def pack_table(
     force : bool
         Whether a file of that name may be replaced.
     progress : callable, optional
-        Told of the bytes read so far and of all there are.
+        Called with the number of bytes read so far and the size of the file.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def pack_matrix(
 
 @contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
-    """What the system says of files, in a sentence."""
+    """Turn errors of the system into one clear sentence."""
     try:
         yield
     except OSError as error:

@@ -26,17 +26,17 @@ FAN_IN = 8
 
 
 class Tasks:
-    """Makes the tasks of a fit, with names that the dashboard groups by what is done."""
+    """Makes the tasks of a fit; the dashboard groups them by their names."""
 
     def __init__(self) -> None:
         self._fit = uuid4().hex[:8]
         self._n_used = 0
 
     def map(self, what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
-        """`function` of the first of each column, of the second, ...: a task each.
+        """One task for each row of the columns, which calls `function` with its values.
 
-        What all of them need goes with the function. As a task of its own it would draw the others
-        to the worker that has it, and their rows with them.
+        Common arguments are part of the function. As a task of their own they would attract all
+        others, and their rows, to the worker that holds them.
         """
         self._n_used += 1
         name = f"icscm-{what}-{self._fit}{self._n_used:04x}"
@@ -47,10 +47,10 @@ class Tasks:
     def merge(
         self, what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
     ) -> Delayed:
-        """One result from many, `FAN_IN` at a time, so that no task holds more.
+        """Merge the results of many tasks into one, `FAN_IN` at a time, so that no task holds more.
 
-        Neighbours with the same home come first: what they make together is made there, and one
-        result leaves a home instead of many.
+        Neighbours with the same home (worker) are merged first, so that one result leaves a worker
+        instead of many.
         """
         level = parts
         if homes is not None:
@@ -63,7 +63,7 @@ class Tasks:
 
 
 def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
-    """Start tasks whose results stay where they are made."""
+    """Start tasks whose results stay on the workers."""
     with explain_failures():
         return list(dask.persist(*tasks))
 
@@ -96,7 +96,7 @@ _FAILURES = {
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn what goes wrong with a cluster, not with the data, into one clear error."""
+    """Turn failures of the cluster, not of the data, into one clear error."""
     try:
         yield
     except IcscmError:
@@ -125,7 +125,7 @@ def check_cluster() -> None:
             f"the Dask client is {client.status}; connect to a running scheduler, or close the "
             "client to use this machine alone"
         )
-    # resolve_name is Python's own: who lacks this package can still be asked
+    # resolve_name is part of Python: it also runs where this package is not installed
     question = (resolve_name, "icscm:__version__")
     with explain_failures():
         found = {"scheduler": client.run_on_scheduler(*question)}

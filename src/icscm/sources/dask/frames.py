@@ -56,7 +56,7 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
 
 
 def _find_texts(path: str) -> list[Source]:
-    """Text files; those elsewhere, and patterns of names, as fsspec finds them."""
+    """Text files; remote ones, and patterns of names, as fsspec finds them."""
     if Path(path).exists():
         return [source for source in find_sources(Path(path)) if source.kind == "text"]
     if find_ending(path) not in TEXT_ENDINGS:
@@ -122,17 +122,17 @@ def take_apart(
     if roles.is_plain:
         places = None if environment is None else frame[environment]
         return (frame[list(columns)], frame[target], places), Labelling(roles=roles)
-    told = frame[roles.columns]
+    special = frame[roles.columns]
     tally = partial(tally_partition, roles=roles)
-    labelling = find_labelling(compute(Tasks().map("roles", tally, list_pieces(told))), roles)
+    labelling = find_labelling(compute(Tasks().map("roles", tally, list_pieces(special))), roles)
 
     def take(part: Any, names: Sequence[str]) -> Any:
         change = partial(relabel, labelling=labelling, names=list(names))
         return part.map_partitions(change, meta=change(part._meta))
 
     X = take(frame[list(dict.fromkeys((*columns, *roles.columns)))], columns)
-    places = None if environment is None else take(told, [environment])[environment]
-    return (X, take(told, [target])[target], places), labelling
+    places = None if environment is None else take(special, [environment])[environment]
+    return (X, take(special, [target])[target], places), labelling
 
 
 def tally_partition(frame: Any, roles: Roles) -> RoleTally:
@@ -141,7 +141,7 @@ def tally_partition(frame: Any, roles: Roles) -> RoleTally:
 
 
 def relabel(frame: Any, labelling: Labelling, names: Sequence[str]) -> Any:
-    """The rows of one partition that stay, some columns of them: as they were, or made anew."""
+    """Some columns of the rows of one partition that are kept: features as they were, or roles."""
     import pandas
 
     roles = pyarrow.Table.from_pandas(frame[labelling.roles.columns], preserve_index=False)
@@ -155,7 +155,7 @@ def relabel(frame: Any, labelling: Labelling, names: Sequence[str]) -> Any:
 def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], ...]:
     """X, y, environments and number of each partition, the former as delayed tasks.
 
-    Raises if the collections are not cut at the same rows, as far as that can be told unread.
+    Raises if the collections are not cut at the same rows, as far as their metadata shows it.
     """
     if X.ndim != 2:
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
@@ -220,9 +220,9 @@ def _advise(what: str, X: Any) -> str:
 
 
 def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
-    """A Dask array of what a learner's `method` says of each partition of X.
+    """A Dask array of the results of a learner's `method` for each partition of X.
 
-    `like` is what it would say of no rows.
+    `like` is its result for a table without rows.
     """
     import dask.array
 
@@ -237,5 +237,5 @@ def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
 
 
 def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:
-    """One partition; learners refuse tables without rows."""
+    """One partition; learners reject tables without rows."""
     return method(X) if len(X) else like

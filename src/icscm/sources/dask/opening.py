@@ -1,4 +1,4 @@
-"""Dask collections in, counts out: what `fit` does where the table is cut into partitions.
+"""Dask collections made countable, one partition at a time.
 
     pass one     every partition: survey of its columns, hash of each row    icscm-survey
                  merged in a tree: kinds, levels, few values, the sample     icscm-merge
@@ -6,8 +6,8 @@
     pass three   every partition becomes a coded piece                       icscm-bin
     each step    rules out, counts back                             icscm-keep, -count, -sum
 
-The collections are never repartitioned. What comes to the client is a survey, thresholds and
-cubes. A collection that is not persisted is read again in each pass.
+The collections are never repartitioned. The client receives a survey, thresholds and cubes. A
+collection that is not persisted is read again in each pass.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def open_dask(
     environments : Dask series or array, optional
         The environment of each row, cut likewise.
     sample_weight : None
-        Refused: repeat rows instead.
+        Not supported: repeat rows instead.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -108,10 +108,10 @@ def open_dask(
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
     if asked.device == "cuda":
-        told = (
+        reason = (
             " is for data on this machine, and Dask collections are counted where they are; leave "
         )
-        raise IcscmError(Parameter("device", "cuda"), told, Parameter("device", "cpu"))
+        raise IcscmError(Parameter("device", "cuda"), reason, Parameter("device", "cpu"))
     X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()
@@ -135,19 +135,19 @@ def open_dask(
 
 def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey, Sample]:
     """Pass one."""
-    looks = tasks.map("survey", reader.look, *parts)
-    merged = tasks.merge("merge", partial(merge_looks, names=reader.names), looks)
-    look: Look = compute(tasks.map("choose", keep_sampled, [merged]))[0]
-    for what, n_missing in zip(("y", "environments"), look.n_missing, strict=True):
+    scans = tasks.map("survey", reader.scan, *parts)
+    merged = tasks.merge("merge", partial(merge_scans, names=reader.names), scans)
+    scan: Scan = compute(tasks.map("choose", keep_sampled, [merged]))[0]
+    for what, n_missing in zip(("y", "environments"), scan.n_missing, strict=True):
         if n_missing:
             raise make_missing_error(what, f"{n_missing:,} rows", is_label=what == "y")
-    survey = look.survey
+    survey = scan.survey
     assert survey is not None
-    assert isinstance(look.hashes, Sample)
+    assert isinstance(scan.hashes, Sample)
     if survey.n_rows == 0 or not survey.columns:
         what = "feature" if survey.n_rows else "sample"
         raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    return survey, look.hashes
+    return survey, scan.hashes
 
 
 def plan_thresholds(
@@ -243,10 +243,10 @@ MAX_GROUPS = 2**12
 
 
 @dataclass(frozen=True)
-class Look:
-    """What pass one finds in some partitions; the survey is None where labels are missing.
+class Scan:
+    """Results of pass one for some partitions; the survey is None where labels are missing.
 
-    In the end which rows are the sample takes the place of all hashes.
+    In the end the sample takes the place of the hashes of all rows.
     """
 
     survey: Survey | None
@@ -256,13 +256,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads partitions. `columns` are those of a frame, `names` what they are called in rules."""
+    """Reads partitions: `columns` are those of a frame, `names` their names in rules."""
 
     columns: tuple[Any, ...] | None
     names: tuple[str, ...] | None
     max_thresholds: int | None
 
-    def look(self, X: Any, y: Any, environments: Any, number: int) -> Look:
+    def scan(self, X: Any, y: Any, environments: Any, number: int) -> Scan:
         """Pass one over one partition."""
         columns, n_rows = self.read(X, number)
         labels, n_no_label = read_groups(y, n_rows, "y", number)
@@ -271,11 +271,11 @@ class Reader:
             places, n_no_place = read_groups(environments, n_rows, "environments", number)
         hashes = tally_hashes(hash_piece(columns, n_rows))
         if n_no_label or n_no_place:
-            return Look(None, (n_no_label, n_no_place), hashes)
+            return Scan(None, (n_no_label, n_no_place), hashes)
         survey = survey_piece(
             columns, n_rows, labels, places, max_thresholds=self.max_thresholds, names=self.names
         )
-        return Look(survey, (0, 0), hashes)
+        return Scan(survey, (0, 0), hashes)
 
     def read(self, X: Any, number: int) -> tuple[list[Column], int]:
         """The columns of one partition."""
@@ -346,27 +346,27 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
 
 
-def merge_looks(looks: Sequence[Look], names: Sequence[str] | None) -> Look:
+def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
     """Pass one over several partitions."""
-    surveys = [look.survey for look in looks if look.survey is not None]
-    is_whole = len(surveys) == len(looks)
-    return Look(
+    surveys = [scan.survey for scan in scans if scan.survey is not None]
+    is_whole = len(surveys) == len(scans)
+    return Scan(
         reduce(partial(merge_surveys, names=names), surveys) if is_whole else None,
-        (sum(look.n_missing[0] for look in looks), sum(look.n_missing[1] for look in looks)),
-        merge_hash_counts([look.hashes for look in looks if isinstance(look.hashes, HashCounts)]),
+        (sum(scan.n_missing[0] for scan in scans), sum(scan.n_missing[1] for scan in scans)),
+        merge_hash_counts([scan.hashes for scan in scans if isinstance(scan.hashes, HashCounts)]),
     )
 
 
-def keep_sampled(look: Look) -> Look:
-    """What the client needs to know: of all the hashes only those of the sample."""
-    assert isinstance(look.hashes, HashCounts)
-    return replace(look, hashes=choose_rows(look.hashes))
+def keep_sampled(scan: Scan) -> Scan:
+    """The scan with the hashes of the sample only, which are all that the client needs."""
+    assert isinstance(scan.hashes, HashCounts)
+    return replace(scan, hashes=choose_rows(scan.hashes))
 
 
 def choose_thresholds(
     survey: Survey, table: CodedTable, sample: Sample, rows: SampledRows
 ) -> Binning:
-    """The thresholds, so that the sampled rows need not leave the cluster."""
+    """The thresholds; computed on a worker, so that the sampled rows stay on the cluster."""
     return plan_from_survey(survey, table, sample.repeat(rows))
 
 

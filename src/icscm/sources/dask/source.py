@@ -5,9 +5,9 @@
                               every piece: count them, or those that stay    icscm-count
     one cube        <------   sum, eight at a time, those of a worker first  icscm-sum
 
-Rules travel out and counts travel back; rows stay where they are. Which rows of a piece are in
-play is derived from the piece and the rules so far, each step a task of its own, so Dask can
-make again what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
+Rules are sent out and counts come back; rows stay where they are. The rows of a piece in play are
+derived from the piece and the rules so far, each step a task of its own, so that Dask can recompute
+what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class DaskSource:
             yield from block.make_cubes(counts)
 
     def keep(self, rule: BinnedRule) -> None:
-        is_few = self._pending is None and self._settles_few(rule)
+        is_few = self._pending is None and self._covers_few(rule)
         self._pending = count_leaving if is_few else count_staying
         rules = [rule] * len(self._pieces)
-        # the step before is let go of; Dask keeps the recipe for as long as it may need it
+        # the step before is released; Dask keeps its graph for as long as it may need it
         columns = self._pieces, self._in_play, rules
         self._in_play = persist(self._tasks.map("keep", Piece.keep, *columns))
 
@@ -96,18 +96,18 @@ class DaskSource:
         n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
         return n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
 
-    def _settles_few(self, rule: BinnedRule) -> bool:
-        """Whether it is less work to count those that leave and subtract than those that stay.
+    def _covers_few(self, rule: BinnedRule) -> bool:
+        """Whether counting the covered rows and subtracting is less work than counting the others.
 
-        Each row leaves once, so all the steps of a fit together count no more than twice the
-        rows, whatever the number of rules.
+        Each row is covered once, so all steps of a fit together count at most twice the rows,
+        whatever the number of rules.
         """
         for block, counts in zip(self._blocks, self._cubes, strict=True):
             (at,) = np.nonzero(block.features == rule.feature)
             if len(at):
                 by_bin = counts[at[0]].sum(axis=(1, 2))[: len(rule.satisfied)]
                 return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
-        return True  # what cannot be cut settles none, or all
+        return True  # a rule on a constant column covers no sample, or all
 
     def _count(
         self, blocks: Sequence[int], function: Function, *columns: Sequence[Any]
@@ -121,7 +121,7 @@ class DaskSource:
         return compute(tasks)
 
     def _ask(self, how: str, merge: Function, what: str, function: Function, *columns: Any) -> Any:
-        """Ask every piece, and bring back one merged answer."""
+        """Call a function on every piece, and return the merged result."""
         answers = self._tasks.map(what, function, self._pieces, *columns)
         return compute([self._tasks.merge(how, merge, answers, self._homes)])[0]
 
@@ -132,7 +132,7 @@ def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
 
 
 def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
-    """The cube of the rows that the last rule settled."""
+    """The cube of the rows that the last rule covered."""
     return piece.count(in_play.left, block)
 
 
@@ -150,10 +150,10 @@ def add_counts(parts: list[CountArray]) -> CountArray:
 
 
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
-    """Pieces of one worker beside each other, and the worker of each, so far as there is one.
+    """The pieces sorted by worker, and the worker of each, or "" without a cluster.
 
-    A step then moves a cube for each worker, not for each piece. The order of the pieces makes no
-    difference to any answer; should they move, more cubes do.
+    A step then moves one cube for each worker, not for each piece. The order of the pieces does
+    not affect any result.
     """
     client = find_client()
     if client is None:

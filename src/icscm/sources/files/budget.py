@@ -1,4 +1,4 @@
-"""How the memory of a fit from files is shared out."""
+"""How the memory of a fit from files is divided."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from icscm._constants import ROW_DTYPE
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
 
-# Memory that a row takes beyond what is read and written: its number while it is in play, and
-# again while those that leave are told from those that stay; its label and environment.
+# Memory of a row beyond the batches read and written: its number while it is in play, once more
+# while rows are split; its label and environment.
 _BYTES_PER_ROW = 16
-# Memory of the process before it reads anything, where the system does not tell.
+# Memory of the process before it reads anything, where the system does not report it.
 _USUAL_RESIDENT = 2**28
 # Memory for counts and for arithmetic on a block of candidates.
 _SEARCH_BYTES = 2**26
@@ -47,7 +47,7 @@ def parse_size(size: int | str) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """How the memory is shared out: `share` bytes for each of what is held at the same time."""
+    """How the memory is divided: `share` bytes for each of four buffers held at the same time."""
 
     limit: int
     used: int
@@ -58,7 +58,7 @@ class Budget:
     def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> Budget:
         limit, used = parse_size(max_memory), _measure_resident()
         share = (limit - used - reader.estimate_bytes() - _SEARCH_BYTES) // 4
-        # as read, as numbers, once more while they are looked at, and the next ones as read
+        # as read, as numbers, once more while they are surveyed, and the next batch as read
         row_bytes = 4 * 8 * n_columns
         if share < _LEAST_BATCH_ROWS * row_bytes:
             least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
@@ -92,4 +92,4 @@ def _measure_resident() -> int:
         n_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return n_pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        return _USUAL_RESIDENT  # other systems do not tell
+        return _USUAL_RESIDENT  # other systems do not report it

@@ -1,4 +1,4 @@
-"""Learning from files larger than memory: the table is read two or three times, never held.
+"""Learning from files larger than memory: the table is read two or three times in batches.
 
     of text        a pass before all others finds what its columns are
     pass one       types, levels, distinct values; labels, environments and row hashes

@@ -52,7 +52,7 @@ class ScratchFile:
         self._size = 0
 
     def reserve(self, n_bytes: int) -> None:
-        """Make the file this long; raise now rather than later if the disk is too small."""
+        """Allocate so many bytes; raises here, not later, if the disk is too small."""
         if n_bytes > shutil.disk_usage(self._folder).free:
             self._fail(n_bytes)
         try:
@@ -65,7 +65,7 @@ class ScratchFile:
         self._size = n_bytes
 
     def append(self, values: Array) -> None:
-        """Write behind what there is."""
+        """Write at the end."""
         self.write(self._size, values)
         self._size += values.nbytes
 
@@ -74,7 +74,7 @@ class ScratchFile:
         left = np.ascontiguousarray(values).view(np.uint8).data
         try:
             self._file.seek(at)
-            while len(left):  # a disk that fills up takes a part before it refuses
+            while len(left):  # a disk that fills up takes a part before it fails
                 left = left[self._file.write(left) :]
         except OSError as error:
             self._fail(values.nbytes, error)
@@ -92,11 +92,11 @@ class ScratchFile:
         return values
 
     def map(self) -> mmap.mmap:
-        """The file as memory, to be read; the pages are the system's to drop."""
+        """The file mapped into memory, read-only; the system may drop its pages."""
         return mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
 
     def close(self) -> None:
-        """Give the space back."""
+        """Free the space."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class ScratchFile:
         ) from None
 
 
-# Bytes of arithmetic on one hash while copies are told apart.
+# Bytes of arithmetic on one hash while copies are numbered.
 _BYTES_PER_HASH = 64
 # Hashes read at a time.
 _CHUNK = 2**20
@@ -151,7 +151,7 @@ class HashFile:
     def read_ranges(self, max_bytes: int) -> Iterator[Hashes]:
         """All hashes in ascending order, in parts for which there is room.
 
-        Equal ones come together, so each part needs to know only itself.
+        Equal ones are in the same part, so each part can be processed alone.
         """
         n_ranges = -(-len(self) * _BYTES_PER_HASH // max(1, max_bytes))
         for number in range(n_ranges):

@@ -1,10 +1,10 @@
-"""The count source over codes in a file: as in memory, but pages are let go after use.
+"""The count source over codes in a file: as in memory, but pages are released after use.
 
     file      | feature 0: all rows, sorted | feature 1 | ... |    one byte a cell
     resident    a block of features at a time, while it is counted
 
-Mapped pages that were touched count as the process's memory until the system wants them back or
-the process lets go of them, so it does.
+Mapped pages that were read count as memory of the process until the system reclaims them or the
+process releases them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CodeFile:
         return np.frombuffer(self._map, dtype=CODE_DTYPE).reshape(self._shape)
 
     def release(self) -> None:
-        """Let go of all pages."""
+        """Release all pages."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -98,7 +98,7 @@ class MappedSource(StoredSource):
         self._file = file
 
     def close(self) -> None:
-        """Give the file up; nothing can be counted any more."""
+        """Close the file; the source cannot count afterwards."""
         self.piece = replace(self.piece, stores=())
         self._file.close()
 

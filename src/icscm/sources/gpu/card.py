@@ -14,13 +14,13 @@ from icscm.exceptions import IcscmError, Parameter
 
 # Bytes of columns from which a search on the card is the faster one.
 _WORTH_SENDING = 2**27
-# What judging takes besides a share of the columns: p-values of some, and what is being sent.
+# Memory for screening besides a share of the columns: p-values, and columns being sent.
 _COMPUTED_BYTES = 2**30
 _CUDA, _CPU = Parameter("device", "cuda"), Parameter("device", "cpu")
 
 
 class Card(NamedTuple):
-    """A card, or what stands in for one: `xp` is CuPy or NumPy, `kernels` as in `launching`."""
+    """A card, or a substitute in tests: `xp` is CuPy or NumPy, `kernels` as in `launching`."""
 
     xp: Any
     special: Any
@@ -54,16 +54,16 @@ def choose_card(device: str, n_bytes: int) -> Card | None:
 
 
 def has_room(card: Card, n_bytes: int) -> bool:
-    """Whether columns of so many bytes fit, and what is computed of them, too."""
+    """Whether columns of so many bytes fit, with the results computed from them."""
     return n_bytes + n_bytes // 16 + _COMPUTED_BYTES <= card.count_free()
 
 
 def check_room(card: Card, n_bytes: int) -> None:
     """Raise if a table that must be on the card at once does not fit."""
     if not has_room(card, n_bytes):
-        told = f"the table takes {n_bytes / 1e9:,.1f} GB of the card's memory, of which "
+        size = f"the table takes {n_bytes / 1e9:,.1f} GB of the card's memory, of which "
         free = f"{card.count_free() / 1e9:,.1f} GB are free; give fewer columns, or leave "
-        raise IcscmError(told, free, _CPU)
+        raise IcscmError(size, free, _CPU)
 
 
 @cache
@@ -99,15 +99,15 @@ def check_card(cupy: Any) -> None:
         n_cards = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
         why = str(error).partition(":")[2].strip() or str(error)
-        told = f" found no NVIDIA card that it can use ({why}); see what nvidia-smi says of the "
-        raise IcscmError(_CUDA, told, "driver, or leave ", _CPU) from None
+        reason = f" found no NVIDIA card that it can use ({why}); see what nvidia-smi says of the "
+        raise IcscmError(_CUDA, reason, "driver, or leave ", _CPU) from None
     if n_cards == 0:
         raise IcscmError(_CUDA, " found no NVIDIA card; leave ", _CPU)
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """What CuPy raises when the card is full, or fails, becomes a sentence."""
+    """Turn CuPy's errors for a full or failing card into one clear sentence."""
     try:
         yield
     except IcscmError:
@@ -115,8 +115,8 @@ def told_plainly() -> Iterator[None]:
     except Exception as error:
         kind = type(error).__name__
         if kind == "OutOfMemoryError":
-            told = f"the card's memory is full ({error}); free some, or leave "
-            raise IcscmError(told, _CPU) from None
+            full = f"the card's memory is full ({error}); free some, or leave "
+            raise IcscmError(full, _CPU) from None
         if kind in ("CUDARuntimeError", "CUDADriverError", "CompileException", "NVRTCError"):
             why = str(error).strip().splitlines()[0]
             raise IcscmError(

@@ -20,7 +20,7 @@ from icscm.sources.gpu.segments import (
     FIRST,
     NONE,
     OPEN,
-    REFUSED,
+    REJECTED,
     DeviceQuery,
     Key,
     Segments,
@@ -133,7 +133,7 @@ class CardStore(Store, Protocol):
         n_ties, tied = self._list_ties(screened, best)
         rejected, key = [], FIRST  # those of largest utility
         for _ in range(question.n_rejected):
-            key = kernels.find_next(*screened, REFUSED, key)
+            key = kernels.find_next(*screened, REJECTED, key)
             if key is None:
                 break
             rejected.append(key.order // 2)
@@ -145,7 +145,7 @@ class CardStore(Store, Protocol):
         own, n_alike = screened.take(at), None if self.n_alike is None else self.n_alike[at]
         tally = kernels.tally_codes(screened.codes, self.n_alike)
         tally = tally - kernels.tally_codes(own.codes, n_alike)
-        refused = {CODES[code]: int(tally[code]) for code in REFUSED}
+        refused = {CODES[code]: int(tally[code]) for code in REJECTED}
         n_candidates = int(tally.sum() - tally[NONE])
         if best is None:
             return Shortlist(self.make_cubes(listed), n_candidates, refused, 0, None)

@@ -1,4 +1,4 @@
-"""What the kernels are told besides the columns: who is in play, and by what to judge."""
+"""Arguments of the kernels besides the columns: the samples in play, and the query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TILE_BITS = 128 * CHUNK_BITS
 # What became of a candidate, as the kernels number it.
 CODES = ("none", "allowed", "dependent", "small", "unreplicated", "unhelpful", "open")
 NONE, ALLOWED, DEPENDENT, _, _, _, OPEN = range(len(CODES))
-REFUSED = range(DEPENDENT, OPEN)
+REJECTED = range(DEPENDENT, OPEN)
 TESTS = ("none", "pearson", "yates", "g")
 
 
@@ -52,7 +52,7 @@ class DeviceQuery(NamedTuple):
 class Key(NamedTuple):
     """A candidate's rank: the largest utility first, then margin, then by `order` as ties go.
 
-    `order` is twice the column, plus one for the rule that settles the ones.
+    `order` is twice the column, plus one for the rule that covers the ones.
     """
 
     utility: int

@@ -109,7 +109,7 @@ class Sender:
         return out
 
     def _go(self, out: Any, read: Callable[[Array], None]) -> None:
-        with self._lock:  # trees of a forest may ask at the same time
+        with self._lock:  # trees of a forest may call it at the same time
             lane = self._lanes[self._n_sent % len(self._lanes)]
             self._n_sent += 1
             lane.wait()
@@ -125,7 +125,7 @@ class Sender:
         run_tasks(read_part, parts, self._n_threads)
 
 
-# Numbers to a look at binned features that the card judges: more are counted in blocks.
+# Counts of a scan of binned features up to which the card screens them; more come in blocks.
 _MOST_JUDGED = 2**28
 
 
@@ -377,7 +377,7 @@ def put_bits(
     layout: Layout = ORDERED,
     n_alike: IntArray | None = None,
 ) -> CardBits:
-    """Columns of bits on the card, or sent to it for each look where they do not fit."""
+    """Columns of bits on the card, or sent to it for each scan where they do not fit."""
     more = rows, layout, n_alike
     with told_plainly():
         sender = Sender(card, unsorted)
@@ -385,8 +385,8 @@ def put_bits(
             return CardBits(card, features, sender.send_all(), *more)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
-            "GB of the card's memory are free: they are sent to it anew for each rule, which takes "
-            f"some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
+            "GB of the card's memory are free: they are sent to it again for each rule, which "
+            f"takes some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
             StreamedWarning,
         )
         return StreamedBits(card, features, sender, *more)

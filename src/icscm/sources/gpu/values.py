@@ -125,7 +125,7 @@ class _Coder:
     n_threads: int
 
     def encode(self) -> tuple[Binning, list[Store]]:
-        """All columns as a sample says, then those again that have more values than it."""
+        """Code all columns by a sample, then those again that have more values than it."""
         has_missing, is_sample = self.table.has_missing, is_sampled(self.table.n_rows)
         plan = self._plan_sample()
         stores, surprised = self._code(plan)
@@ -176,7 +176,7 @@ class _Coder:
         salt = card.send(make_salt(self.table.n_columns))
         hashes = card.kernels.hash_rows(self.table.values, salt)
         ordered = card.xp.sort(hashes)
-        if (ordered[1:] == ordered[:-1]).any():  # rows with copies, which the engine knows to mix
+        if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
             return card.send(choose_sample(card.bring(hashes)))
         return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
 
