@@ -85,11 +85,11 @@ def test_texts_that_mean_missing_are_counted(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("smoker,age,ill\nNone,1,0\n None ,?,1\nyes,,0\nNA,?,1\n")
     told = Counter()
-    table = read_file(path, na=["?"], told=told)
+    table = read_file(path, na=["?"], misread=told)
     assert table.column("smoker").to_pylist() == [None, None, "yes", None]
     assert told == {("smoker", "None"): 2, ("smoker", "NA"): 1, ("age", "?"): 2}
     kept = Counter()
-    read_file(path, na=["?"], default_na=False, told=kept)
+    read_file(path, na=["?"], default_na=False, misread=kept)
     assert kept == {("age", "?"): 2}
 
 

@@ -134,7 +134,7 @@ def test_no_card(count, told):
     [("OutOfMemoryError", "the card's memory is full"), ("CUDARuntimeError", "the card failed")],
 )
 def test_a_card_that_fails(kind, told):
-    with pytest.raises(IcscmError, match=told), card.told_plainly():
+    with pytest.raises(IcscmError, match=told), card.translate_card_errors():
         fail("out of it", kind)
 
 

@@ -215,7 +215,7 @@ def read_delimiter(text: str | None) -> str | None:
 def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
     misread: Counter[tuple[str, str]] = Counter()
-    table, where = read_data(path, options, told=misread), describe_path(path)
+    table, where = read_data(path, options, misread=misread), describe_path(path)
     chosen = {name: options[name] for name in ("drop", "only")}
     samples = read_samples(table, **get_role_options(options), **chosen, where=where)
     return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))

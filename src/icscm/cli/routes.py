@@ -191,7 +191,7 @@ _LEARN = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}
 def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
     """The table of `--labels`, its rows as the options for columns say, and what they mean."""
     misread: Counter[tuple[str, str]] = Counter()
-    table = read_data(options["labels"], options, told=misread)
+    table = read_data(options["labels"], options, misread=misread)
     where = describe_path(options["labels"])
     roles = make_roles(table.column_names, **get_role_options(options), where=where)
     labelling = find_labelling([tally_roles(table, roles)], roles)

@@ -1,4 +1,4 @@
-"""Files in: locating, reading, one typing of text cells for every route, streams, roles of columns.
+"""Reading files: locating them, typing of text cells, streams, roles of columns.
 
-May import `engine`, `model`, `tables` and the ground; knows nothing of statistics or searches.
+May import `engine`, `model`, `tables` and the base modules.
 """

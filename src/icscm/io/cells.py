@@ -1,14 +1,14 @@
-"""What text cells are: the one typing of columns, whatever route their rows come by.
+"""Types of text columns, the same wherever their rows come from.
 
-A text file says nothing of types, so a column's is read off all its cells: whole numbers, numbers,
-booleans or dates where every value is one, and text otherwise. What some rows of a column can
-still be is a set of bits, and that of all rows is the `&` of these: rows may come in batches, from
-several files, or from many workers, and the type is the same.
+Text files have no types, so the type of a column is inferred from all its cells: whole numbers,
+numbers, booleans or dates where every value is one, and text otherwise. The possible types of some
+rows are a set of bits, and those of all rows are the `&` of these sets: rows may come in batches,
+from several files, or from many workers, and the type is the same.
 
     clean         cells trimmed, null where they mean missing
-    find_kinds    what they can be: & over batches and files
-    choose_type   once all rows were seen
-    convert       cells as that
+    find_kinds    possible types: & over batches and files
+    choose_type   the type, once all rows were read
+    convert       cells of that type
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from pyarrow import compute, types
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.exceptions import IcscmError, IcscmWarning, warn
 from icscm.formatting import escape_controls, shorten_list
-from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, NUMBER_LOOK, WHOLE_LOOK, TextFormat
+from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, NUMBER_PATTERN, WHOLE_PATTERN, TextFormat
 
 Kinds = NDArray[np.uint8]
 Result = TypeVar("Result")
 
-# What all cells of a column can be. Whole numbers that start with 0 are codes: the 0 is part.
+# Possible types of a column. Whole numbers that start with 0 are codes, not numbers.
 _WHOLE, _UNPADDED, _NUMBER, _BOOLEAN, _DATE, _ZONED, _MISSING = (1 << i for i in range(7))
 ANYTHING = 2**7 - 1
 
 _DATES = {_DATE: pyarrow.timestamp("us"), _ZONED: pyarrow.timestamp("us", tz="UTC")}
 _BOOLEANS = pyarrow.array(["true", "false", None])
-_DATE_LOOK = r"^\d{4}-\d\d-\d\d"
+_DATE_PATTERN = r"^\d{4}-\d\d-\d\d"
 # Digits that an int64 holds whatever they are.
-_SHORT_LOOK = r"^-?0*[0-9]{1,18}$"
-# Numbers with a decimal comma: what only such can be, and all that may stand in their columns.
+_SHORT_PATTERN = r"^-?0*[0-9]{1,18}$"
+# Numbers with a decimal comma: surely such ones, and everything that may be in their columns.
 _COMMA_FRACTION = r"^-?([0-9]{1,3}(\.?[0-9]{3})*|[0-9]+),[0-9]+$"
 _COMMA_NUMBER = r"(?i)^[+-]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]*)(,[0-9]*)?(e[+-]?[0-9]+)?$"
-# Share of a column's values that look like numbers with decimal commas before a word is said.
+# Share of a column's values that look like numbers with decimal commas from which to warn.
 _NEARLY_ALL = 0.95
-# Columns up to so many rows are looked at together, up to so many cells: a short column alone
-# takes longer to hand over than to read.
+# Columns up to so many rows are processed together, up to so many cells: calls for each short
+# column alone take longer than the work.
 _SHORT, _RUN_CELLS = 2**8, 2**16
 
 # The bytes of plain numbers are + , - . / and digits: the first of them, and how many.
@@ -56,14 +56,14 @@ _FIRST, _N_PLAIN = ord("+"), 15
 
 
 def clean(
-    table: pyarrow.Table, form: TextFormat, told: Counter[tuple[str, str]] | None = None
+    table: pyarrow.Table, form: TextFormat, misread: Counter[tuple[str, str]] | None = None
 ) -> pyarrow.Table:
     """Texts without spaces around them, null where they then mean missing.
 
-    How many cells of a column held which text that means missing is added to what was `told`.
+    The number of cells by column and text that means missing is added to `misread`.
     """
     names, missing = table.column_names, pyarrow.array(form.missing_texts)
-    marks = np.zeros(256, dtype=np.bool_)  # bytes without which no cell is such a text, or wide
+    marks = np.zeros(256, dtype=np.bool_)  # a missing text, a space or a non-ASCII letter holds one
     marks[[max(text.encode()) for text in form.missing_texts if text]] = True
     marks[:33] = marks[127:] = True
 
@@ -73,12 +73,12 @@ def clean(
             return columns
         cells = compute.utf8_trim_whitespace(cells)
         is_missing = compute.is_in(cells, value_set=missing)
-        if told is not None:
+        if misread is not None:
             trimmed, gone = _cut(cells, len(columns)), _cut(is_missing, len(columns))
             for name, texts, mask in zip(names[part], trimmed, gone, strict=True):
                 for found in texts.filter(mask).value_counts().to_pylist():
                     if found["values"]:  # an empty cell is no text
-                        told[name, found["values"]] += found["counts"]
+                        misread[name, found["values"]] += found["counts"]
         kept = compute.if_else(is_missing, pyarrow.scalar(None, type=cells.type), cells)
         return _cut(kept, len(columns))
 
@@ -86,22 +86,22 @@ def clean(
 
 
 def _may_hold(cells: Any, marks: NDArray[np.bool_]) -> bool:
-    """Whether any of these bytes is there: much quicker to tell than where."""
+    """Whether any of these bytes occurs: much quicker to find out than where."""
     buffers = [chunk.buffers()[2] or b"" for chunk in getattr(cells, "chunks", [cells])]
     found = [np.frombuffer(each, np.uint8) for each in buffers]
-    if not marks[_FIRST : _FIRST + _N_PLAIN].any():  # quicker still: is there anything but numbers
+    if not marks[_FIRST : _FIRST + _N_PLAIN].any():  # quicker still: only numbers
         found = [each for each in found if (each - np.uint8(_FIRST) >= _N_PLAIN).any()]
     return any(marks[each].any() for each in found)
 
 
 def find_kinds(table: pyarrow.Table, form: TextFormat) -> Kinds:
-    """What the cleaned cells of each column can be."""
+    """The possible types of each column, from its cleaned cells."""
     found = _map_runs(lambda cells, part: _find_run(cells, part.stop - part.start, form), table)
     return np.concatenate([np.empty(0, np.uint8), *found])
 
 
 def choose_type(kinds: int, wanted: str | None = None) -> Any:
-    """The Arrow type of a column that can be so much; None if it cannot be what is wanted."""
+    """The Arrow type of a column by its possible types; None if it cannot be the wanted one."""
     if wanted == CATEGORY or (wanted is None and kinds & _MISSING):
         return pyarrow.string()
     if wanted == BOOLEAN:
@@ -118,7 +118,7 @@ def choose_type(kinds: int, wanted: str | None = None) -> Any:
 
 
 def convert(table: pyarrow.Table, kinds: Sequence[Any], form: TextFormat) -> pyarrow.Table:
-    """Cleaned cells as what their columns are."""
+    """Cleaned cells converted to the types of their columns."""
     return _map_columns(lambda cells, part: _convert_run(cells, kinds[part], form), table)
 
 
@@ -133,7 +133,7 @@ def _map_columns(
 
 
 def _map_runs(function: Callable[[Any, slice], Result], table: pyarrow.Table) -> list[Result]:
-    """`function` of the cells of neighbours, below each other, and where these stand."""
+    """`function` of the concatenated cells of neighbouring columns, and their positions."""
     columns = table.columns  # makes a list of all
     is_short = table.num_rows <= _SHORT
     size = max(1, _RUN_CELLS // max(1, table.num_rows)) if is_short else 1
@@ -155,9 +155,9 @@ def _cut(texts: Any, n_columns: int) -> list[Any]:
 
 
 def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
-    """The kinds of several columns that stand below each other, by how their cells look.
+    """The possible types of several concatenated columns, by regular expressions.
 
-    Cells repeat, and each text is looked at once.
+    Cells repeat, and each distinct text is matched once.
     """
     if n_columns == 1 or len(texts) == 0:
         return np.full(n_columns, _find_one(texts, form), dtype=np.uint8)
@@ -169,20 +169,20 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
         in_all: NDArray[np.bool_] = each[numbers].all(axis=1)
         return in_all
 
-    def look(pattern: str, cells: Any) -> NDArray[np.bool_]:
+    def match(pattern: str, cells: Any) -> NDArray[np.bool_]:
         return holds(compute.match_substring_regex(cells, pattern))
 
     plain = texts if form.decimal == "." else _replace_commas(texts)
-    is_number = look(NUMBER_LOOK, plain)
+    is_number = match(NUMBER_PATTERN, plain)
     if form.decimal == ",":
-        is_number &= look(_COMMA_NUMBER, texts)
-    is_whole = is_number & look(WHOLE_LOOK, plain)
+        is_number &= match(_COMMA_NUMBER, texts)
+    is_whole = is_number & match(WHOLE_PATTERN, plain)
     is_boolean = holds(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS))
     is_unpadded = holds(compute.invert(_find_padded(texts)))
     bits = _WHOLE * is_whole | _NUMBER * is_number | _UNPADDED * is_unpadded | _BOOLEAN * is_boolean
     kinds: Kinds = bits.astype(np.uint8)
-    is_doubtful = is_whole & ~look(_SHORT_LOOK, plain)  # may be too large
-    is_doubtful |= look(_DATE_LOOK, texts)  # or all are missing
+    is_doubtful = is_whole & ~match(_SHORT_PATTERN, plain)  # may be too large
+    is_doubtful |= match(_DATE_PATTERN, texts)  # or all are missing
     parts = _cut(columns, n_columns) if is_doubtful.any() else []
     for i in np.flatnonzero(is_doubtful):
         kinds[i] = _find_one(parts[i], form)
@@ -190,7 +190,7 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
 
 
 def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any]:
-    """Columns that stand below each other as what they are; in one go if all are the same."""
+    """Concatenated columns converted to their types; in one call if all have the same."""
     if len(kinds) > 1 and all(kind == kinds[0] for kind in kinds):
         coded = texts.dictionary_encode(null_encoding="encode")  # each text once
         return _cut(_convert(coded.dictionary, kinds[0], form).take(coded.indices), len(kinds))
@@ -202,7 +202,7 @@ def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any
 
 
 def _find_one(texts: Any, form: TextFormat) -> int:
-    """The kinds of one column, by what pyarrow makes of it: quicker than looks where it is long."""
+    """The possible types of one column, by casts: quicker than expressions where it is long."""
     if texts.null_count == len(texts):
         return ANYTHING
     kinds = _find_numbers(texts, form)
@@ -210,8 +210,8 @@ def _find_one(texts: Any, form: TextFormat) -> int:
         return kinds
     if compute.all(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS)).as_py():
         return kinds | _BOOLEAN
-    # a look at the shape first: timestamps are slow to parse, and few columns are dates
-    if compute.any(compute.match_substring_regex(texts.drop_null()[:1], _DATE_LOOK)).as_py():
+    # the shape of one value first: timestamps are slow to parse, and few columns are dates
+    if compute.any(compute.match_substring_regex(texts.drop_null()[:1], _DATE_PATTERN)).as_py():
         kinds |= sum(bit for bit, kind in _DATES.items() if _can_cast(texts, kind))
     return kinds
 
@@ -224,7 +224,7 @@ def _find_numbers(texts: Any, form: TextFormat) -> int:
             return 0
     is_whole = _can_cast(plain, pyarrow.int64())
     is_padded = is_whole and compute.any(_find_padded(texts)).as_py()
-    # what is whole is a number, too, but for 0x10
+    # every whole number is a number, except for 0x10
     is_number = (is_whole and not is_padded) or _can_cast(plain, pyarrow.float64())
     return (
         _WHOLE * (is_whole and is_number) | _UNPADDED * (not is_padded) | _NUMBER * bool(is_number)
@@ -262,11 +262,11 @@ def _replace_commas(texts: Any) -> Any:
     return compute.replace_substring(compute.replace_substring(texts, ".", ""), ",", ".")
 
 
-# --- what is said of them -------------------------------------------------------
+# --- messages -------------------------------------------------------------------
 
 
 def warn_of_commas(table: pyarrow.Table, where: object) -> None:
-    """Say where numbers with decimal commas were taken for text."""
+    """Warn where numbers with decimal commas were read as text."""
     found = []
     for name, array in zip(table.column_names, table.columns, strict=True):
         n_present = len(array) - array.null_count
@@ -282,7 +282,7 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
 
 
 def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
-    """Raise if a column cannot be what a model asks for."""
+    """Raise for the first value that cannot be of the type that a model needs."""
     for example in texts.drop_null().unique().to_pylist():
         if choose_type(_find_one(pyarrow.array([example]), form), wanted) is not None:
             continue
@@ -298,11 +298,11 @@ def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: obj
         )
 
 
-# --- what a user says is missing ------------------------------------------------
+# --- missing values of typed tables ---------------------------------------------
 
 
 def drop_missing(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
-    """A table that has types, null where it holds what the user says means missing."""
+    """A typed table with null in place of the values that the user declared missing."""
     arrays = [_drop_values(column, form) for column in table.columns]
     fields = [each.with_type(array.type) for each, array in zip(table.schema, arrays, strict=True)]
     return pyarrow.table(arrays, schema=pyarrow.schema(fields, table.schema.metadata))
@@ -329,7 +329,7 @@ def _drop_values(column: Any, form: TextFormat) -> Any:
 
 
 def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
-    """Null where a column of numbers holds one of these; others stay as they are."""
+    """Null in place of these numbers; columns of other types are unchanged."""
     kind = column.type
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         return column
@@ -344,7 +344,7 @@ def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
 
 
 def _make_scalar(number: float, kind: Any) -> Any:
-    """The number as one of a column; None where no column of this type can hold it."""
+    """The number as a scalar of this type; None where the type cannot hold it."""
     try:
         if types.is_decimal(kind):
             return pyarrow.scalar(Decimal(str(number)))

@@ -1,4 +1,4 @@
-"""Which environment each row is in: columns joined, environments renamed, merged, left out."""
+"""The environment of each row: columns joined, environments renamed, merged, excluded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_environments(rows: Any, columns: Sequence[str]) -> Any:
 
 
 def simplify(column: Any, name: str) -> Any:
-    """No categories, and dates as text, which files and messages can hold."""
+    """The column without categories, and dates as text, which files and messages can hold."""
     import pyarrow
     from pyarrow import types
 
@@ -65,10 +65,10 @@ def as_level_text(level: Any) -> str:
     return level if isinstance(level, str) else format_level(level)
 
 
-def tell_texts(level: Any) -> set[str]:
+def list_texts(level: Any) -> set[str]:
     """All texts by which a user may mean a value.
 
-    >>> sorted(tell_texts(True)), sorted(tell_texts(2.0))
+    >>> sorted(list_texts(True)), sorted(list_texts(2.0))
     (['True', 'true'], ['2', '2.0'])
     """
     texts = {as_level_text(level), str(level)}
@@ -81,7 +81,7 @@ def index_texts(levels: Iterable[Any]) -> dict[str, Any]:
     >>> sorted(index_texts([True, 2.0]))
     ['2', '2.0', 'True', 'true']
     """
-    return {text: level for level in levels for text in tell_texts(level)}
+    return {text: level for level in levels for text in list_texts(level)}
 
 
 def find_renamed(
@@ -92,7 +92,7 @@ def find_renamed(
     *,
     may_lack: bool = False,
 ) -> dict[Any, Any]:
-    """What each environment is called from now on, None if it is left out; empty if all stay.
+    """The new name of each environment, None if it is excluded; empty if none changes.
 
     With `may_lack`, environments that are named but not among the levels are ignored.
     """

@@ -1,4 +1,4 @@
-"""How a text file is to be read: what the user may say of it."""
+"""Options for reading text files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 from icscm.exceptions import IcscmError
 
-# What stands for "missing" in text files besides an empty cell. "none" and "na" are not among
-# them: in lower case they are levels ("none", "mild", "severe") as often as not.
+# Texts that mean "missing" besides an empty cell. "none" and "na" are not among them: in lower
+# case they are often levels ("none", "mild", "severe").
 MISSING_TEXTS = (
     "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None", "NaT",
 )  # fmt: skip
 
-# Kinds of columns that a model may ask for.
+# Types of columns that a model may need.
 NUMBER, CATEGORY, BOOLEAN = "number", "category", "boolean"
 
-# How whole numbers look, and all that pyarrow takes for numbers.
-WHOLE_LOOK = r"^-?[0-9]+$"
-_FINITE_LOOK = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$"
-NUMBER_LOOK = _FINITE_LOOK + r"|^[+-]?(inf|infinity|nan(\([a-z0-9_]*\))?)$"
+# Whole numbers, and everything that pyarrow parses as a number.
+WHOLE_PATTERN = r"^-?[0-9]+$"
+_FINITE_PATTERN = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$"
+NUMBER_PATTERN = _FINITE_PATTERN + r"|^[+-]?(inf|infinity|nan(\([a-z0-9_]*\))?)$"
 # Digits of the longest whole numbers that a column can hold; Python reads no more than some 4,000.
 _MAX_DIGITS = 76
 
@@ -32,7 +32,7 @@ class TextFormat:
     Parameters
     ----------
     na : sequence of str
-        Texts that stand for missing, besides the empty one.
+        Texts that mean missing, besides the empty one.
     default_na : bool
         Whether `MISSING_TEXTS` do so, too.
     delimiter : str, optional
@@ -78,7 +78,7 @@ def find_numbers(texts: Iterable[str]) -> list[float]:
     >>> find_numbers(["?", "-9", "99.5", "nan"])
     [-9, 99.5]
     """
-    plain = [text.strip() for text in texts if re.match(_FINITE_LOOK, text.strip())]
-    is_whole = [re.match(WHOLE_LOOK, text) and len(text) <= _MAX_DIGITS for text in plain]
+    plain = [text.strip() for text in texts if re.match(_FINITE_PATTERN, text.strip())]
+    is_whole = [re.match(WHOLE_PATTERN, text) and len(text) <= _MAX_DIGITS for text in plain]
     numbers = [int(t) if whole else float(t) for t, whole in zip(plain, is_whole, strict=True)]
     return [number for number in dict.fromkeys(numbers) if abs(number) < float("inf")]

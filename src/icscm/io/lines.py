@@ -28,17 +28,17 @@ from icscm.io.naming import check_names
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")
 _DELIMITERS = ",\t;|"
-# A field in quotes, which may go on over several lines, or beyond those that are looked at.
+# A field in quotes, which may extend over several lines, or beyond those inspected.
 _QUOTED = rf'"(?<![^\r\n {_DELIMITERS}]")[^"]*(?:""[^"]*)*(?:"|\Z)'
-# Lines after the header that are looked at before reading, and the longest header that is one.
+# Lines after the header that are inspected before reading, and the longest possible header.
 _N_LINES_SEEN = 20
 _MAX_HEADER = 2**28
-# What is read at a time: at least so many bytes, and many rows however wide they are.
+# Size of a block: at least so many bytes, and several rows however wide they are.
 MIN_BLOCK = 2**21
 _MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
 # Address space that the threads of pyarrow's reader may take besides: stacks and heaps.
 _ROOM = 2**27
-# What pyarrow says of a row with too few or too many fields; only one thread knows its number.
+# pyarrow's message for a row with too few or too many fields; the number only with one thread.
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
 
@@ -55,7 +55,7 @@ class Header:
 
 
 def read_header(source: Source, form: TextFormat) -> Header:
-    """Look at the first lines."""
+    """Parse the first lines."""
     # a mark of byte order is no part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     with translate_errors(source, form.encoding), source.open() as stream:
@@ -94,10 +94,10 @@ def read_header(source: Source, form: TextFormat) -> Header:
 
 
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
-    """That which occurs in the header, and as often in the lines after it.
+    """The delimiter that occurs in the header, and equally often in the lines after it.
 
-    What stands in quotes is part of a cell. Of several the more frequent one; a comma last if it
-    is the mark of decimals.
+    Text in quotes is part of a cell. Of several candidates the most frequent one is chosen; a comma
+    comes last if it is the decimal mark.
     """
     if find_ending(source.name) in _TAB_ENDINGS:
         return "\t"
@@ -130,21 +130,21 @@ class Lines:
     misread: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def find_kinds(self, names: Sequence[str]) -> Kinds:
-        """What these columns can be, by all rows."""
+        """The possible types of these columns, from all rows."""
         kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
         for table in self.stream(names):
             kinds &= find_kinds(clean(table, self.form, self.misread), self.form)
         return kinds
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
-        """The columns of a schema as what it says they are, a block of rows at a time."""
+        """The columns of a schema in its types, a block of rows at a time."""
         for table in self.stream(schema.names):
             yield convert(clean(table, self.form), schema.types, self.form)
 
     def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         """Cells as text, a block of rows at a time.
 
-        Blocks grow at a row too long for one: the first lines, which tell their size, may be short.
+        Blocks grow at a row that is too long: their size was estimated from the first lines.
         """
         block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.header.longest), 0
         with translate_errors(self.source, self.form.encoding):
@@ -198,7 +198,7 @@ class Lines:
                 n_skipped = max(0, n_skipped - len(batch))
 
     def _reject_row(self, columns: Sequence[str], block: int) -> None:
-        """Read once more by one thread, and raise for the row."""
+        """Read again with one thread, and raise for the row."""
         try:
             for _ in self._parse(columns, block, use_threads=False):
                 pass

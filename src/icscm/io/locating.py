@@ -1,4 +1,4 @@
-"""Where the bytes of tables are: files, folders, members of archives, standard input."""
+"""Locating the bytes of tables: files, folders, members of archives, standard input."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ ARROW_ENDINGS = (".feather", ".arrow")
 TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
 # Compressed text; a Parquet file is compressed inside.
 PACKED_ENDINGS = (".gz", ".bz2", ".zst", ".zip")
-# Beside other tables in a folder these are notes.
+# Ignored in a folder that holds other tables.
 _VAGUE_ENDINGS = (".txt", ".data")
 
-# What damaged archives and packed files raise besides OSError.
+# Errors raised for damaged archives and compressed files, besides OSError.
 _DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeError, NotImplementedError),
     *(struct.error, OverflowError),
 )
 
-# Instead of a file: the text that another program pipes in.
+# The path that stands for standard input.
 STANDARD_INPUT = Path("-")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a member of an archive, or what was read already; `name` tells its format.
+    """A file, a member of an archive, or content in memory; `name` determines its format.
 
-    `remote` is a file elsewhere, as fsspec opens it; of `span`, only the bytes of a file from one
-    place up to another.
+    `remote` is a remote file, opened by fsspec; with `span`, only the bytes of the file from one
+    position up to another are read.
     """
 
     path: Path
@@ -80,7 +80,7 @@ class Source:
 
 
 def find_sources(path: Path, member: str | None = None) -> list[Source]:
-    """What is to be read: one file, or all tables of a folder, which are of one kind."""
+    """The files to read: one, or all tables of a folder, which must have the same format."""
     if member is not None and path.suffix.lower() != ".zip":
         raise IcscmError(f"{describe_path(path)} is no .zip archive, so it has no member {member}")
     if path == STANDARD_INPUT:
@@ -97,7 +97,7 @@ def find_sources(path: Path, member: str | None = None) -> list[Source]:
 
 
 def find_format(path: Path, member: str | None = None) -> str:
-    """`"text"`, `"parquet"` or `"arrow"`: what a file or folder that can be read holds."""
+    """The format of a file or folder: `"text"`, `"parquet"` or `"arrow"`."""
     return "text" if path == STANDARD_INPUT else find_sources(path, member)[0].kind
 
 
@@ -116,23 +116,23 @@ def find_kind(name: str) -> str:
 
 
 def find_ending(name: str) -> str:
-    """The ending that tells a format, whatever the file is packed in."""
+    """The ending that determines the format, without that of a compression."""
     path = Path(name.lower())
     return Path(path.stem).suffix if path.suffix in PACKED_ENDINGS else path.suffix
 
 
 def describe_path(path: Path) -> str:
-    """What to call a file in messages."""
+    """The name of a file in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def name_data(path: Path) -> str:
-    """What to call the data in a file."""
+    """The name of the data in a file."""
     return describe_path(path) if path == STANDARD_INPUT else path.name
 
 
 def _list_folder(folder: Path) -> list[Source]:
-    """Tables in a fixed order, without hidden ones and the marks that writers leave."""
+    """Tables in a fixed order, without hidden files and markers such as _SUCCESS."""
     paths = [
         path
         for path in sorted(folder.rglob("*"))
@@ -154,7 +154,7 @@ def _list_folder(folder: Path) -> list[Source]:
 
 
 def _find_member(path: Path, wanted: str | None) -> Source:
-    """The one table in an archive, or the one that is asked for."""
+    """The only table in an archive, or the named one."""
     with _open_archive(path) as archive:
         there = [each for each in archive.namelist() if not each.endswith("/")]
         is_locked = any(each.flag_bits & 1 for each in archive.infolist())
@@ -197,7 +197,7 @@ def _check_there(path: Path) -> None:
 
 @contextmanager
 def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterator[None]:
-    """Turn what decoders and parsers raise into one clear sentence."""
+    """Turn errors of decoders and parsers into one clear sentence."""
     import pyarrow
 
     try:

@@ -1,4 +1,4 @@
-"""Names of columns: each once, found where they are asked for, near ones suggested."""
+"""Names of columns: checked to be unique and present, with suggestions for misspelt ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from icscm.formatting import shorten_list
 
 
 def is_index(name: str) -> bool:
-    """Whether a column is the numbers of rows, as pandas names them where it writes them."""
+    """Whether a column is an index that pandas wrote to the file."""
     return re.match(r"__index_level_\d+__$", name) is not None
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest names, or what there is.
+    """`; did you mean ...?` with the nearest names, or else a list of all names.
 
     >>> suggest("Age", ["age", "sex"]), suggest("xyz", ["age", "sex"])
     ("; did you mean 'age'?", "; there are 'age', 'sex'")
@@ -31,7 +31,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 
 def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
-    """Names with separators between; a known name that holds the separator is found whole.
+    """Split names at separators; a known name that contains the separator is kept whole.
 
     >>> split_known("a,b, c,d", ",", ["a,b", "c", "d"])
     ['a,b', 'c', 'd']
@@ -65,8 +65,8 @@ def check_names(names: Sequence[str], where: object) -> None:
     twice = [repr(name) for name, n in Counter(names).items() if n > 1]
     if twice:
         raise IcscmError(
-            f"{where} has several columns called {shorten_list(twice)}; rename them: rules are "
-            "told by names"
+            f"{where} has several columns called {shorten_list(twice)}; rename them: rules refer "
+            "to columns by name"
         )
 
 

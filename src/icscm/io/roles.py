@@ -1,4 +1,4 @@
-"""A table taken apart: which column is what."""
+"""Roles of columns: a table split into features, labels and environments."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from icscm.io.environments import (
     as_level_text,
     find_renamed,
     index_texts,
+    list_texts,
     read_environments,
     rename,
     simplify,
-    tell_texts,
 )
 from icscm.io.naming import check_columns, is_index, split_known, suggest
 
@@ -35,16 +35,16 @@ N_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column is what, as the user said it; `make_roles` checks it.
+    """The roles of columns as the user chose them; checked by `make_roles`.
 
     Parameters
     ----------
     target : the column of labels.
-    places : columns that make the environment: several are joined, none means that there is none.
+    places : columns of the environment: several are joined; empty if there is no environment.
     positive : values of the target that count as positive, as text.
-    excluded : environments to leave out.
-    merged : environments to be one: `A+B=C`.
-    drop_missing : whether rows without target or environment may go.
+    excluded : environments to exclude.
+    merged : environments to merge: `A+B=C`.
+    drop_missing : whether rows without target or environment are dropped.
     """
 
     target: str
@@ -56,17 +56,17 @@ class Roles:
 
     @property
     def environment(self) -> str | None:
-        """What the environment is called: its column, or `region / year`."""
+        """The name of the environment: its column, or `region / year`."""
         return JOINT.join(self.places) or None
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are no features."""
+        """The columns that are not features."""
         return [self.target, *self.places]
 
     @property
     def is_plain(self) -> bool:
-        """Whether target and environment are columns, taken as they are."""
+        """Whether target and environment are columns used without change."""
         asked = (self.positive, self.excluded, self.merged, self.drop_missing)
         return len(self.places) < 2 and not any(asked)
 
@@ -82,7 +82,7 @@ def make_roles(
     drop_missing: bool = False,
     where: str = "the table",
 ) -> Roles:
-    """What the options mean for a table of these columns."""
+    """The roles that the options define for a table of these columns."""
     check_columns([target], names, where)
     places = () if environment is None else tuple(split_names([environment], names, where))
     if environment is not None and not places:
@@ -109,19 +109,18 @@ def make_roles(
 
 @dataclass(frozen=True, kw_only=True)
 class Labelling:
-    """What the labels of a table mean.
+    """The meaning of the labels of a table.
 
     Parameters
     ----------
-    roles : which column is what.
-    label : that of the positive class.
+    roles : the roles of the columns.
+    label : the label of the positive class.
     positive : values of the target that count as positive; empty where the target has two values
         and stayed as it is.
     negative : the other values of the target, where positive ones were chosen.
-    renamed : what each environment is called now, None if it is left out; empty where they stayed
-        as they are.
-    n_dropped : rows left out because target or environment was missing.
-    n_excluded : rows left out with their environments.
+    renamed : the new name of each environment, None if it is excluded; empty where none changed.
+    n_dropped : rows dropped because target or environment was missing.
+    n_excluded : rows of excluded environments.
     misread : texts that were read as missing: column, text, number of cells.
     """
 
@@ -146,13 +145,13 @@ class Labelling:
 
     @property
     def positive_text(self) -> str:
-        """What the positive class is: `readmitted is <30 or >30`."""
+        """A description of the positive class: `readmitted is <30 or >30`."""
         values = self.positive or (self.label,)
         return f"{self.target} is {' or '.join(map(format_level, values))}"
 
     @property
     def class_names(self) -> tuple[str, str] | None:
-        """What the target is in each class, where True and False stand for several values."""
+        """The values of the target in each class, where positive ones were chosen."""
         if not self.positive:
             return None
         is_short = len(self.negative) <= N_NAMED
@@ -161,7 +160,7 @@ class Labelling:
 
     @property
     def needs(self) -> list[str]:
-        """Columns without which `apply` cannot tell the rows that stay, or their environment."""
+        """Columns that `apply` needs to find the rows to keep, or their environment."""
         is_changed = self.n_dropped or self.renamed or len(self.roles.places) > 1
         return self.roles.columns if is_changed else []
 
@@ -192,14 +191,14 @@ class Labelling:
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Labelling):
-    """A table taken apart.
+    """Features, labels and environments of a table.
 
     Parameters
     ----------
     X : the features.
-    y : label of each row. With `positive` values chosen, whether the row's is one of them.
+    y : label of each row; with `positive` values chosen, whether the value is one of them.
     environments : of each row; None if no column was named.
-    asked_for : columns that the user named to be used, however they look.
+    asked_for : columns that the user chose explicitly.
     """
 
     X: pyarrow.Table
@@ -218,10 +217,10 @@ def read_samples(
     where: str = "the table",
     **asked: Any,
 ) -> Samples:
-    """Take a table apart into features, labels and environments.
+    """Split a table into features, labels and environments.
 
-    Names of `drop`, `only` and `environment` may be several with commas between; `where` is what
-    to call the table in errors, and `asked` what else `make_roles` is told.
+    `drop`, `only` and `environment` may hold several names separated by commas; `where` is the name
+    of the table in errors, and `asked` are further arguments of `make_roles`.
     """
     roles = make_roles(table.column_names, target, environment, where=where, **asked)
     chosen = choose_features(table.column_names, roles, drop, only, where)
@@ -249,7 +248,7 @@ def read_samples(
 def keep_used(
     misread: Mapping[tuple[str, str], int], features: Sequence[str], roles: Roles
 ) -> dict[tuple[str, str], int]:
-    """Texts that were read as missing in the columns that matter."""
+    """Texts that were read as missing in the columns that are used."""
     used = {*features, *roles.columns}
     return {key: n for key, n in misread.items() if key[0] in used}
 
@@ -295,7 +294,7 @@ def choose_features(
 
 @dataclass
 class RoleTally:
-    """What target and environment are in some rows."""
+    """Counts and values of target and environment in some rows."""
 
     n_rows: int = 0
     n_excluded: int = 0
@@ -313,7 +312,7 @@ class RoleTally:
 
 
 def tally_roles(rows: Any, roles: Roles) -> RoleTally:
-    """Look at some rows, those of environments that are left out apart."""
+    """Summarise target and environment of some rows, without those of excluded environments."""
     from pyarrow import compute
 
     n_rows, found = len(rows), RoleTally(len(rows))
@@ -321,7 +320,7 @@ def tally_roles(rows: Any, roles: Roles) -> RoleTally:
     if roles.environment is not None:
         places = read_environments(rows, roles.places)
         found.places = {*places.unique().to_pylist()} - {None}
-        left_out = {each: None for each in found.places if tell_texts(each) & {*roles.excluded}}
+        left_out = {each: None for each in found.places if list_texts(each) & {*roles.excluded}}
         if left_out:
             is_in = compute.invert(compute.is_null(rename(places, left_out)))
             is_kept = compute.or_(is_in, compute.is_null(places, nan_is_null=True))
@@ -391,7 +390,7 @@ def find_labelling(
 def _find_positive(
     levels: Sequence[Any], target: str, positive: Sequence[str], *, is_new: bool
 ) -> list[Any]:
-    """The levels that the user named, as text."""
+    """The levels that the user named by their texts."""
     by_text = index_texts(levels)
     chosen = []
     for text in dict.fromkeys(positive):

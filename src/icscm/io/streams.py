@@ -1,8 +1,8 @@
 """Tables in files: opened, checked, and read a batch of rows at a time.
 
-Parquet files are read by their own streaming reader, which holds a page of each column, and text
-by ours, which types its columns by all rows of all files in a pass of its own. The scanner of
-`pyarrow.dataset`, which holds whole row groups, is left to what else there is.
+Parquet files are read by pyarrow's streaming reader, which holds a page of each column, and text by
+ours, which infers types from all rows of all files in a first pass. The scanner of
+`pyarrow.dataset`, which holds whole row groups, reads other formats.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ def read_file(
     *,
     types: Mapping[str, str] | None = None,
     member: str | None = None,
-    told: Counter[tuple[str, str]] | None = None,
+    misread: Counter[tuple[str, str]] | None = None,
     **text: Any,
 ) -> pyarrow.Table:
-    """The table in a file, whose ending tells its format, or in the files of a folder.
+    """The table in a file, whose ending determines its format, or in the files of a folder.
 
     Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
-    `"boolean"`, others as what they look like; `member` is of a .zip with several files; texts
-    that were read as missing are added to what was `told`, by column; and `text` are parameters of
-    `TextFormat`, of which only `na` matters to Parquet and Arrow.
+    `"boolean"`; the types of others are inferred. `member` is a file in a .zip with several; texts
+    that were read as missing are added to `misread`, by column; `text` are parameters of
+    `TextFormat`, of which only `na` applies to Parquet and Arrow.
     """
     reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
     table = reader.load(reader.names)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
-    if told is not None:
-        told.update(get_misread(reader))
+    if misread is not None:
+        misread.update(get_misread(reader))
     return table
 
 
@@ -94,7 +94,7 @@ def open_table(
     member: str | None = None,
     types: Mapping[str, str] | None = None,
 ) -> TableReader:
-    """A file, a folder of files of one kind, a `pyarrow.dataset.Dataset`, or what is open."""
+    """A reader of a file, a folder of files, or a `pyarrow.dataset.Dataset`."""
     form = form or TextFormat()
     if hasattr(data, "estimate_bytes"):
         opened: TableReader = data
@@ -143,7 +143,7 @@ def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> 
 
 
 class ParquetFiles:
-    """Parquet files with the same columns, one after the other."""
+    """Parquet files with the same columns."""
 
     def __init__(self, files: Mapping[str, Any]) -> None:
         self._files = files
@@ -179,7 +179,7 @@ class ParquetFiles:
             yield file
 
     def _conform(self, rows: Any, columns: Sequence[str]) -> Any:
-        """Columns in the order asked for; one that holds nothing in this file gets its type."""
+        """Columns in the given order; one that is empty in this file is cast to its type."""
         return _check(rows).select(list(columns)).cast(_select(self.schema, columns))
 
     def estimate_bytes(self) -> int:
@@ -189,12 +189,12 @@ class ParquetFiles:
             return 0
         group = about.row_group(0)
         chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
-        # a page as it is in the file and unpacked, and what was read ahead
+        # a page compressed and uncompressed, and the bytes read ahead
         return sum(min(3 * _PAGE_BYTES, 3 * size) for size in chunks)
 
 
 class TextFiles:
-    """Text files in a row. A column's type is told by all its cells in all files."""
+    """Text files with the same columns. Types are inferred from all cells in all files."""
 
     def __init__(
         self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
@@ -213,7 +213,7 @@ class TextFiles:
         return self.make_schema(self.names, kinds)
 
     def make_schema(self, names: Sequence[str], kinds: Sequence[cells.Kinds]) -> pyarrow.Schema:
-        """The types of columns by what they can be in each piece."""
+        """The types of columns from their possible types in each piece."""
         fields = {}
         for name, joined in zip(names, np.bitwise_and.reduce(kinds).tolist(), strict=True):
             wanted = self._types.get(name)
@@ -225,7 +225,7 @@ class TextFiles:
                         cells.reject_kind(texts, name, wanted or "", self._form, file.source)
         schema, first = pyarrow.schema(list(fields.items())), self.files[0]
         if self._form.decimal == "." and first.header.has_commas:
-            for table in islice(first.read(schema), 1):  # the first rows tell enough
+            for table in islice(first.read(schema), 1):  # the first rows suffice
                 cells.warn_of_commas(table, first.source)
         return schema
 
@@ -238,7 +238,7 @@ class TextFiles:
         tables = [table for file in self.files for table in file.stream(columns)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
-        # cleaned together: a short column costs more to hand over than to clean
+        # cleaned together: calls for short columns cost more than the work
         joined = pyarrow.concat_tables(tables)
         texts = cells.clean(joined, self._form, self.files[0].misread)
         schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
@@ -267,11 +267,11 @@ class DatasetReader:
             return _check(self._dataset.to_table(columns=list(columns)))
 
     def estimate_bytes(self) -> int:
-        return 0  # the scanner does not tell
+        return 0  # the scanner does not report it
 
 
 class ChangedReader:
-    """A table whose rows are changed as they are read, which needs these columns besides."""
+    """A table whose rows are changed as they are read; the change needs the columns `needs`."""
 
     def __init__(
         self,
@@ -296,13 +296,13 @@ class ChangedReader:
         return self._change(self._reader.load(needed)).select(list(columns))
 
     def _find_needed(self, columns: Sequence[str]) -> list[str]:
-        """What must be read: the change may have added columns of its own."""
+        """The columns to read: the change may have added columns of its own."""
         known = {*self._reader.names}
         return [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
 
 
 def _check(rows: Any) -> Any:
-    """Rows that are safe to use: what a damaged file says of its own memory may crash a process."""
+    """Validated rows: wrong offsets in a damaged file would crash the process."""
     rows.validate(full=True)
     return rows
 

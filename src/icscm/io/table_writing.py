@@ -1,4 +1,4 @@
-"""Tables out to files: predictions and simulated data."""
+"""Writing tables to files: predictions and simulated data."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 def check_output_kind(path: Path) -> None:
     """Raise unless tables can be written to a file of this name."""
     if path != STDOUT and path.suffix.lower() not in (".csv", ".tsv", *PARQUET_ENDINGS):
-        raise IcscmError(
-            f"{path} must end in .csv, .tsv or .parquet, which tells the format to write"
-        )
+        raise IcscmError(f"{path} must end in .csv, .tsv or .parquet, which determines the format")
 
 
 def write_table(table: pyarrow.Table, path: Path) -> None:
-    """The table in a file, whole or not at all, in the format that its name tells."""
+    """Write the table completely or not at all, in the format of the file's ending."""
     check_output_kind(path)
     write_whole(path, partial(_fill, table, path.suffix.lower()))
 
@@ -55,7 +53,7 @@ def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ","
 
 
 class _Lines(io.TextIOBase):
-    r"""Rows with \n after them: a writer told to end them so leaves a lone \r unquoted."""
+    r"""Rows ended by \n: a csv writer with this line terminator would leave a lone \r unquoted."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream

@@ -85,7 +85,7 @@ def find_card() -> Card:
     check_card(cupy)
     from icscm.sources.gpu.launching import CompiledKernels
 
-    with told_plainly():
+    with translate_card_errors():
         kernels = CompiledKernels(cupy)
     pool = cupy.get_default_memory_pool()
     return Card(
@@ -106,7 +106,7 @@ def check_card(cupy: Any) -> None:
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def translate_card_errors() -> Iterator[None]:
     """Turn CuPy's errors for a full or failing card into one clear sentence."""
     try:
         yield

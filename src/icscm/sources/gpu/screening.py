@@ -12,7 +12,7 @@ from scipy import special
 from icscm._types import Array, IntArray
 from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
-from icscm.sources.gpu.card import Card, told_plainly
+from icscm.sources.gpu.card import Card, translate_card_errors
 from icscm.sources.gpu.segments import (
     ALLOWED,
     CODES,
@@ -124,7 +124,7 @@ class CardStore(Store, Protocol):
         """The candidates that can matter to a search."""
         if not self._can_judge():
             return None
-        with told_plainly():
+        with translate_card_errors():
             return self._shorten(question)
 
     def _shorten(self, question: ScreenQuery) -> Shortlist:
@@ -178,7 +178,7 @@ class CardStore(Store, Protocol):
         """The columns of rules that the test rejects, or may reject, with the largest p-values."""
         if not self._can_judge():
             return None
-        with told_plainly():
+        with translate_card_errors():
             return self._list_nearest(question)
 
     def _list_nearest(self, question: ScreenQuery) -> Iterator[CountCube]:

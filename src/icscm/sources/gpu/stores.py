@@ -15,7 +15,7 @@ from icscm.engine.counts import ORDERED, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
-from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, told_plainly
+from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, translate_card_errors
 from icscm.sources.gpu.screening import CardStore
 from icscm.sources.gpu.segments import CHUNK_BITS, DeviceQuery, Segments, count_chunks, find_tiles
 
@@ -206,7 +206,7 @@ class CardBits(CardStore):
         return out
 
     def counts(self) -> Iterator[CountCube]:
-        with told_plainly():
+        with translate_card_errors():
             yield from self.make_cubes(None)
 
     def make_cubes(self, columns: IntArray | None) -> Iterator[CountCube]:
@@ -287,7 +287,7 @@ class CardCodes(CardStore):
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * self.n_bins * self._n_segments
-        with told_plainly():
+        with translate_card_errors():
             for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
                 yield self._make_cube(block, self._count(block))
 
@@ -363,7 +363,7 @@ def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
         return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         check_room(card, store.codes.nbytes)
-        with told_plainly():
+        with translate_card_errors():
             own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
             return CardCodes(card, *own)
     return store
@@ -379,13 +379,13 @@ def put_bits(
 ) -> CardBits:
     """Columns of bits on the card, or sent to it for each scan where they do not fit."""
     more = rows, layout, n_alike
-    with told_plainly():
+    with translate_card_errors():
         sender = Sender(card, unsorted)
         if has_room(card, unsorted.n_bytes):
             return CardBits(card, features, sender.send_all(), *more)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
-            "GB of the card's memory are free: they are sent to it again for each rule, which "
+            "GB of the card's memory are free: they are sent to it anew for each rule, which "
             f"takes some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
             StreamedWarning,
         )

@@ -23,7 +23,7 @@ from icscm.engine.binning import (
 )
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
-from icscm.sources.gpu.card import Card, check_room, choose_card, told_plainly
+from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
 from icscm.sources.gpu.stores import CardCodes, send_plain
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import is_on_card, open_on_card
@@ -58,7 +58,7 @@ class CardValues:
         self, position: NDArray[np.uint32], rows: Rows, max_thresholds: int, n_threads: int
     ) -> tuple[Binning, list[Store]]:
         """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values."""
-        with told_plainly():
+        with translate_card_errors():
             check_room(self.card, self.values.size)
             coder = _Coder(self, _invert(self.card, position), rows, max_thresholds, n_threads)
             return coder.encode()
@@ -78,7 +78,7 @@ def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | 
     card = choose_card(device, n_bytes // X.dtype.itemsize)
     if card is None or _looks_binary(X):
         return None
-    with told_plainly():
+    with translate_card_errors():
         if is_on_card(X):
             values = card.xp.ascontiguousarray(card.xp.asarray(open_on_card(X)).T)
         else:
