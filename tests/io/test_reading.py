@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.io import lines
 from icscm.io.formats import MISSING_TEXTS
 from icscm.io.naming import check_columns, suggest
 from icscm.io.streams import open_table, read_file
@@ -442,8 +443,8 @@ def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
     table = pa.table({names[0]: pa.array(texts), names[1]: [number for _, number in rows]})
     path = tmp_path / f"t{ending}"
     write_table(table, path)
-    if all(name.lstrip("+-").replace(".", "").isdigit() for name in names[:2]):
-        return
+    if ending != ".parquet" and all(map(lines._is_number, names[:2])):
+        return  # rejected: "0" and "INF" are no names
     back = read_file(path, types={names[0]: "category", names[1]: "number"})
     missing = {"", *MISSING_TEXTS} if ending != ".parquet" else set()
     assert back.column_names == names[:2]
