@@ -78,6 +78,14 @@ def test_a_learner_that_failed_leaves_the_samples_usable(learner):
         ICSCMClassifier().fit_counts(countable)
 
 
+def test_a_single_environment_leaves_the_samples_usable():
+    """Samples that one learner cannot use counted as used for all others."""
+    countable = open_memory(DATA.X, DATA.y, np.zeros(len(DATA.y)))
+    with pytest.raises(IcscmError, match="single environment"):
+        ICSCMClassifier().fit_counts(countable)
+    assert SCMClassifier().fit_counts(countable).rules_
+
+
 def test_the_old_name_of_the_settings():
     import icscm.sources
 

@@ -171,7 +171,9 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the parameters cannot be used, the samples were opened with other settings than
             these parameters, or another learner had them before.
         """
-        return self._fit(countable, self.prepare())
+        config = self.prepare()
+        self.make_settings(countable)  # what it rejects leaves the samples unused
+        return self._fit(countable, config)
 
     @whole_or_nothing
     def _fit(
@@ -229,6 +231,10 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_types_ = table.list_types()
             self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.dropped_columns_ = {names[j]: why for j, why in table.dropped.items()}
+
+    def make_settings(self, countable: Countable[Any]) -> Any:
+        """The settings of the search."""
+        raise NotImplementedError
 
     def _learn(self, countable: Countable[Any]) -> None:
         """Search the counts, and keep the model and the trace."""
