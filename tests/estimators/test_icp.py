@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm.datasets import make_conjunction
-from icscm.engine.levels import LevelCounts
+from icscm.engine.pieces import LevelCounts
 from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets

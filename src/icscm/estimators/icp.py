@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
-from icscm.engine.levels import make_level_counts
+from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, NothingAcceptedWarning, warn
 from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
 from icscm.search.sets import InvariantSets, check_affordable, find_invariant_sets

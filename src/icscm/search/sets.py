@@ -20,7 +20,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.engine.levels import LevelCounts, count_shared
+from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.stats.independence import (
     ChiSquaredTest,
