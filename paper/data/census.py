@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from icscm.datasets._files import Source
-from icscm.datasets._sources import STATES, find_states
+from icscm.datasets._files import STATES, Source, find_states
 from icscm.datasets.real import read_state
 from paper.data.preparation import label_codes, relabel
 from paper.data.tasks import Task

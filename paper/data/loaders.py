@@ -24,7 +24,7 @@ from icscm.datasets import (
 from icscm.datasets import _sources as library
 from icscm.datasets._files import PathLike, Source, find_data_home
 from icscm.datasets.real import read_diabetes
-from icscm.parameters import check_value, one_of
+from icscm.parameters import allow, check_value
 from paper.data import census, formats, tasks
 from paper.data.preparation import (
     Prepared,
@@ -173,7 +173,7 @@ def fetch(
     name: str, data_home: PathLike | None = None, *, states: Sequence[str] | None = None
 ) -> list[Path]:
     """Download the raw files of a data set, as `icscm.datasets.fetch` does."""
-    check_value("name", name, one_of(*LOADERS))
+    check_value("name", name, allow(*LOADERS))
     return library.fetch_files(SOURCES[name], find_data_home(data_home), states)
 
 

@@ -189,7 +189,7 @@ def document_parameters(cls: Class) -> Class:
     return cls
 
 
-def check_parameters(estimator: BaseEstimator, _: Any = None) -> None:
+def check_parameters(estimator: BaseEstimator) -> None:
     """Raise for the first parameter whose value is not allowed."""
     for name in estimator.get_params(deep=False):
         spec = get_spec(name, cast(Any, type(estimator)))
@@ -268,24 +268,3 @@ def check_matplotlib() -> None:
         raise IcscmError(
             "figures need matplotlib; install it with: pip install 'icscm[plot]'"
         ) from None
-
-
-def one_of(*choices: Any) -> Allowed:
-    """Any of a few values."""
-    return allow(*choices)
-
-
-def whole_number(least: int, *, most: float = inf, or_none: bool = False) -> Allowed:
-    """An integer with bounds."""
-    return allow(f"int [{least}, {most}{')' if most == inf else ']'}", *([None] if or_none else []))
-
-
-POSITIVE_NUMBER = allow("float (0, inf)")
-LEVEL = allow("float (0, 1)")
-LEVEL_OR_AUTO = allow("float (0, 1)", "auto")
-MAJORITY = allow("float (0.5, 1]")
-NAMES_OR_ALL = POSITIVE_OR_BALANCED = NUMBER_OR_NONE = PRUNING = TOLERANCE = SHARE_OR_NUMBER = LEVEL
-SHARE = allow("float [0, 1]")
-POSITIVE_SHARE = allow("float (0, 1]")
-BOOLEAN = allow(True, False)
-N_JOBS = LEVEL

@@ -6,11 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from icscm.datasets._files import PathLike, RawFile, Source, find_data_home
-from icscm.datasets._sources import SOURCES, fetch_files, is_present
+from icscm.datasets._files import (
+    SOURCES,
+    PathLike,
+    RawFile,
+    Source,
+    fetch_files,
+    find_data_home,
+    is_present,
+)
 from icscm.datasets.real import LOADERS, RealData
 from icscm.exceptions import IcscmError
-from icscm.parameters import check_value, one_of
+from icscm.parameters import allow, check_value
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def fetch(
     >>> from icscm.datasets import fetch
     >>> fetch("heart_disease", "data")  # doctest: +SKIP
     """
-    check_value("name", name, one_of(*SOURCES))
+    check_value("name", name, allow(*SOURCES))
     return fetch_files(SOURCES[name], find_data_home(data_home), states)
 
 

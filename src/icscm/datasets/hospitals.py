@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.parameters import LEVEL, SHARE, allow, check_value, one_of, whole_number
+from icscm.parameters import allow, check_value
 
 if TYPE_CHECKING:
     import pandas
@@ -36,8 +36,10 @@ _TESTED = 0.3
 _RISK = allow(
     words="two numbers between 0 and 1, both excluded: where the rule is false, and where it is "
     "true",
-    is_other=lambda value: (
-        isinstance(value, tuple | list) and len(value) == 2 and all(map(LEVEL.accepts, value))
+    is_other=lambda risk: (
+        isinstance(risk, tuple | list)
+        and len(risk) == 2
+        and all(map(allow("float (0, 1)").accepts, risk))
     ),
 )
 _SHIFT = allow("float [0, 10]")
@@ -179,16 +181,16 @@ def make_hospitals(
     if habit_strength is not None:
         warnings.warn("habit_strength is now shortcut_strength", FutureWarning, stacklevel=2)
         shortcut_strength = habit_strength
-    check_value("n_hospitals", n_hospitals, whole_number(2, most=_MOST_HOSPITALS))
-    check_value("n_rows", n_rows, whole_number(3 * n_hospitals, most=_MOST_ROWS))
-    check_value("n_causes", n_causes, whole_number(1, most=len(_CAUSES)))
-    check_value("model_type", model_type, one_of("conjunction", "disjunction"))
+    check_value("n_hospitals", n_hospitals, allow(f"int [2, {_MOST_HOSPITALS}]"))
+    check_value("n_rows", n_rows, allow(f"int [{3 * n_hospitals}, {_MOST_ROWS}]"))
+    check_value("n_causes", n_causes, allow(f"int [1, {len(_CAUSES)}]"))
+    check_value("model_type", model_type, allow("conjunction", "disjunction"))
     check_value("risk", risk, _RISK)
-    check_value("shortcut_strength", shortcut_strength, SHARE)
-    check_value("missing", missing, SHARE)
-    check_value("missing_when", missing_when, one_of("normal", "random"))
+    check_value("shortcut_strength", shortcut_strength, allow("float [0, 1]"))
+    check_value("missing", missing, allow("float [0, 1]"))
+    check_value("missing_when", missing_when, allow("normal", "random"))
     check_value("label_shift", label_shift, _SHIFT)
-    check_value("n_new_rows", n_new_rows, whole_number(1, most=_MOST_ROWS))
+    check_value("n_new_rows", n_new_rows, allow(f"int [1, {_MOST_ROWS}]"))
 
     rng = np.random.default_rng(random_state)
     weights = np.geomspace(3, 1, n_hospitals)

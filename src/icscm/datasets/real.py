@@ -13,10 +13,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icscm.datasets._files import PathLike, Source, find_data_home
-from icscm.datasets._sources import SACHS_PARENTS, SOURCES, STATES, find_states, make_census_file
+from icscm.datasets._files import (
+    SACHS_PARENTS,
+    SOURCES,
+    STATES,
+    PathLike,
+    Source,
+    find_data_home,
+    find_states,
+    make_census_file,
+)
 from icscm.exceptions import IcscmError
-from icscm.parameters import check_value, one_of
+from icscm.parameters import allow, check_value
 
 # Smaller environments, by rows or by positive rows, are dropped.
 MIN_ROWS, MIN_POSITIVES = 200, 20
@@ -197,7 +205,7 @@ def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> Rea
     >>> load_sachs("data").X.shape  # doctest: +SKIP
     (6564, 10)
     """
-    check_value("target", target, one_of(*SACHS_PARENTS))
+    check_value("target", target, allow(*SACHS_PARENTS))
     source, home = SOURCES["sachs"], find_data_home(data_home)
     path = source.locate(source.files[0], home)
     table = source.read(path, [*SACHS_PARENTS, "experiment"])

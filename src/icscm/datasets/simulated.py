@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
-from icscm.parameters import allow, check_value, one_of, whole_number
+from icscm.parameters import allow, check_value
 
 if TYPE_CHECKING:
     import pandas
@@ -117,14 +117,14 @@ def make_conjunction(
     """
     import pandas
 
-    check_value("n_samples", n_samples, whole_number(1, most=_MOST))
-    check_value("n_distractors", n_distractors, whole_number(0, most=_MOST))
-    check_value("n_parents", n_parents, whole_number(1, most=_MOST))
-    check_value("n_children", n_children, whole_number(0, most=_MOST))
-    check_value("n_environments", n_environments, whole_number(1, most=_MOST))
-    check_value("model_type", model_type, one_of("conjunction", "disjunction", "tree"))
-    check_value("noise", noise, one_of("coin", "flip"))
-    check_value("child", child, one_of("code", "text"))
+    check_value("n_samples", n_samples, allow(f"int [1, {_MOST}]"))
+    check_value("n_distractors", n_distractors, allow(f"int [0, {_MOST}]"))
+    check_value("n_parents", n_parents, allow(f"int [1, {_MOST}]"))
+    check_value("n_children", n_children, allow(f"int [0, {_MOST}]"))
+    check_value("n_environments", n_environments, allow(f"int [1, {_MOST}]"))
+    check_value("model_type", model_type, allow("conjunction", "disjunction", "tree"))
+    check_value("noise", noise, allow("coin", "flip"))
+    check_value("child", child, allow("code", "text"))
     check_value("label_noise", label_noise, _RATE)
     check_value("child_noise", child_noise, _RATE)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.model.learner import Learner
-from icscm.parameters import check_matplotlib, check_value, one_of
+from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_box, make_figure, shrink, write
 from icscm.report.drawing import choose_largest, find_ticks
 from icscm.report.formatting import Plain, format_p, format_share
@@ -52,7 +52,7 @@ def draw_model(
     a new figure is drawn, which pyplot knows if `is_registered`.
     """
     check_matplotlib()
-    check_value("order", order, one_of("name", "size", "rate"))
+    check_value("order", order, allow("name", "size", "rate"))
     summary = make_summary(learner, target=target, environment=environment)
     leaves, nodes = summary["leaves"], _place_nodes(summary["nodes"]["walk"])
     if not leaves:

@@ -19,7 +19,7 @@ from icscm._repr import Display, DisplayMixin
 from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
-from icscm.parameters import LEVEL, POSITIVE_NUMBER, check_matplotlib, check_value
+from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.formatting import format_score
 from icscm.report.sections.nodes import measure_effect
 from icscm.search.greedy import SharedScans
@@ -293,7 +293,7 @@ def compute_alpha_path(
     """
     levels = set(alphas)
     for alpha in sorted(levels):
-        check_value("each of alphas", alpha, LEVEL)
+        check_value("each of alphas", alpha, allow("float (0, 1)"))
     if settings.test is None:
         raise IcscmError(
             "a path along alpha needs an ICSCMClassifier fitted with environments: without them "
@@ -343,7 +343,7 @@ def order_tolerances(
     """From plain to strict, each once, the learner's own among them."""
     values = {*tolerances, own}
     for each in values - {None}:
-        check_value("each of tolerances", each, POSITIVE_NUMBER)
+        check_value("each of tolerances", each, allow("float (0, inf)"))
     return tuple(sorted(values, key=lambda each: (each is not None, -(each or 0.0))))
 
 

@@ -20,7 +20,7 @@ from icscm._types import FloatArray
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, shorten_list
 from icscm.model.plain import make_plain
-from icscm.parameters import LEVEL, check_value
+from icscm.parameters import allow, check_value
 from icscm.report.formatting import describe_rates
 from icscm.sources.countable import BinningConfig
 from icscm.stats.independence import make_test
@@ -230,7 +230,7 @@ def check_environments(
     >>> [(each.label, each.n_rows, round(each.rate, 2)) for each in found.environments]
     [(0, 10000, 0.07), (1, 10000, 0.17)]
     """
-    check_value("alpha", alpha, LEVEL)
+    check_value("alpha", alpha, allow("float (0, 1)"))
     X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
     labels, classes = check_labels(y, n_rows)

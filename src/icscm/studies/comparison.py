@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from icscm._types import BoolArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.parameters import check_value, whole_number
+from icscm.parameters import allow, check_value
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.studies.candidates import choose_candidates
@@ -190,8 +190,8 @@ def compare(
     2  logistic        0.03                0.03
     """
     for name, value in (("n_folds", n_folds), ("min_rows", min_rows)):
-        check_value(name, value, whole_number(2))
-    check_value("min_positives", min_positives, whole_number(0))
+        check_value(name, value, allow("int [2, inf)"))
+    check_value("min_positives", min_positives, allow("int [0, inf)"))
     chosen = choose_candidates(candidates, keep_columns)
     cohort = make_cohort(X, y, environments)
     check_several(cohort.labels)

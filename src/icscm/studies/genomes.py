@@ -8,7 +8,7 @@ import numpy as np
 
 from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Words
-from icscm.parameters import LEVEL, check_value
+from icscm.parameters import allow, check_value
 from icscm.sources.countable import Countable
 from icscm.studies.checkup import (
     Association,
@@ -44,7 +44,7 @@ def check_presence(
         As of `check_environments`, with the features of strongest association only; of features
         that are present in the same genomes the first.
     """
-    check_value("alpha", alpha, LEVEL)
+    check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
     totals, names = source.count_totals(), source.environments

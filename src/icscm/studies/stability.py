@@ -22,7 +22,7 @@ from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.learner import check_learner
 from icscm.model.tree import Tree
-from icscm.parameters import MAJORITY, check_value, whole_number
+from icscm.parameters import allow, check_value
 from icscm.search.rules import find_model
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.labels import number_environments, take_environments
@@ -193,8 +193,8 @@ def stability_selection(
             "stability_selection needs an ICSCMClassifier or SCMClassifier, whose models are "
             f"rules; got {type(estimator).__name__}"
         )
-    check_value("n_resamples", n_resamples, whole_number(1))
-    check_value("threshold", threshold, MAJORITY)
+    check_value("n_resamples", n_resamples, allow("int [1, inf)"))
+    check_value("threshold", threshold, allow("float (0.5, 1]"))
     if environments is None and estimator.tests_invariance:
         raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
     X, environments = take_environments(X, environments)

@@ -17,7 +17,7 @@ from icscm._types import Array
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.learner import check_learner
-from icscm.parameters import check_value, one_of, whole_number
+from icscm.parameters import allow, check_value
 from icscm.studies.folds import Cohort, check_folds, fit_and_score, make_cohort
 
 if TYPE_CHECKING:
@@ -137,10 +137,10 @@ def grid_search(
     ({'model_type': 'conjunction'}, [0.91, 0.5, 0.5])
     """
     check_learner(learner)
-    check_value("folds", folds, one_of(*FOLDS))
-    check_value("n_folds", n_folds, whole_number(2))
+    check_value("folds", folds, allow(*FOLDS))
+    check_value("n_folds", n_folds, allow("int [2, inf)"))
     if not callable(scorer):
-        check_value("scorer", scorer, one_of(*SCORERS))
+        check_value("scorer", scorer, allow(*SCORERS))
     tried = list_combinations(learner, grid)
     candidates = [clone(learner).set_params(**each) for each in tried]
     for each in candidates:
