@@ -19,7 +19,6 @@ import pytest
 from icscm import datasets
 from icscm.datasets import (
     _files,
-    _sources,
     fetch,
     list_datasets,
     load_diabetes_by_source,
@@ -93,21 +92,21 @@ def test_heart_disease_as_uci_publishes_it(tmp_path):
 
 
 @needs("sachs")
-@pytest.mark.parametrize("target", _sources.SACHS_PARENTS)
+@pytest.mark.parametrize("target", _files.SACHS_PARENTS)
 def test_sachs_targets(target):
     data = load_sachs(DATA, target=target)
     assert target not in data.X
     assert data.causal == [
-        name for name in _sources.SACHS_PARENTS if name in _sources.SACHS_PARENTS[target]
+        name for name in _files.SACHS_PARENTS if name in _files.SACHS_PARENTS[target]
     ]
     assert data.y.mean() == pytest.approx(0.5, abs=0.01)
 
 
 def test_sachs_network_is_the_accepted_one():
     edges = pd.read_csv(need_file("sachs/consensus_edges.csv"))
-    short = {name.lower().removesuffix("g"): name for name in _sources.SACHS_PARENTS}
+    short = {name.lower().removesuffix("g"): name for name in _files.SACHS_PARENTS}
     accepted = {(short[parent], short[child]) for parent, child in edges.to_numpy()}
-    assert accepted == {(p, c) for c, parents in _sources.SACHS_PARENTS.items() for p in parents}
+    assert accepted == {(p, c) for c, parents in _files.SACHS_PARENTS.items() for p in parents}
 
 
 def test_no_folder(monkeypatch):
@@ -225,7 +224,7 @@ def test_the_list(tmp_path):
 def test_known_checksums_are_right():
     sums = need_file("SHA256SUMS").read_text().split()
     wanted = dict(zip(sums[1::2], sums[::2], strict=True))
-    files = {file.path: file for source in _sources.SOURCES.values() for file in source.files}
+    files = {file.path: file for source in _files.SOURCES.values() for file in source.files}
     known = {path: file.sha256 for path, file in files.items() if file.sha256}
     assert len(known) == 7
     assert known.items() <= wanted.items()
@@ -256,14 +255,14 @@ def server(tmp_path, monkeypatch):
 
 
 def replace_source(monkeypatch, url, sha256=None, name="diabetes_readmission"):
-    old = _sources.SOURCES[name]
-    file = _sources.RawFile(old.files[0].path, url, sha256)
+    old = _files.SOURCES[name]
+    file = _files.RawFile(old.files[0].path, url, sha256)
     facts = {**old.__dict__, "files": (file,)}
-    monkeypatch.setitem(_sources.SOURCES, name, _sources.Source(**facts))
+    monkeypatch.setitem(_files.SOURCES, name, _files.Source(**facts))
 
 
 def make_patients():
-    columns = _sources.SOURCES["diabetes_readmission"].columns
+    columns = _files.SOURCES["diabetes_readmission"].columns
     numbers = dict.fromkeys([name for name in columns if re.search("_id$|^num|^time", name)], 7)
     table = pd.DataFrame("No", range(400), [*columns, "readmitted"])
     return table.assign(**numbers, race="Other", readmitted=["NO", "<30"] * 200)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
-from icscm.datasets import _files, _sources, load_heart_by_hospital
+from icscm.datasets import _files, load_heart_by_hospital
 from icscm.exceptions import IcscmError
 from paper.data import LOADERS, census, fetch, find_present, preparation, tasks
 from paper.data.loaders import (
@@ -476,7 +476,7 @@ def test_numbers_with_few_values_stay():
 
 
 def test_all_codes_of_birthplaces_and_occupations_have_groups():
-    numbers = [*_sources.STATES.values(), 60, 66, 69, 78, *range(100, 170), *range(200, 555)]
+    numbers = [*_files.STATES.values(), 60, 66, 69, 78, *range(100, 170), *range(200, 555)]
     groups = {census.group_birthplace(code) for code in numbers}
     assert len(groups) == 63
     assert len({census.group_occupation(code) for code in range(10, 9921)}) == 26
