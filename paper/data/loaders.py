@@ -21,7 +21,7 @@ from icscm.datasets import (
     load_income_by_state,
     load_sachs,
 )
-from icscm.datasets import _sources as library
+from icscm.datasets import _files as library
 from icscm.datasets._files import PathLike, Source, find_data_home
 from icscm.datasets.real import read_diabetes
 from icscm.parameters import allow, check_value
