@@ -8,18 +8,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm._constants import LARGEST_EXACT
-from icscm.exceptions import IcscmError
 from icscm.formatting import count, escape_controls, format_number
 from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.forest import Forest, Model
 from icscm.model.leaves import count_labels
 from icscm.model.parsing import NUMBER, Label
-from icscm.model.rules import AnyRule, CategoryRule, PresenceRule, Rule, ThresholdRule
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
-
-_Operators = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -94,28 +91,22 @@ def make_leaves(saved: SavedModel, model: Tree) -> list[Leaf]:
 
 def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
     """The condition that is true where the rule is true, or where it is false."""
-    if not isinstance(rule, AnyRule):
-        raise IcscmError(f"a rule of type {type(rule).__name__} cannot be exported")
-    operators, is_first, value, is_true_of_missing = _read_rule(rule)
-    operator, if_missing = operators[is_first != is_true], is_true_of_missing == is_true
+    operators, if_missing = (">", "<="), bool(getattr(rule, "missing", False))
+    value: float | tuple[Level, ...] | None = 0  # of presence
+    if isinstance(rule, ThresholdRule):
+        value = rule.threshold
+    elif isinstance(rule, CategoryRule):
+        operators, value = ("in", "not in"), rule.levels
+    elif isinstance(rule, MissingRule):
+        operators, value, if_missing = ("is missing", "is present"), None, rule.is_missing
+    operator = operators[getattr(rule, rule.sense) != is_true]
     kind = saved.features[rule.column].type
-    return Condition(rule.name, rule.column, kind, operator, value, if_missing)
+    return Condition(rule.name, rule.column, kind, operator, value, if_missing == is_true)
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:
     """The trees of a forest, or the one that the model is."""
     return (model,) if isinstance(model, Tree) else model.trees
-
-
-def _read_rule(rule: AnyRule) -> tuple[_Operators, bool, float | tuple[Level, ...] | None, bool]:
-    """An operator and its opposite, whether it is the first, the value, and truth of missing."""
-    if isinstance(rule, PresenceRule):
-        return (">", "<="), rule.present, 0, False
-    if isinstance(rule, ThresholdRule):
-        return (">", "<="), rule.above, rule.threshold, bool(rule.missing)
-    if isinstance(rule, CategoryRule):
-        return ("in", "not in"), rule.equal, rule.levels, bool(rule.missing)
-    return ("is missing", "is present"), rule.is_missing, None, rule.is_missing
 
 
 def describe_missing_error(saved: SavedModel) -> list[str]:

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
 from icscm.model.forest import KINDS, Forest, Model
 from icscm.model.leaves import LeafCounts
 from icscm.model.plain import MAX_WHOLE
-from icscm.model.rules import RULE_KINDS, CategoryRule, Rule
+from icscm.model.rules import CategoryRule, Rule, make_rule
 from icscm.model.splits import Split, make_chain_splits
 from icscm.model.tree import Tree
 from icscm.tables.columns import sort_key
@@ -54,8 +54,6 @@ NUMBER: Final = "number"
 CATEGORY: Final = "category"
 LEFT_OUT: Final = "left_out"
 FEATURE_TYPES: Final = (NUMBER, CATEGORY, LEFT_OUT)
-
-_T = TypeVar("_T")
 
 Label = str | bool | int | float
 
@@ -110,29 +108,33 @@ def check_size(n_bytes: int) -> None:
 
 def parse_document(text: str) -> dict[str, Any]:
     """The fields of the model in a text; raises WrongFileError."""
-    document = _Value(_parse_json(text), "the file")
+    document = _parse_json(text)
     _check_format(document)
-    fields = document.read_object(
-        "format", "schema", "version", "model", "classes",
-        "features", "environments", "settings", "alpha", "fingerprint",
-    )  # fmt: skip
-    features = _read_features(fields["features"])
-    environments = _read_environments(fields["environments"])
-    fingerprint = fields["fingerprint"].read(str, "text")
-    if fingerprint != compute_fingerprint(features):
-        _reject("fingerprint does not belong to these features: one of them was changed")
-    _check_plain(fields["settings"].read(dict, "an object"), "settings", MAX_SETTINGS_DEPTH)
+    fields: dict[str, Any] = _object(
+        version=_TEXT,
+        features=_list(_object(name=_NAME, type=_choice(FEATURE_TYPES))),
+        fingerprint=_TEXT,
+        environments=_read_environments,
+        settings=_OBJECT,
+        alpha=_read_alpha,
+        classes=_list(_read_label, exactly=2),
+        model=_OBJECT,
+        format=_TEXT,
+        schema=_whole(1, SCHEMA),
+    )(document, "the file")
+    del fields["format"], fields["schema"]
+    features = fields["features"] = tuple(Feature(**each) for each in fields["features"])
+    _check_features(features, fields["fingerprint"])
+    _check_plain(fields["settings"], "settings", MAX_SETTINGS_DEPTH)
+    negative, positive = fields["classes"] = tuple(fields["classes"])
+    if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
+        _reject(
+            f"classes must be two distinct labels of one kind, got {_show(negative)} and "
+            f"{_show(positive)}"
+        )
+    environments = fields["environments"]
     reader = _ModelReader(features, 1 if environments is None else len(environments))
-    return {
-        "model": reader.read_model(fields["model"]),
-        "classes": _read_classes(fields["classes"]),
-        "features": features,
-        "environments": environments,
-        "settings": fields["settings"].value,
-        "version": fields["version"].read(str, "text"),
-        "fingerprint": fingerprint,
-        "alpha": _read_alpha(fields["alpha"]),
-    }
+    return fields | {"model": reader.read_model(fields["model"], "model")}
 
 
 def _parse_json(text: str) -> Any:
@@ -165,121 +167,168 @@ def _parse_whole(digits: str) -> int:
     return int(digits)
 
 
-class _Value(NamedTuple):
-    """A value of the file, and its place there."""
+def _check_format(document: Any) -> None:
+    """Raise unless it is a model file that this version reads; checked first."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        _reject(f'it is not marked as one with "format": "{FORMAT}"')
+    if "schema" not in document:
+        _reject("the schema version is missing")
+    schema = _whole(1, MAX_WHOLE)(document["schema"], "schema")
+    if schema > SCHEMA:
+        what = f"it was written by a newer version of icscm (schema {schema}, this one reads "
+        raise WrongFileError(f"{what}{SCHEMA})", "upgrade icscm")
 
-    value: Any
-    where: str
 
-    def reject(self, wanted: str) -> NoReturn:
-        _reject(f"{self.where} must be {wanted}, got {_show(self.value)}")
+# --- checks: of a value and its place in the file, to the value as the model has it --------------
 
-    def read(self, kinds: Any, wanted: str) -> Any:
-        """The value, if it is of these types."""
-        if not isinstance(self.value, kinds):
-            self.reject(wanted)
-        return self.value
+Check = Callable[[Any, str], Any]
 
-    def read_object(self, *keys: str) -> dict[str, _Value]:
-        """The values of an object with exactly these keys."""
-        fields: dict[str, Any] = self.read(dict, "an object")
-        for key in sorted({*keys} - fields.keys()):
-            _reject(f"{self.where} lacks the key {key!r}")
-        for key in sorted(fields.keys() - {*keys}):
-            _reject(f"{self.where} has a key that this version does not know, {_show(key)}")
-        place = "" if self.where == "the file" else f"{self.where}."
-        return {key: _Value(value, f"{place}{key}") for key, value in fields.items()}
 
-    def read_kind(self, kinds: Sequence[str]) -> str:
-        """The kind of an object, which decides on its other keys."""
-        if "kind" not in self.read(dict, "an object"):
-            _reject(f"{self.where} lacks the key 'kind'")
-        return _Value(self.value["kind"], f"{self.where}.kind").read_choice(kinds)
+def _reject_value(value: Any, where: str, wanted: str) -> NoReturn:
+    _reject(f"{where} must be {wanted}, got {_show(value)}")
 
-    def read_list(self, *, most: int | None = None, exactly: int | None = None) -> list[_Value]:
-        entries: list[Any] = self.read(list, "a list")
-        n = len(entries)
+
+def _of_type(kinds: Any, wanted: str) -> Check:
+    def check(value: Any, where: str) -> Any:
+        return value if isinstance(value, kinds) else _reject_value(value, where, wanted)
+
+    return check
+
+
+_TEXT = _of_type(str, "text")
+_NAME = _of_type(str | None, "text")
+_BOOLEAN = _of_type(bool, "true or false")
+_MISSING = _of_type(bool | None, "true, false or null")
+_OBJECT = _of_type(dict, "an object")
+_LIST = _of_type(list, "a list")
+
+
+def _choice(choices: Sequence[str]) -> Check:
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, str) or value not in choices:
+            _reject_value(value, where, f"one of {', '.join(map(repr, choices))}")
+        return value
+
+    return check
+
+
+def _whole(least: int, most: int) -> Check:
+    def check(value: Any, where: str) -> Any:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or not least <= value <= most:
+            _reject_value(value, where, f"a whole number from {least} to {most}")
+        return value
+
+    return check
+
+
+def _read_number(value: Any, where: str, wanted: str = "a finite number") -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        _reject_value(value, where, wanted)
+    if isinstance(value, int) and abs(value) > MAX_WHOLE:
+        _reject_value(value, where, f"{wanted} of 64 bits")
+    return value
+
+
+def _read_label(value: Any, where: str) -> Any:
+    if isinstance(value, str | bool):
+        return value
+    return _read_number(value, where, "text, a finite number, true or false")
+
+
+def _list(each: Check, *, most: int | None = None, exactly: int | None = None) -> Check:
+    def check(value: Any, where: str) -> Any:
+        n = len(_LIST(value, where))
         if most is not None and n > most:
-            _reject(f"{self.where} has {n:,} entries, more than the {most:,} allowed")
+            _reject(f"{where} has {n:,} entries, more than the {most:,} allowed")
         if exactly is not None and n != exactly:
-            _reject(f"{self.where} has {n:,} entries instead of {exactly:,}")
-        return [_Value(each, f"{self.where}[{number}]") for number, each in enumerate(entries)]
+            _reject(f"{where} has {n:,} entries instead of {exactly:,}")
+        return tuple(each(entry, f"{where}[{number}]") for number, entry in enumerate(value))
 
-    def read_labels(self, **limits: int) -> list[Label]:
-        return [each.read_label() for each in self.read_list(**limits)]
-
-    def read_label(self) -> Label:
-        if isinstance(self.value, str | bool):
-            return self.value
-        return self.read_number("text, a finite number, true or false")
-
-    def read_choice(self, choices: Sequence[str]) -> str:
-        if not isinstance(self.value, str) or self.value not in choices:
-            self.reject(f"one of {', '.join(map(repr, choices))}")
-        return self.value
-
-    def read_whole(self, least: int, most: int) -> int:
-        is_whole = isinstance(self.value, int) and not isinstance(self.value, bool)
-        if not is_whole or not least <= self.value <= most:
-            self.reject(f"a whole number from {least} to {most}")
-        return int(self.value)
-
-    def read_number(self, wanted: str = "a finite number") -> float:
-        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        if not is_number or not math.isfinite(self.value):
-            self.reject(wanted)
-        if isinstance(self.value, int) and abs(self.value) > MAX_WHOLE:
-            self.reject(f"{wanted} of 64 bits")
-        number: float = self.value
-        return number
-
-    def read_boolean(self) -> bool:
-        return bool(self.read(bool, "true or false"))
-
-    def read_missing(self) -> bool | None:
-        found: bool | None = self.read(bool | None, "true, false or null")
-        return found
-
-    def read_levels(self) -> tuple[Label, ...]:
-        """The levels of a category rule: of one kind, each once."""
-        levels = self.read_labels(most=MAX_LEVELS)
-        if not levels:
-            _reject(f"{self.where} is empty")
-        keys = {sort_key(level) for level in levels}
-        if len({kind for kind, _ in keys}) > 1:
-            _reject(f"{self.where} mixes text, numbers and booleans")
-        if len(keys) < len(levels):
-            _reject(f"{self.where} names a level twice")
-        return tuple(levels)
+    return check
 
 
-class _RuleForm(NamedTuple):
-    """The types of features that a kind of rule can be about, and how its own fields are read."""
+def _object(**fields: Check) -> Check:
+    """An object with exactly these keys."""
 
-    types: tuple[str, ...]
-    fields: dict[str, Callable[[_Value], Any]]
+    def check(value: Any, where: str) -> Any:
+        keys = _OBJECT(value, where).keys()
+        for key in sorted(fields.keys() - keys):
+            _reject(f"{where} lacks the key {key!r}")
+        for key in sorted(keys - fields.keys()):
+            _reject(f"{where} has a key that this version does not know, {_show(key)}")
+        place = "" if where == "the file" else f"{where}."
+        return {key: read(value[key], f"{place}{key}") for key, read in fields.items()}
+
+    return check
 
 
-_RULES: Final = {
-    "threshold": _RuleForm(
-        (NUMBER,),
-        {
-            "threshold": _Value.read_number,
-            "above": _Value.read_boolean,
-            "missing": _Value.read_missing,
-        },
-    ),
-    "presence": _RuleForm((NUMBER,), {"present": _Value.read_boolean}),
-    "category": _RuleForm(
+def _read_kind(value: Any, where: str, kinds: Sequence[str]) -> str:
+    """The kind of an object, which decides on its other keys."""
+    if "kind" not in _OBJECT(value, where):
+        _reject(f"{where} lacks the key 'kind'")
+    kind: str = _choice(kinds)(value["kind"], f"{where}.kind")
+    return kind
+
+
+def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
+    levels: tuple[Label, ...] = _list(_read_label, most=MAX_LEVELS)(value, where)
+    if not levels:
+        _reject(f"{where} is empty")
+    keys = {sort_key(level) for level in levels}
+    if len({kind for kind, _ in keys}) > 1:
+        _reject(f"{where} mixes text, numbers and booleans")
+    if len(keys) < len(levels):
+        _reject(f"{where} names a level twice")
+    return levels
+
+
+def _read_environments(value: Any, where: str) -> tuple[Label, ...] | None:
+    if value is not None and not _LIST(value, where):
+        _reject("environments is empty; without environments it is null")
+    return None if value is None else _list(_read_label, most=MAX_ENVIRONMENTS)(value, where)
+
+
+def _read_alpha(value: Any, where: str) -> float | None:
+    wanted = "a number between 0 and 1"
+    if value is not None and not 0 < _read_number(value, where, wanted) < 1:
+        _reject_value(value, where, wanted)
+    return None if value is None else float(value)
+
+
+def _check_features(features: Sequence[Feature], fingerprint: str) -> None:
+    names = [name for name, _ in features if name is not None]
+    if names and len(names) < len(features):
+        _reject("features has names for some columns only; all have one or none has")
+    if len(set(names)) < len(names):
+        _reject(f"features names two columns {_show(_find_repeated(names))}")
+    if fingerprint != compute_fingerprint(features):
+        _reject("fingerprint does not belong to these features: one of them was changed")
+
+
+def _check_plain(value: Any, where: str, depth: int) -> None:
+    if not isinstance(value, dict | list):
+        if value is not None:
+            _read_label(value, where)
+        return
+    if depth == 0:
+        _reject(f"{where} is nested too deeply")
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
+
+
+# --- the model -----------------------------------------------------------------------------------
+
+# Of each kind of rule the types of features that it can be about, and its own fields.
+_RULES: Final[dict[str, tuple[tuple[str, ...], dict[str, Check]]]] = {
+    "threshold": ((NUMBER,), {"threshold": _read_number, "above": _BOOLEAN, "missing": _MISSING}),
+    "presence": ((NUMBER,), {"present": _BOOLEAN}),
+    "category": (
         (CATEGORY,),
-        {
-            "levels": _Value.read_levels,
-            "equal": _Value.read_boolean,
-            "pooled": _Value.read_boolean,
-            "missing": _Value.read_missing,
-        },
+        {"levels": _read_levels, "equal": _BOOLEAN, "pooled": _BOOLEAN, "missing": _MISSING},
     ),
-    "missing": _RuleForm((NUMBER, CATEGORY), {"is_missing": _Value.read_boolean}),
+    "missing": ((NUMBER, CATEGORY), {"is_missing": _BOOLEAN}),
 }
 
 
@@ -291,85 +340,69 @@ class _ModelReader:
     n_environments: int
     level_kinds: dict[int, str] = field(default_factory=dict)
 
-    def read_model(self, at: _Value) -> Model:
-        if at.read_kind(KINDS) != Forest.kind:
-            return self.read_tree(at)
-        trees = at.read_object("kind", "trees")["trees"].read_list(most=MAX_TREES)
-        for tree in trees:
-            tree.read_kind(("tree",))
-        return self._make(at, Forest, tuple(map(self.read_tree, trees)))
-
-    def read_tree(self, at: _Value) -> Tree:
-        kind, is_old = at.value["kind"], at.value["kind"] != "tree" and "rules" in at.value
-        if is_old:  # schema 1
-            fields = at.read_object("kind", "rules", "leaves")
-            rules, balanced = fields["rules"].read_list(most=MAX_RULES), False
-        else:
-            fields = at.read_object("kind", "splits", "leaves", "balanced")
-            balanced = fields["balanced"].read_boolean()
-            rules, children = self._read_splits(fields["splits"])
-        leaves = self._read_leaves(fields["leaves"], len(rules) + 1)
-        found = [self.read_rule(rule) for rule in rules]
-        splits = (
-            make_chain_splits(kind, found)
-            if is_old
-            else tuple(Split(rule, *pair) for rule, pair in zip(found, children, strict=True))
-        )
-        return self._make(at, Tree, splits, leaves, kind, balanced)
-
-    def _make(self, at: _Value, make: Callable[..., _T], *parts: Any) -> _T:
+    def read_model(self, value: Any, where: str) -> Model:
+        if _read_kind(value, where, KINDS) != Forest.kind:
+            return self.read_tree(value, where)
+        trees = _list(self.read_forest_tree, most=MAX_TREES)
         try:
-            return make(*parts)
+            return Forest(_object(kind=_TEXT, trees=trees)(value, where)["trees"])
+        except IcscmError as error:
+            _reject(f"{where} is not a valid forest: {error}")
+
+    def read_forest_tree(self, value: Any, where: str) -> Tree:
+        _read_kind(value, where, ("tree",))
+        return self.read_tree(value, where)
+
+    def read_tree(self, value: Any, where: str) -> Tree:
+        kind, balanced = value["kind"], False
+        if kind != "tree" and "rules" in value:  # schema 1
+            rules = _list(self.read_rule, most=MAX_RULES)
+            fields = _object(kind=_TEXT, rules=rules, leaves=_LIST)(value, where)
+            splits = make_chain_splits(kind, fields["rules"])
+        else:
+            parts = {"splits": self.read_splits, "leaves": _LIST, "balanced": _BOOLEAN}
+            fields = _object(kind=_TEXT, **parts)(value, where)
+            splits, balanced = fields["splits"], fields["balanced"]
+        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(splits) + 1)
+        try:
+            return Tree(splits, leaves, kind, balanced)
         except IcscmError as error:  # splits that form no tree
-            _reject(f"{at.where} is not a valid {at.value['kind']}: {error}")
+            _reject(f"{where} is not a valid {kind}: {error}")
 
-    def _read_splits(self, at: _Value) -> tuple[list[_Value], list[tuple[int, int]]]:
-        """The rules, not checked yet, and the numbers of the children."""
-        splits = [
-            each.read_object("rule", "if_true", "if_false") for each in at.read_list(most=MAX_RULES)
-        ]
-        bounds = -len(splits) - 1, len(splits) - 1
-        children = [
-            (each["if_true"].read_whole(*bounds), each["if_false"].read_whole(*bounds))
-            for each in splits
-        ]
-        return [each["rule"] for each in splits], children
+    def read_splits(self, value: Any, where: str) -> tuple[Split, ...]:
+        n = len(_LIST(value, where))
+        child = _whole(-n - 1, n - 1)
+        split = _object(rule=self.read_rule, if_true=child, if_false=child)
+        return tuple(Split(**each) for each in _list(split, most=MAX_RULES)(value, where))
 
-    def _read_leaves(self, at: _Value, n_leaves: int) -> tuple[LeafCounts, ...]:
-        leaves = tuple(
-            tuple(
-                tuple(
-                    count.read_whole(0, MAX_COUNT)
-                    for count in row.read_list(exactly=self.n_environments)
-                )
-                for row in leaf.read_list(exactly=2)
-            )
-            for leaf in at.read_list(exactly=n_leaves)
+    def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
+        row = _list(_whole(0, MAX_COUNT), exactly=self.n_environments)
+        leaves: tuple[LeafCounts, ...] = _list(_list(row, exactly=2), exactly=n_leaves)(
+            value, where
         )
         n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
         if n_samples > MAX_COUNT:
-            _reject(f"{at.where} count {n_samples:,} samples in all, more than 64 bits hold")
+            _reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
         return leaves
 
-    def read_rule(self, at: _Value) -> Rule:
+    def read_rule(self, value: Any, where: str) -> Rule:
         if not self.features:  # a model of a packed store names the columns of its rules only
             _reject("features is empty, but the model's rules use columns")
-        kind = at.read_kind(tuple(_RULES))
-        form = _RULES[kind]
-        fields = at.read_object("kind", "column", "name", *form.fields)
-        column = fields["column"].read_whole(0, len(self.features) - 1)
-        name, feature = fields["name"].value, self.features[column]
+        kind = _read_kind(value, where, tuple(_RULES))
+        types, parts = _RULES[kind]
+        column = _whole(0, len(self.features) - 1)
+        fields = _object(kind=_TEXT, column=column, name=_NAME, **parts)(value, where)
+        number, name, feature = fields["column"], fields["name"], self.features[fields["column"]]
         if name != feature.name:
             _reject(
-                f"{at.where}.name is {_show(name)}, but column {column} is "
+                f"{where}.name is {_show(name)}, but column {number} is "
                 f"{_show(feature.name)} in features"
             )
-        if feature.type not in form.types:
-            _reject(f"{at.where} is a {kind} rule about column {column}, of type {feature.type!r}")
-        values = {key: read(fields[key]) for key, read in form.fields.items()}
-        rule = RULE_KINDS[kind](column, name, **values)
+        if feature.type not in types:
+            _reject(f"{where} is a {kind} rule about column {number}, of type {feature.type!r}")
+        rule = make_rule(fields)
         if isinstance(rule, CategoryRule):
-            self._check_levels(rule, at.where)
+            self._check_levels(rule, where)
         return rule
 
     def _check_levels(self, rule: CategoryRule, where: str) -> None:
@@ -379,78 +412,6 @@ class _ModelReader:
         kind, _ = sort_key(rule.levels[0])
         if self.level_kinds.setdefault(rule.column, kind) != kind:
             _reject(f"{where}.levels are of another kind than an earlier rule's")
-
-
-def _check_format(document: _Value) -> None:
-    """Raise unless it is a model file that this version reads; checked first."""
-    fields = document.value
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        _reject(f'it is not marked as one with "format": "{FORMAT}"')
-    if "schema" not in fields:
-        _reject("the schema version is missing")
-    schema = _Value(fields["schema"], "schema").read_whole(1, MAX_WHOLE)
-    if schema > SCHEMA:
-        raise WrongFileError(
-            f"it was written by a newer version of icscm (schema {schema}, this one reads "
-            f"{SCHEMA})",
-            "upgrade icscm",
-        )
-
-
-def _read_features(at: _Value) -> tuple[Feature, ...]:
-    features = tuple(map(_read_feature, at.read_list()))
-    names = [name for name, _ in features if name is not None]
-    if names and len(names) < len(features):
-        _reject("features has names for some columns only; all have one or none has")
-    if len(set(names)) < len(names):
-        _reject(f"features names two columns {_show(_find_repeated(names))}")
-    return features
-
-
-def _read_feature(at: _Value) -> Feature:
-    fields = at.read_object("name", "type")
-    return Feature(
-        fields["name"].read(str | None, "text"), fields["type"].read_choice(FEATURE_TYPES)
-    )
-
-
-def _read_classes(at: _Value) -> tuple[Label, Label]:
-    negative, positive = at.read_labels(exactly=2)
-    if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
-        _reject(
-            f"classes must be two distinct labels of one kind, got {_show(negative)} and "
-            f"{_show(positive)}"
-        )
-    return negative, positive
-
-
-def _read_environments(at: _Value) -> tuple[Label, ...] | None:
-    if at.value is None:
-        return None
-    labels = at.read_labels(most=MAX_ENVIRONMENTS)
-    if not labels:
-        _reject("environments is empty; without environments it is null")
-    return tuple(labels)
-
-
-def _check_plain(value: Any, where: str, depth: int) -> None:
-    if not isinstance(value, dict | list):
-        if value is not None:
-            _Value(value, where).read_label()
-        return
-    if depth == 0:
-        _reject(f"{where} is nested too deeply")
-    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-        _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
-
-
-def _read_alpha(at: _Value) -> float | None:
-    if at.value is None:
-        return None
-    wanted = "a number between 0 and 1"
-    if not 0 < at.read_number(wanted) < 1:
-        at.reject(wanted)
-    return float(at.value)
 
 
 def _reject(what: str) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,72 +29,52 @@ from icscm.tables.columns import (
 )
 
 
-@runtime_checkable
-class Rule(Protocol):
-    """What the model asks of a rule."""
-
-    @property
-    def feature(self) -> str | int:
-        """The feature's name where the data had names, its position otherwise."""
-        ...
-
-    @property
-    def column(self) -> int:
-        """Where the feature's column stands."""
-        ...
-
-    @property
-    def name(self) -> str | None:
-        """The feature's name; None where the data had no names."""
-        ...
-
-    def mask(self, X: Any) -> BoolArray:
-        """Truth of the rule for each row of `X`, an array or any kind of table."""
-        ...
-
-    def judge(self, column: Column) -> BoolArray:
-        """Truth of the rule for each row of its column, without a word about missing values."""
-        ...
-
-    def negate(self) -> Rule:
-        """The rule that is true exactly where this one is false."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values that `make_rule` turns back into this rule."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class _ColumnRule:
-    """What rules on one column share: where it stands, and its name if it has one."""
+class Rule:
+    """A statement about one column: its position, and its name if it has one.
+
+    A kind of rule adds its own fields. The boolean one that `sense` names turns it into its
+    negation.
+    """
 
     column: int
     name: str | None
 
     kind: ClassVar[str]
+    sense: ClassVar[str]
 
     @property
     def feature(self) -> str | int:
+        """The feature's name where the data had names, its position otherwise."""
         return self.column if self.name is None else self.name
 
     def mask(self, X: Any) -> BoolArray:
+        """Truth of the rule for each row of `X`, an array or any kind of table."""
         column = read_column(X, self.column, self.name)
         truth = self.judge(column)
         warn_of_unseen([self], column)
         return truth
 
     def judge(self, column: Column) -> BoolArray:
+        """Truth of the rule for each row of its column; no warning of missing values."""
         raise NotImplementedError
 
+    def negate(self) -> Self:
+        """The rule that is true exactly where this one is false."""
+        changes: dict[str, Any] = {self.sense: not getattr(self, self.sense)}
+        if (missing := getattr(self, "missing", None)) is not None:
+            changes["missing"] = not missing
+        return replace(self, **changes)
+
     def to_dict(self) -> dict[str, Any]:
+        """Plain values that `make_rule` turns back into this rule."""
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values}
         return {"kind": self.kind, **plain}
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdRule(_ColumnRule):
+class ThresholdRule(Rule):
     """`x > threshold`, or `x <= threshold` when `above` is false.
 
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
@@ -109,24 +89,23 @@ class ThresholdRule(_ColumnRule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "threshold"
+    sense: ClassVar[str] = "above"
 
     def judge(self, column: Column) -> BoolArray:
         values, missing = _read_numbers(column, self)
         # as float64: else NumPy rounds the threshold to the narrower type of the values
         narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
         above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
-        return _settle_missing(above if self.above else ~above, missing, self)
-
-    def negate(self) -> ThresholdRule:
-        return replace(self, above=not self.above, missing=_invert(self.missing))
+        return _set_missing(above if self.above else ~above, missing, self)
 
     def __str__(self) -> str:
         sign = ">" if self.above else "<="
-        return f"{_subject(self)} {sign} {format_number(self.threshold)}{_missing_text(self)}"
+        text = f"{format_name(self.feature)} {sign} {format_number(self.threshold)}"
+        return text + _missing_text(self)
 
 
 @dataclass(frozen=True, slots=True)
-class CategoryRule(_ColumnRule):
+class CategoryRule(Rule):
     """`x == level`, or `x != level` when `equal` is false.
 
     With `pooled` the levels are those too rare for a rule of their own, which act as one. A level
@@ -145,11 +124,12 @@ class CategoryRule(_ColumnRule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "category"
+    sense: ClassVar[str] = "equal"
 
     def judge(self, column: Column) -> BoolArray:
         is_level = self._find_equal(column)
         missing = None if isinstance(column, Dates) else column.missing
-        return _settle_missing(is_level if self.equal else ~is_level, missing, self)
+        return _set_missing(is_level if self.equal else ~is_level, missing, self)
 
     def _find_equal(self, column: Column) -> BoolArray:
         if isinstance(column, Levels):
@@ -175,20 +155,17 @@ class CategoryRule(_ColumnRule):
                 f"holds {', '.join(sorted(kinds))} now; give it as the type it had"
             )
 
-    def negate(self) -> CategoryRule:
-        return replace(self, equal=not self.equal, missing=_invert(self.missing))
-
     def __str__(self) -> str:
         if self.pooled:
             verb = "in" if self.equal else "not in"
             value = f"{verb} {count(len(self.levels), 'rare level')}"
         else:
             value = f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
-        return f"{_subject(self)} {value}{_missing_text(self)}"
+        return f"{format_name(self.feature)} {value}{_missing_text(self)}"
 
 
 @dataclass(frozen=True, slots=True)
-class MissingRule(_ColumnRule):
+class MissingRule(Rule):
     """`x is missing`, or `x is present` when `is_missing` is false.
 
     >>> rule = MissingRule(column=0, name="thal", is_missing=True)
@@ -199,6 +176,7 @@ class MissingRule(_ColumnRule):
     is_missing: bool
 
     kind: ClassVar[str] = "missing"
+    sense: ClassVar[str] = "is_missing"
 
     def judge(self, column: Column) -> BoolArray:
         if isinstance(column, Dates):
@@ -208,15 +186,12 @@ class MissingRule(_ColumnRule):
         found = np.zeros(n_rows, dtype=np.bool_) if missing is None else missing
         return found if self.is_missing else ~found
 
-    def negate(self) -> MissingRule:
-        return replace(self, is_missing=not self.is_missing)
-
     def __str__(self) -> str:
-        return f"{_subject(self)} is {'missing' if self.is_missing else 'present'}"
+        return f"{format_name(self.feature)} is {'missing' if self.is_missing else 'present'}"
 
 
 @dataclass(frozen=True, slots=True)
-class PresenceRule(_ColumnRule):
+class PresenceRule(Rule):
     """`x present`, a value above 0, or `x absent` when `present` is false.
 
     >>> rule = PresenceRule(column=0, name="blaTEM", present=True)
@@ -227,18 +202,16 @@ class PresenceRule(_ColumnRule):
     present: bool
 
     kind: ClassVar[str] = "presence"
+    sense: ClassVar[str] = "present"
     missing: ClassVar[None] = None  # what may be missing is no presence or absence
 
     def judge(self, column: Column) -> BoolArray:
         values, missing = _read_presence(column, self)
         present: BoolArray = values > 0
-        return _settle_missing(present if self.present else ~present, missing, self)
-
-    def negate(self) -> PresenceRule:
-        return replace(self, present=not self.present)
+        return _set_missing(present if self.present else ~present, missing, self)
 
     def __str__(self) -> str:
-        return f"{_subject(self)} {'present' if self.present else 'absent'}"
+        return f"{format_name(self.feature)} {'present' if self.present else 'absent'}"
 
 
 AnyRule = ThresholdRule | CategoryRule | MissingRule | PresenceRule
@@ -264,20 +237,12 @@ def make_rule(plain: dict[str, Any]) -> Rule:
     return RULE_KINDS[kind](**values)
 
 
-def _subject(rule: AnyRule) -> str:
-    return format_name(rule.feature)
-
-
-def _describe(rule: AnyRule) -> str:
+def _describe(rule: Rule) -> str:
     return f"column {rule.feature!r}"
 
 
 def _missing_text(rule: ThresholdRule | CategoryRule) -> str:
     return "" if rule.missing is None else f" (missing: {str(rule.missing).lower()})"
-
-
-def _invert(missing: bool | None) -> bool | None:
-    return None if missing is None else not missing
 
 
 def _kind_of(column: Column) -> str:
@@ -305,7 +270,7 @@ def _read_numbers(
     )
 
 
-def _settle_missing(
+def _set_missing(
     truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule | PresenceRule
 ) -> BoolArray:
     """The rule's truth, with what it says of missing values where they are."""
@@ -321,9 +286,9 @@ def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
     if missing is None or not unsure or not missing.any():
         return
     told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
-    what, where = _describe(unsure[0]), count(int(missing.sum()), "row")
+    where = count(int(missing.sum()), "row")
     warn(
-        f"{what[0].upper()}{what[1:]} is missing in {where} and never was at fitting: "
+        f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: "
         f"{shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
         UnseenMissingWarning,
     )

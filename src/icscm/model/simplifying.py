@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import replace
 
-from icscm.model.rules import AnyRule, CategoryRule, MissingRule, PresenceRule, Rule, ThresholdRule
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.tables.columns import sort_key
 
 
@@ -50,51 +50,33 @@ def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
     """One rule that is true where both are, or any of the two; None where there is none."""
     if first.feature != second.feature:
         return None
-    if not (isinstance(first, AnyRule) and isinstance(second, AnyRule)):
-        return None
     if all_hold:
         return _join_both(first, second)
     neither = _join_both(first.negate(), second.negate())  # De Morgan
     return None if neither is None else neither.negate()
 
 
-def _join_both(first: AnyRule, second: AnyRule) -> AnyRule | None:
-    if isinstance(first, PresenceRule) or isinstance(second, PresenceRule):
-        return first if first == second else None
-    if isinstance(first, MissingRule):
-        return _join_missing(first, second)
+def _join_both(first: Rule, second: Rule) -> Rule | None:
+    """One rule that is true where both are."""
     if isinstance(second, MissingRule):
-        return _join_missing(second, first)
+        first, second = second, first
+    if not isinstance(second, ThresholdRule | CategoryRule):
+        return first if first == second else None
+    if isinstance(first, MissingRule) and second.missing is not None:
+        if not first.is_missing:
+            return replace(second, missing=False)
+        return first if second.missing else None  # never true: left as it is
+    if not isinstance(first, ThresholdRule | CategoryRule):
+        return None
     if (first.missing is None) != (second.missing is None):
         return None
-    stronger = _find_stronger(first, second)
+    stronger = first if _implies(first, second) else second if _implies(second, first) else None
     if stronger is None or stronger.missing is None:
         return stronger
     return replace(stronger, missing=bool(first.missing and second.missing))
 
 
-def _join_missing(first: MissingRule, second: AnyRule) -> AnyRule | None:
-    """`x is present`, or `x is missing`, and another rule on x."""
-    if isinstance(second, MissingRule):
-        return first if first == second else None
-    if isinstance(second, PresenceRule) or second.missing is None:
-        return None
-    if not first.is_missing:
-        return replace(second, missing=False)
-    return first if second.missing else None  # never true: left as it is
-
-
-def _find_stronger(
-    first: ThresholdRule | CategoryRule, second: ThresholdRule | CategoryRule
-) -> ThresholdRule | CategoryRule | None:
-    """The one that implies the other, for values that are there."""
-    for one, other in ((first, second), (second, first)):
-        if _implies(one, other):
-            return one
-    return None
-
-
-def _implies(one: AnyRule, other: AnyRule) -> bool:
+def _implies(one: Rule, other: Rule) -> bool:
     if isinstance(one, ThresholdRule) and isinstance(other, ThresholdRule):
         further = operator.ge if one.above else operator.le
         return one.above == other.above and further(one.threshold, other.threshold)
