@@ -244,7 +244,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Warn of a model that is empty, or otherwise not what the user expects."""
 
     def predict(self, X: Any) -> Any:
-        """The class of each row: the model's own verdict.
+        """The class of each row.
 
         Environments are never needed to predict. Columns of a frame go by their names, in any
         order, and only those that the model uses are needed.
@@ -277,9 +277,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
 
-        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
-        of a rule set it can lean the other way than `predict`, where a leaf holds more samples of
-        the other class than of the one it stands for.
+        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class; a
+        conjunction or disjunction need not, where a leaf holds more samples of the other class.
 
         Parameters
         ----------
@@ -290,11 +289,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         array of shape (n_samples, 2)
             A column for each of `classes_`; of a Dask collection a Dask array.
-
-        Raises
-        ------
-        IcscmError
-            If X lacks a column that the model uses.
         """
         check_is_fitted(self, "model_")
         if is_dask(X):
@@ -391,8 +385,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw, as small as it must be; by default on a figure of its own, of pyplot's:
-            a notebook shows it, and so does `plt.show()`.
+            Where to draw; by default on a new figure of pyplot, which notebooks show.
         order : {"name", "size", "rate"}, default="name"
             The order of the environments: by name (r2 before r10), from the one of most samples,
             or from the lowest rate of the positive label.
@@ -401,11 +394,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         matplotlib.figure.Figure
             To be shown or saved.
-
-        Raises
-        ------
-        IcscmError
-            If matplotlib is not installed, or there is no such order.
         """
         from icscm.report.figures import draw_model
 
@@ -447,11 +435,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The file to write, whole or not at all.
         force : bool
             Whether a file of that name may be replaced.
-
-        Raises
-        ------
-        IcscmError
-            If the file is there already, or cannot be written.
         """
         check_is_fitted(self, "model_")
         make_saved_model(self).save(path, force=force)

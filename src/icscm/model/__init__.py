@@ -1,4 +1,4 @@
-"""What is learned, immutable: rules, rule sets, trees, forests; a learner's protocol; model files.
+"""Immutable models: rules, trees (a rule set is a chain), forests; learners' interface; files.
 
-Predicting needs no engine. May import `tables` and the ground.
+Predicting needs no engine. May import `tables` and what is below it.
 """

@@ -1,4 +1,4 @@
-"""What reports, files and studies ask of a learner; whoever fulfils it can be reported on."""
+"""The interface of a fitted learner that reports, files and studies rely on."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from icscm.model.rules import Rule
 
 
 class Learner(Protocol):
-    """A fitted learner, as far as those who read it need to know.
+    """A fitted learner.
 
-    `model_` is a `kinds.Model`. `trace_` is a `search.trace.Trace`, or another record of a search,
-    which stands above this floor. `tests_invariance` tells a learner that refuses rules from one
-    that does not test them. Only where they are known it has `feature_types_`,
-    `feature_names_in_` and, where something was tested, `alpha_`; one of rule sets has
-    `rule_importances_` and `equivalent_rules_`, too.
+    `model_` is a `Tree` or `Forest`, `trace_` a `search.trace.Trace`. `tests_invariance` is False
+    for a learner that does not test its rules. `feature_types_`, `feature_names_in_` and, where
+    something was tested, `alpha_` are there where they are known; a learner of conjunctions and
+    disjunctions has `rule_importances_` and `equivalent_rules_`, too.
     """
 
     tests_invariance: bool
@@ -42,7 +41,7 @@ class Learner(Protocol):
 
 
 def check_learner(estimator: Any) -> None:
-    """Raise unless it is one of ours: others cannot learn from counts, or have no rules."""
+    """Raise unless it is a learner of this package: others do not learn from counts."""
     if not hasattr(estimator, "fit_counts"):
         raise IcscmError(
             "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
@@ -51,6 +50,6 @@ def check_learner(estimator: Any) -> None:
 
 
 def check_fitted(learner: Any) -> None:
-    """Raise unless it is one of ours, and fitted."""
+    """Raise unless it is a fitted learner of this package."""
     check_learner(learner)
     check_is_fitted(learner, "model_")

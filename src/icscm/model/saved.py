@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,13 @@ from icscm.model.parsing import (
     read_file,
 )
 from icscm.model.plain import format_json, make_plain
-from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.parsing import check_rows
 from icscm.writing import check_free, write_text
 
 
 class Decisions(NamedTuple):
-    """What a model says of each row; the exports give the same three columns."""
+    """Prediction, probability and what decided for each row; exports return the same columns."""
 
     prediction: Array
     probability: FloatArray
@@ -98,7 +97,7 @@ class SavedModel:
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             A frame's columns are found by name: their order does not matter, and those that no
-            rule asks for need not be there. Others have all the training columns, in their order.
+            rule uses need not be there. Others have all the training columns, in their order.
 
         Returns
         -------
@@ -140,7 +139,7 @@ class SavedModel:
         Returns
         -------
         array of str, of shape (n_samples,)
-            Such as `not met: age > 63`; the way to the leaf of a tree, `age > 63 and sex == f`;
+            Such as `not met: age > 63`; the path to the leaf of a tree, `age > 63 and sex == f`;
             of a forest how many vote positive, `63 of 100 trees`.
         """
         return self.decide(X).decided_by
@@ -261,11 +260,6 @@ class SavedModel:
             If it would not read back the same.
         """
         text = format_json(self.to_dict())
-        self._check_readable(text)
-        return text
-
-    def _check_readable(self, text: str) -> None:
-        """Raise unless `load` would give this model back: better now than when it is needed."""
         try:
             check_size(len(text.encode()))
             is_same = SavedModel(**parse_document(text)) == self
@@ -276,6 +270,7 @@ class SavedModel:
                 "this model cannot be saved: it would not read back the same, as a name, level or "
                 "label with surrogates in pairs does not; rename it"
             )
+        return text
 
     def __str__(self) -> str:
         return str(self.model)
@@ -287,12 +282,12 @@ def load(path: str | PathLike[str]) -> SavedModel:
     Parameters
     ----------
     path : str or path
-        The file. It may come from anybody: nothing in it is run or taken on trust.
+        The file. It may come from anybody: nothing in it is run or trusted.
 
     Returns
     -------
     SavedModel
-        What predicts and explains as the estimator did.
+        It predicts and explains as the estimator did.
 
     Raises
     ------
@@ -326,13 +321,13 @@ def get_table_settings(saved: SavedModel) -> dict[str, Any]:
 
 
 def list_missing_texts(told: Mapping[str, Any]) -> list[str]:
-    """What a user named as missing for `icscm fit`."""
+    """The texts that a user declared as missing for `icscm fit`."""
     known = told.get("na")
     return [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
 
 
 def list_used(saved: SavedModel) -> list[str]:
-    """The columns that the rules ask for."""
+    """The columns that the rules use."""
     return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
 
@@ -343,7 +338,7 @@ def _make_array(classes: Sequence[Label]) -> Array:
 
 
 def make_saved_model(learner: Learner) -> SavedModel:
-    """All of a fitted learner that predicting and explaining need."""
+    """The model of a fitted learner, with all that predicting and explaining need."""
     check_fitted(learner)
     model = make_model(make_plain(learner.model_.to_dict()))
     types = getattr(learner, "feature_types_", None)
@@ -355,12 +350,19 @@ def make_saved_model(learner: Learner) -> SavedModel:
             Feature(None if name is None else str(name), str(kind))
             for name, kind in zip(names, types, strict=True)
         )
+    negative, positive = learner.classes_.tolist()
+    for label in (negative, positive):
+        if not isinstance(label, Label):
+            raise IcscmError(
+                f"a model file holds classes that are text, numbers or booleans, not {label!r}; "
+                "fit with such labels"
+            )
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
-    # where samples were counted is nothing that a model should remember
+    # the result does not depend on where samples were counted
     settings = {k: v for k, v in learner.get_params(deep=False).items() if k != "device"}
     return SavedModel(
         model=model,
-        classes=_list_classes(learner),
+        classes=(negative, positive),
         features=features,
         environments=None if labels is None else tuple(map(make_label, labels)),
         settings=make_plain(settings),
@@ -371,29 +373,14 @@ def make_saved_model(learner: Learner) -> SavedModel:
 
 
 def _keep_used(model: Model) -> tuple[Model, tuple[Feature, ...]]:
-    """The model with its rules' columns numbered anew, and these columns."""
+    """The model with the columns of its rules renumbered, and these columns."""
     columns = sorted({rule.column: rule.name for rule in model.rules}.items())
     places = {column: place for place, (column, _) in enumerate(columns)}
-
-    def renumber(rule: Rule) -> Rule:
-        return replace(cast(PresenceRule, rule), column=places[rule.column])
-
     features = tuple(Feature(name, NUMBER) for _, name in columns)
-    return model.replace_rules(renumber), features
+    return model.replace_rules(lambda rule: replace(rule, column=places[rule.column])), features
 
 
 def make_label(label: Any) -> Label:
     """A label as the model file holds it: text, a number or a boolean."""
     plain = make_plain(label, str)
     return plain if isinstance(plain, Label) else str(label)
-
-
-def _list_classes(learner: Learner) -> tuple[Label, Label]:
-    negative, positive = learner.classes_.tolist()
-    for label in (negative, positive):
-        if not isinstance(label, Label):
-            raise IcscmError(
-                f"a model file holds classes that are text, numbers or booleans, not {label!r}; "
-                "fit with such labels"
-            )
-    return negative, positive
