@@ -277,8 +277,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
 
-        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class; a
-        conjunction or disjunction need not, where a leaf holds more samples of the other class.
+        (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
+        a conjunction or disjunction need not, where a leaf holds more samples of the other class.
 
         Parameters
         ----------
