@@ -60,8 +60,110 @@ class CardValues:
         """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values."""
         with translate_card_errors():
             check_room(self.card, self.values.size)
-            coder = _Coder(self, _invert(self.card, position), rows, max_thresholds, n_threads)
-            return coder.encode()
+            source = self.card.xp.empty(len(position), dtype=np.uint32)  # row of each sorted one
+            every = self.card.xp.arange(len(position), dtype=np.uint32)
+            source[self.card.send(position)] = every
+            return self._encode(source, rows, max_thresholds, n_threads)
+
+    def _encode(
+        self, source: Any, rows: Rows, max_thresholds: int, n_threads: int
+    ) -> tuple[Binning, list[Store]]:
+        """Code all columns by a sample, then those again that have more values than it."""
+        is_sample = is_sampled(self.n_rows)
+        plan = self._plan_sample(max_thresholds)
+        stores, surprised = self._code(plan, source, rows)
+        edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
+        if len(surprised):
+            again = self._plan_again(
+                plan.select(np.isin(plan.columns, surprised)), max_thresholds, n_threads
+            )
+            more, _ = self._code(again, source, rows)
+            stores += more
+            any_sampled |= not again.known.all()
+            for column, found in zip(again.columns.tolist(), again.edges, strict=True):
+                edges[column] = found
+        own = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
+        return make_binning(own, None, self.has_missing, {}, bool(any_sampled)), stores
+
+    def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
+        card, values = self.card, self.values
+        n_rows, has_missing = self.n_rows, self.has_missing
+        if is_sampled(n_rows):
+            values = values[:, self._choose_sample()]
+        ordered = card.xp.sort(values, axis=1)  # missing ones last
+        n_distinct = card.bring((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)) + 1
+        is_many = ~has_missing & (n_distinct - 1 > max_thresholds)
+        edges = self._cut_many(ordered, is_many, max_thresholds)
+        known, highest = ~is_many, card.bring(ordered[:, -1])
+        few = np.flatnonzero(~is_many)
+        for k, own in zip(few.tolist(), card.bring(ordered[card.send(few)]), strict=True):
+            present = own[: np.count_nonzero(own == own)]
+            edges[k], known[k] = choose_edges(present, max_thresholds)
+            if has_missing[k]:
+                edges[k] = put_missing_first(edges[k])
+                highest[k] = present[-1] if len(present) else np.nan
+        return ColumnPlan(np.arange(len(edges)), edges, known, highest, has_missing)
+
+    def _cut_many(self, ordered: Any, is_many: BoolArray, max_thresholds: int) -> list[Array]:
+        """Quantiles of the columns that have more values than thresholds: few come from there."""
+        xp, bring = self.card.xp, self.card.bring
+        ranks = self.card.send(find_ranks(ordered.shape[1], max_thresholds))
+        least = ordered.dtype.type(-np.inf)
+        below = xp.where(ordered < ordered[:, -1:], ordered, least).max(axis=1)
+        quantiles, second = bring(ordered[:, ranks]), bring(below)
+        return [
+            cut_at(*each) if is_so else quantiles[:0]
+            for *each, is_so in zip(quantiles, second, is_many, strict=True)
+        ]
+
+    def _choose_sample(self) -> Any:
+        card = self.card
+        salt = card.send(make_salt(self.n_columns))
+        hashes = card.kernels.hash_rows(self.values, salt)
+        ordered = card.xp.sort(hashes)
+        if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
+            return card.send(choose_sample(card.bring(hashes)))
+        return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
+
+    def _plan_again(self, sample: ColumnPlan, max_thresholds: int, n_threads: int) -> ColumnPlan:
+        """Columns of few values in the sample, from all rows."""
+        card, columns = self.card, sample.columns
+        table = CodedTable(card.bring(self.values[card.send(columns)]).T)
+        own = np.arange(len(columns)), self.has_missing[columns]
+        plan = plan_columns(table, *own, slice(None), max_thresholds, n_threads)
+        plan = replace(plan, columns=columns)
+        return plan.cut_unknown_as(sample, max_thresholds)
+
+    def _code(self, plan: ColumnPlan, source: Any, rows: Rows) -> tuple[list[Store], IntArray]:
+        """Stores of the columns that are as planned, and the columns that are not."""
+        stores: list[Store] = []
+        surprised = [plan.columns[:0]]
+        for gap in (False, True):
+            own = plan.select(plan.has_missing == gap)
+            if len(own.columns) == 0:
+                continue
+            codes, is_new = self._fill(own, source)
+            n_edges = np.array([len(edges) for edges in own.edges])
+            kept = ~is_new & (n_edges > 0)  # constant columns make no rules
+            surprised.append(own.columns[is_new])
+            if not kept.all():
+                codes = codes[self.card.send(np.flatnonzero(kept))]
+            if kept.any():
+                layout = find_layout(int(own.columns[0]), {}, self.has_missing)
+                sizes = int(n_edges[kept].max()) + 1, rows, layout
+                stores.append(CardCodes(self.card, own.columns[kept], codes, *sizes))
+        return stores, np.sort(np.concatenate(surprised))
+
+    def _fill(self, plan: ColumnPlan, source: Any) -> tuple[Any, BoolArray]:
+        card, values = self.card, self.values
+        n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
+        padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=values.dtype)
+        for row, edges in zip(padded, plan.edges, strict=True):
+            row[: len(edges)] = edges
+        codes = card.xp.empty((len(n_edges), values.shape[1]), dtype=CODE_DTYPE)
+        places = plan.columns, padded, n_edges, plan.known.astype(np.uint8), plan.highest
+        given = map(card.send, places)
+        return codes, card.kernels.code_values(values, source, *given, codes)
 
 
 def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | None:
@@ -107,115 +209,3 @@ def _find_missing(card: Card, values: Any) -> BoolArray:
         if infinite.any():
             raise make_infinity_error(name_columns(np.flatnonzero(infinite).tolist(), None))
     return np.asarray(card.bring(card.xp.isnan(highest)))
-
-
-def _invert(card: Card, position: NDArray[np.uint32]) -> Any:
-    """Which row each of the sorted ones is, from where each row goes."""
-    source = card.xp.empty(len(position), dtype=np.uint32)
-    source[card.send(position)] = card.xp.arange(len(position), dtype=np.uint32)
-    return source
-
-
-@dataclass
-class _Coder:
-    table: CardValues
-    source: Any
-    rows: Rows
-    max_thresholds: int
-    n_threads: int
-
-    def encode(self) -> tuple[Binning, list[Store]]:
-        """Code all columns by a sample, then those again that have more values than it."""
-        has_missing, is_sample = self.table.has_missing, is_sampled(self.table.n_rows)
-        plan = self._plan_sample()
-        stores, surprised = self._code(plan)
-        edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
-        if len(surprised):
-            again = self._plan_again(plan.select(np.isin(plan.columns, surprised)))
-            more, _ = self._code(again)
-            stores += more
-            any_sampled |= not again.known.all()
-            for column, found in zip(again.columns.tolist(), again.edges, strict=True):
-                edges[column] = found
-        own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
-        return make_binning(own, None, has_missing, {}, bool(any_sampled)), stores
-
-    def _plan_sample(self) -> ColumnPlan:
-        card, values = self.table.card, self.table.values
-        n_rows, has_missing = self.table.n_rows, self.table.has_missing
-        if is_sampled(n_rows):
-            values = values[:, self._choose_sample()]
-        ordered = card.xp.sort(values, axis=1)  # missing ones last
-        n_distinct = card.bring((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)) + 1
-        is_many = ~has_missing & (n_distinct - 1 > self.max_thresholds)
-        edges = self._cut_many(ordered, is_many)
-        known, highest = ~is_many, card.bring(ordered[:, -1])
-        few = np.flatnonzero(~is_many)
-        for k, own in zip(few.tolist(), card.bring(ordered[card.send(few)]), strict=True):
-            present = own[: np.count_nonzero(own == own)]
-            edges[k], known[k] = choose_edges(present, self.max_thresholds)
-            if has_missing[k]:
-                edges[k] = put_missing_first(edges[k])
-                highest[k] = present[-1] if len(present) else np.nan
-        return ColumnPlan(np.arange(len(edges)), edges, known, highest, has_missing)
-
-    def _cut_many(self, ordered: Any, is_many: BoolArray) -> list[Array]:
-        """Quantiles of the columns that have more values than thresholds: few come from there."""
-        xp, bring = self.table.card.xp, self.table.card.bring
-        ranks = self.table.card.send(find_ranks(ordered.shape[1], self.max_thresholds))
-        least = ordered.dtype.type(-np.inf)
-        below = xp.where(ordered < ordered[:, -1:], ordered, least).max(axis=1)
-        quantiles, second = bring(ordered[:, ranks]), bring(below)
-        return [
-            cut_at(*each) if is_so else quantiles[:0]
-            for *each, is_so in zip(quantiles, second, is_many, strict=True)
-        ]
-
-    def _choose_sample(self) -> Any:
-        card = self.table.card
-        salt = card.send(make_salt(self.table.n_columns))
-        hashes = card.kernels.hash_rows(self.table.values, salt)
-        ordered = card.xp.sort(hashes)
-        if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
-            return card.send(choose_sample(card.bring(hashes)))
-        return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
-
-    def _plan_again(self, sample: ColumnPlan) -> ColumnPlan:
-        """Columns of few values in the sample, from all rows."""
-        card, columns = self.table.card, sample.columns
-        table = CodedTable(card.bring(self.table.values[card.send(columns)]).T)
-        own = np.arange(len(columns)), self.table.has_missing[columns]
-        plan = plan_columns(table, *own, slice(None), self.max_thresholds, self.n_threads)
-        plan = replace(plan, columns=columns)
-        return plan.cut_unknown_as(sample, self.max_thresholds)
-
-    def _code(self, plan: ColumnPlan) -> tuple[list[Store], IntArray]:
-        """Stores of the columns that are as planned, and the columns that are not."""
-        stores: list[Store] = []
-        surprised = [plan.columns[:0]]
-        for gap in (False, True):
-            own = plan.select(plan.has_missing == gap)
-            if len(own.columns) == 0:
-                continue
-            codes, is_new = self._fill(own)
-            n_edges = np.array([len(edges) for edges in own.edges])
-            kept = ~is_new & (n_edges > 0)  # constant columns make no rules
-            surprised.append(own.columns[is_new])
-            if not kept.all():
-                codes = codes[self.table.card.send(np.flatnonzero(kept))]
-            if kept.any():
-                layout = find_layout(int(own.columns[0]), {}, self.table.has_missing)
-                sizes = int(n_edges[kept].max()) + 1, self.rows, layout
-                stores.append(CardCodes(self.table.card, own.columns[kept], codes, *sizes))
-        return stores, np.sort(np.concatenate(surprised))
-
-    def _fill(self, plan: ColumnPlan) -> tuple[Any, BoolArray]:
-        card, values = self.table.card, self.table.values
-        n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
-        padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=values.dtype)
-        for row, edges in zip(padded, plan.edges, strict=True):
-            row[: len(edges)] = edges
-        codes = card.xp.empty((len(n_edges), values.shape[1]), dtype=CODE_DTYPE)
-        places = plan.columns, padded, n_edges, plan.known.astype(np.uint8), plan.highest
-        given = map(card.send, places)
-        return codes, card.kernels.code_values(values, self.source, *given, codes)
