@@ -127,7 +127,10 @@ def open_dask(
     binning = plan_thresholds(tasks, reader, parts[0], survey, sample, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
-    info = SourceInfo(binning, classes.tolist(), places, _list_notes(binning, sample))
+    notes = [SAMPLED] * binning.sampled
+    if binning.sampled and sample.n_zero_bits:
+        notes.append(THINNED.format(sample.n_zero_bits))
+    info = SourceInfo(binning, classes.tolist(), places, notes)
     pieces = tasks.map("bin", partial(reader.code, blocks, info), *parts)
     source = DaskSource(pieces, blocks, info, tasks)
     return Countable(source, table, names, classes, table.n_columns, has_environments, config=asked)
@@ -171,12 +174,6 @@ def _find_classes(survey: Survey, y: Any) -> Array:
     dtype = find_plain_dtype(y)
     is_number = dtype is not None and dtype.kind in "biuf"
     return check_labels(found.astype(dtype) if is_number else found, len(found))[1]
-
-
-def _list_notes(binning: Binning, sample: Sample) -> list[str]:
-    if not binning.sampled:
-        return []
-    return [SAMPLED, *([THINNED.format(sample.n_zero_bits)] if sample.n_zero_bits else [])]
 
 
 def open_dask_files(
