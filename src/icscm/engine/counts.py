@@ -97,11 +97,9 @@ class CandidateMap(Protocol):
 
     def find_layout(self, feature: int) -> Layout:
         """How the bins of one feature are to be read."""
-        ...
 
     def count_bins(self, features: IntArray) -> IntArray:
         """Number of bins of each of some features, that of missing values included."""
-        ...
 
 
 class SourceInfo(NamedTuple):
@@ -156,11 +154,9 @@ class Judge(Protocol):
 
     def shortlist(self, question: ScreenQuery) -> Shortlist | None:
         """The candidates that can matter to a search; None if the source cannot decide."""
-        ...
 
     def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
         """Features with the `n_rejected` rules of largest p-value that the test rejects."""
-        ...
 
 
 class CountSource(Protocol):
@@ -172,34 +168,27 @@ class CountSource(Protocol):
     @property
     def candidates(self) -> CandidateMap:
         """The meaning of the bins."""
-        ...
 
     @property
     def classes(self) -> Sequence[Any]:
         """The two labels; the second is the positive one."""
-        ...
 
     @property
     def environments(self) -> Sequence[Any]:
         """The environments' labels, in the order of the cube's last axis."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """Remarks on how the counts came about, for the trace."""
-        ...
 
     def count_totals(self) -> CountArray:
         """All samples, by (label, environment), those already covered included."""
-        ...
 
     def counts(self) -> Iterator[CountCube]:
         """The samples still in play, a block of features at a time, in any order of blocks."""
-        ...
 
     def keep(self, rule: BinnedRule) -> None:
         """The samples that the rule covers leave and never come back."""
-        ...
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
         """All samples that satisfy every rule of the path, those already covered included.
@@ -209,12 +198,9 @@ class CountSource(Protocol):
         order and shape for every path, so that one node's counts can be taken off another's, and
         their counts are the caller's to keep.
         """
-        ...
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         """Which of the other rules cover exactly the samples in play that `rule` covers."""
-        ...
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All samples, those already covered included, by the truth of each rule."""
-        ...

@@ -86,11 +86,9 @@ class Store(Protocol):
     @property
     def n_bytes(self) -> int:
         """What its columns take."""
-        ...
 
     def find_codes(self, feature: int) -> Array:
         """Bin numbers of one feature for all sorted rows."""
-        ...
 
     def release(self) -> None:
         """Free the memory of the codes just read, if they are stored elsewhere, too."""
@@ -98,15 +96,12 @@ class Store(Protocol):
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         """`left` have just left; `in_play` are those that stay."""
-        ...
 
     def restrict(self, rows: Rows) -> Store:
         """The same columns with just these rows in play; the two share codes and nothing else."""
-        ...
 
     def counts(self) -> Iterator[CountCube]:
         """The samples in play, a block of features at a time. Valid until the next `remove`."""
-        ...
 
 
 @dataclass(eq=False)

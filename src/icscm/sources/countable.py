@@ -70,10 +70,6 @@ def describe_columns(
     return drop_columns(table, find_suspicious_surveyed(survey, table), config.keep_columns)
 
 
-def _nothing_to_close() -> None:
-    """Nothing is held that would have to be given up."""
-
-
 # What a learner and the source that it learns from have to agree on.
 _BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
 
@@ -132,7 +128,7 @@ class Countable(Generic[Source]):
     classes: Array
     n_features: int
     has_environments: bool = True
-    close: Callable[[], None] = _nothing_to_close
+    close: Callable[[], None] = lambda: None  # nothing is held
     config: BinningConfig = BinningConfig()
     is_binned: bool = True
     _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
