@@ -174,8 +174,13 @@ def plan_columns(
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
     def plan_group(part: slice) -> list[tuple[Any, ...]]:
-        values = _read_columns(X, rows, columns[part])
-        return _plan_group(values, has_missing[columns[part]], max_thresholds)
+        own = columns[part]
+        first, last = int(own[0]), int(own[-1]) + 1
+        where: Any = (rows, own) if isinstance(rows, slice) else np.ix_(rows, own)
+        if len(own) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
+            where = (rows, slice(first, last))
+        values = np.ascontiguousarray(X[where].T)  # a row for each column
+        return _plan_group(values, has_missing[own], max_thresholds)
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
     every = [column for group in groups for column in group]
@@ -184,15 +189,6 @@ def plan_columns(
         reject_infinity(X, table.names)
     found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
     return ColumnPlan(columns, list(edges), *found, np.array(missing, dtype=np.bool_))
-
-
-def _read_columns(X: Array, rows: NDArray[np.intp] | slice, columns: IntArray) -> Array:
-    """The values of some rows, one contiguous row for each column."""
-    first, last = int(columns[0]), int(columns[-1]) + 1
-    if len(columns) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
-        return np.ascontiguousarray(X[rows, first:last].T)
-    where = (rows, columns) if isinstance(rows, slice) else np.ix_(rows, columns)
-    return np.ascontiguousarray(X[where].T)
 
 
 def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:

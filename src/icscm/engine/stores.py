@@ -138,7 +138,7 @@ class CodeStore(Store):
         kept = self._update_cube() if is_kept else None
         for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
             segments = self._count(block) if kept is None else kept[block]
-            counts = _by_label_and_environment(segments)
+            counts = segments.reshape(*segments.shape[:2], 2, -1)
             yield CountCube(self.features[block], counts, self.layout)
 
     def _update_cube(self) -> CountArray:
@@ -241,10 +241,5 @@ class BitStore(Store):
         cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=COUNT_DTYPE)
         _kernels.count_bits(words, in_play, self._word_bounds, self._n_in_play, cube)
         n_alike = None if self.n_alike is None else self.n_alike[block]
-        counts = _by_label_and_environment(cube)
+        counts = cube.reshape(len(words), 2, 2, -1)
         return CountCube(self.features[block], counts, self.layout, n_alike)
-
-
-def _by_label_and_environment(segments: CountArray) -> CountArray:
-    """(feature, bin, segment) as (feature, bin, label, environment)."""
-    return segments.reshape(*segments.shape[:2], 2, -1)

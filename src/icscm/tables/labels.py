@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from icscm._constants import JOINT, ROW_DTYPE, SPARSE_ENVIRONMENT
-from icscm._types import Array, CountArray, FloatArray, IntArray
+from icscm._types import Array, CountArray, IntArray
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
 from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
@@ -137,7 +137,10 @@ def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | Non
             f"sample_weight must hold one weight for each of the {n_rows} rows of X, got "
             f"shape {weights.shape}"
         )
-    numbers = _to_numbers(weights)
+    numbers = np.full(weights.shape, np.nan)  # also of text that looks like numbers
+    if weights.dtype.kind in "biufO":
+        with suppress(TypeError, ValueError):
+            numbers = weights.astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)))
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -153,16 +156,6 @@ def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | Non
     if (numbers == 1).all():
         return None
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
-
-
-def _to_numbers(values: Array) -> FloatArray:
-    """As floats; NaN throughout where they are no numbers, text that looks like some included."""
-    if values.dtype.kind in "biufO":
-        try:
-            return values.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-    return np.full(values.shape, np.nan)
 
 
 # Stands for everything in counts by environment where no environments were given.
