@@ -106,7 +106,7 @@ def _look_at_genomes(
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import pack_table
-    from icscm.studies.genomes import check_presence
+    from icscm.studies.checkup import check_presence
 
     if options["labels"] is None:
         raise IcscmError(f"{data} needs --labels, the table of target and environment")

@@ -1,5 +1,5 @@
-"""Questions about learning: check-up, choice of p, environments left out, stability,
-external validation (evaluation, with its scores and the calibration of leaves).
+"""Studies of data and learners: check-up, grid search, comparison, leave-one-environment-out,
+stability selection and evaluation on new rows. `folds` is their common core.
 
-May import `estimators` and what is below.
+May import `estimators` and lower layers.
 """

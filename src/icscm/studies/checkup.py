@@ -1,7 +1,4 @@
-"""A check of the environments before fitting: sizes, associations with columns, power.
-
-Everything is computed from counts by (value, label, environment); nothing is learned.
-"""
+"""A check of the environments before fitting: sizes, associations with columns, power."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ from scipy.sparse import issparse
 from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
+from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, shorten_list
 from icscm.model.plain import make_plain
 from icscm.parameters import allow, check_value
 from icscm.report.formatting import describe_rates
-from icscm.sources.countable import BinningConfig
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
 from icscm.tables.column_checks import find_suspicious
@@ -34,6 +32,8 @@ Codes = NDArray[np.int64]
 
 # Bins of a column of numbers, and levels of a category that are kept apart.
 N_BINS = 16
+# Features of packed genomes that are listed, of millions.
+N_LISTED = 100
 # Cramer's V of a strong association: a large effect by Cohen's convention.
 STRONG = 0.5
 # Shares of the rows for which the minimum detectable difference is computed.
@@ -50,14 +50,10 @@ class EnvironmentSummary:
 
     Parameters
     ----------
-    label : object
-        Of the environment.
-    n_rows, n_positive : int
-        Rows, and those of them with a positive label.
-    rate : float
-        Share of positive labels.
-    rate_interval : tuple of two floats
-        Wilson's interval of the rate, 95%.
+    label, n_rows, n_positive : object, int, int
+        Its label, its rows, and those of them with a positive label.
+    rate, rate_interval : float, tuple of two floats
+        Share of positive labels, and its Wilson interval (95%).
     missing : float
         Share of the cells that are missing.
     min_detectable : float or None
@@ -89,10 +85,8 @@ class Association:
 
     Parameters
     ----------
-    column : str or int
-        Its name or position.
-    values : float
-        Cramer's V of its values and the environment, where they are present.
+    column, values : str or int, float
+        Its name or position, and Cramer's V of its present values and the environment.
     missingness : float or None
         Cramer's V of whether it is missing and the environment; None if it never is.
     is_copy : bool
@@ -125,18 +119,13 @@ class CheckUp(DisplayMixin):
 
     Parameters
     ----------
-    n_rows, n_columns : int
-        Size of the table.
-    classes : tuple of two labels
-        The second is the positive one.
-    alpha : float
-        Level of the tests.
-    p_value : float
-        Of the test whether the label is independent of the environment in the whole table.
-    environments : tuple of EnvironmentSummary
-        In the order of their labels.
-    sparse : tuple of SparseCell
-        Classes with fewer than five rows in an environment.
+    n_rows, n_columns, classes : int, int, tuple of two labels
+        Size of the table, and the classes; the second is the positive one.
+    alpha, p_value : float
+        Level of the tests, and the p-value of the test whether the label is independent of the
+        environment in the whole table.
+    environments, sparse : tuple of EnvironmentSummary, tuple of SparseCell
+        In the order of their labels, and classes with fewer than five rows in one of them.
     associations : tuple of Association
         All columns that are not dropped, the strongest association first.
     power : tuple of LeafPower
@@ -256,6 +245,52 @@ def check_environments(
     table = _count(labels, codes, 2, len(places))
     found = make_checkup(table, places, [*classes], alpha, coded.n_columns, associations, n_missing)
     return add_advice(replace(found, dropped=dropped), words)
+
+
+def check_presence(
+    countable: Countable[Any], *, alpha: float = 0.05, words: Words = str
+) -> CheckUp:
+    """Check the environments of packed genomes before fitting.
+
+    Parameters
+    ----------
+    countable : Countable
+        The value of `icscm.sources.open_bits`: features that are present or absent.
+    alpha : float, default=0.05
+        Level of the tests whose power is computed.
+    words : callable, optional
+        Names of parameters in advice, if not those of Python.
+
+    Returns
+    -------
+    CheckUp
+        As of `check_environments`, with the features of strongest association only; of features
+        that are present in the same genomes the first.
+    """
+    check_value("alpha", alpha, allow("float (0, 1)"))
+    source = countable.source
+    check_several(source.environments)
+    totals, names = source.count_totals(), source.environments
+    found = _find_strongest(source)
+    return add_advice(
+        make_checkup(totals, names, source.classes, alpha, countable.n_features, found), words
+    )
+
+
+def _find_strongest(source: CountSource) -> list[Association]:
+    """The features that are most strongly associated with the environment, of millions."""
+    best: list[tuple[float, int, Codes]] = []
+    for cube in source.counts():
+        tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
+        of_value, of_environment = tables.sum(axis=2, keepdims=True), tables.sum(axis=1)[:, None]
+        expected = of_value * of_environment / max(1, int(tables[0].sum()))
+        phi = np.divide((tables - expected) ** 2, expected, where=expected > 0, out=0 * expected)
+        strength = phi.sum(axis=(1, 2))
+        top = np.argsort(-strength, kind="stable")[:N_LISTED]
+        found = zip(strength[top].tolist(), cube.features[top].tolist(), tables[top], strict=True)
+        best = sorted([*best, *found], key=lambda each: (-each[0], each[1]))[:N_LISTED]
+    rules = [source.candidates.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
+    return [compute_association(r.feature, each[2]) for r, each in zip(rules, best, strict=True)]
 
 
 def make_checkup(

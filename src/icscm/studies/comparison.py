@@ -102,16 +102,9 @@ class Comparison:
             plain |= {"rows": each.rows, "environments": each.environments, "worst": each.worst}
             plain["by_environment"] = dict(zip(names, each.by_environment, strict=True))
             candidates.append(plain)
-        return {
-            "n_rows": self.n_rows,
-            "n_positive": self.n_positive,
-            "n_folds": self.n_folds,
-            "environments": names,
-            "kept_in": {str(name): list(sizes) for name, sizes in self.kept_in.items()},
-            "dropped": self.dropped,
-            "candidates": candidates,
-            "conclusions": list(self.conclusions),
-        }
+        kept_in = {str(name): list(sizes) for name, sizes in self.kept_in.items()}
+        own = {"environments": names, "kept_in": kept_in, "candidates": candidates}
+        return vars(self) | own | {"conclusions": list(self.conclusions)}
 
     @property
     def conclusions(self) -> tuple[str, ...]:

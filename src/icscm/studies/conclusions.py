@@ -120,21 +120,21 @@ def _conclude(ranked: list[CandidateScores], way: str) -> Iterator[str]:
     best, baseline = ranked[0], next(each for each in ranked if each.kind == "baseline")
     error = baseline.get_error(way)
     if best is baseline:
-        told = f"no candidate has a smaller error than the majority-class baseline, {error:.1%}"
+        text = f"no candidate has a smaller error than the majority-class baseline, {error:.1%}"
     else:
-        told = f"{best.name} has the smallest error, {best.get_error(way):.1%}"
-        told += f", {_compare_with(baseline, best, way)}"
-    yield f"{_WAYS[way]}: {told}."
+        text = f"{best.name} has the smallest error, {best.get_error(way):.1%}"
+        text += f", {_compare_with(baseline, best, way)}"
+    yield f"{_WAYS[way]}: {text}."
     named = [best, baseline]
     for kinds, group in _GROUPS.items():
         leader = next((each for each in ranked if each.kind in kinds), None)
         if leader is not None and leader not in named:
             named.append(leader)
-            told = f"Best of the {group}: {leader.name}, {leader.get_error(way):.1%}"
+            text = f"Best of the {group}: {leader.name}, {leader.get_error(way):.1%}"
             more = leader.get_error(way) - best.get_error(way)
             if best is not baseline and more >= _NEGLIGIBLE:
-                told += f", {100 * more:.1f} points more than {best.name}"
-            yield f"{told}; {_compare_with(baseline, leader, way)}."
+                text += f", {100 * more:.1f} points more than {best.name}"
+            yield f"{text}; {_compare_with(baseline, leader, way)}."
     worse = [
         f"{each.name} (by {100 * (each.get_error(way) - error):.1f} points)"
         for each in ranked

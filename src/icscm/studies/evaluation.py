@@ -110,7 +110,7 @@ class Evaluation:
     def headline(self) -> str:
         """The verdict in a sentence or two."""
         error, other = self.overall.get_errors()
-        told = (
+        text = (
             f"{self.verdict.capitalize()} than the majority-class baseline (always "
             f"{self._name(self.baseline)}): error {format_share(error.value)} in "
             f"{count(self.overall.n_samples, 'sample')} (95% interval {format_share(error.low)} to "
@@ -118,15 +118,14 @@ class Evaluation:
         )
         auc = self.overall.scores["auc"]
         if self.verdict == UNCLEAR:
-            return f"{told}, p = {format_p(self.p_value)}."
+            return f"{text}, p = {format_p(self.p_value)}."
         if self.verdict == BETTER or auc is None or auc.low <= 0.5:
-            return f"{told}."
+            return f"{text}."
         interval = f"{auc.low:.2f} to {auc.high:.2f}"
-        return f"{told}. It ranks samples better than chance: AUC {auc.value:.2f} ({interval})."
+        return f"{text}. It ranks samples better than chance: AUC {auc.value:.2f} ({interval})."
 
     def _name(self, label: Any) -> str:
-        text = as_text(label)
-        return text if self.target is None else f"{as_text(self.target)} = {text}"
+        return f"{as_text(self.target)} = " * (self.target is not None) + as_text(label)
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for all samples and one for each environment.

@@ -6,9 +6,9 @@ each to `fit_and_score`, which fits every estimator on the training part and sco
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from inspect import Parameter, signature
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._types import Array, BoolArray, IntArray
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
@@ -89,21 +89,20 @@ def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) ->
 
 
 def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any, Cohort, Cohort]]:
-    """Each environment, the samples outside of it and those in it.
-
-    Raises where too few environments would remain to learn from.
-    """
-    n_environments = len(cohort.labels)
-    least = 3 if getattr(estimator, "tests_invariance", False) else 2
-    if n_environments < least:
-        why = "nothing remains to learn from"
-        if n_environments == 2:
-            why = "a single one remains, in which invariance cannot be tested"
-        raise IcscmError(
-            f"leave-one-environment-out needs at least {least} environments for "
-            f"{type(estimator).__name__}; there are {n_environments}, and without one of them {why}"
-        )
+    """Each environment, the samples outside of it and those in it."""
+    check_environments(estimator, cohort, "leave-one-environment-out")
     return ((e, *cohort.split(cohort.numbers == k)) for k, e in enumerate(cohort.labels))
+
+
+def check_environments(estimator: Any, cohort: Cohort, what: str | Parameter) -> None:
+    """Raise where too few environments would remain to learn from without one of them."""
+    least = 3 if getattr(estimator, "tests_invariance", False) else 2
+    if len(cohort.labels) < least:
+        raise IcscmError(
+            what,
+            f" needs at least {least} environments for {type(estimator).__name__}, so that "
+            f"{least - 1} remain to learn from; got {len(cohort.labels)}",
+        )
 
 
 def check_folds(cohort: Cohort, n_folds: int) -> None:
@@ -185,7 +184,7 @@ def name_environments(estimator: Any) -> list[str]:
     """
     if not hasattr(estimator, "fit"):  # "passthrough", None
         return []
-    taken = signature(estimator.fit).parameters
+    taken = inspect.signature(estimator.fit).parameters
     if ENVIRONMENTS in taken:
         return [ENVIRONMENTS]
     if get_config()["enable_metadata_routing"]:
@@ -193,7 +192,7 @@ def name_environments(estimator: Any) -> list[str]:
         return [ENVIRONMENTS] if router.consumes("fit", [ENVIRONMENTS]) else []
     if isinstance(estimator, Pipeline):
         return [f"{name}__{n}" for name, step in estimator.steps for n in name_environments(step)]
-    passes_on = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
+    passes_on = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
     return name_environments(getattr(estimator, "estimator", None)) if passes_on else []
 
 

@@ -18,7 +18,7 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.learner import check_learner
 from icscm.parameters import allow, check_value
-from icscm.studies.folds import Cohort, check_folds, fit_and_score, make_cohort
+from icscm.studies.folds import Cohort, check_environments, check_folds, fit_and_score, make_cohort
 
 if TYPE_CHECKING:
     import pandas
@@ -203,13 +203,7 @@ def _assign_folds(
     import pandas
 
     if folds == "environments":
-        least, n_environments = 3 if learner.tests_invariance else 2, len(cohort.labels)
-        if n_environments < least:
-            raise IcscmError(
-                Parameter("folds", "environments"),
-                f" needs at least {least} environments, so that {least - 1} remain to learn from; "
-                f"got {n_environments}",
-            )
+        check_environments(learner, cohort, Parameter("folds", "environments"))
         order = np.argsort(-np.bincount(cohort.numbers), kind="stable")  # the largest first
         dealt: NDArray[np.intp] = np.argsort(order)[cohort.numbers] % n_folds
         return dealt
