@@ -203,6 +203,7 @@ def test_progress_is_shown_for_each_fit(data):
         ({"candidates": ["jungle"]}, "no candidate 'jungle'"),
         ({"candidates": ["tre"]}, "did you mean 'tree'"),
         ({"candidates": {"mine": LogisticRegression}}, "candidate 'mine' must be a classifier"),
+        ({"candidates": {"baseline": GaussianNB()}}, "rename the candidate"),
         ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
         ({"min_rows": 0.5}, "min_rows must be"),
         ({"min_positives": -1}, "min_positives must be"),

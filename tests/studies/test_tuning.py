@@ -178,3 +178,13 @@ def test_trees_and_forests_are_chosen_too(folds):
         found = grid_search(learner, *data[:3], {"max_leaves": [1, 4]}, folds=folds)
         assert found.best == {"max_leaves": 4}
         assert found.scores[1] > found.scores[0] == found.baseline
+
+
+def test_the_old_name_warns():
+    from icscm.studies.choice import choose
+
+    y = np.arange(100) % 2
+    arguments = SCMClassifier(), y[:, np.newaxis], y, None, {"p": [0.5, 1.0]}
+    with pytest.warns(FutureWarning, match=r"choose is now icscm.studies.tuning.grid_search"):
+        found = choose(*arguments)
+    assert found == grid_search(*arguments)

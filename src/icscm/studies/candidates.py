@@ -47,7 +47,10 @@ def choose_candidates(
 ) -> dict[str, Any]:
     """Candidates by name, the baseline first: all, those named, or a caller's own."""
     own = make_candidates(keep_columns)
-    if not isinstance(chosen, Mapping):
+    if isinstance(chosen, Mapping):
+        if BASELINE in chosen:
+            raise IcscmError(f"{BASELINE!r} is the majority-class baseline; rename the candidate")
+    else:
         names = list(own if chosen is None else chosen)
         for name in names:
             if name not in own:
