@@ -69,7 +69,7 @@ def test_of_other_classifiers_the_baseline_comes_from_the_new_data(new):
     found = evaluate(model, new.X, new.y)
     assert found.baseline_from == "these data"
     assert found.baseline == int(2 * new.y.sum() > len(new.y))
-    assert "these data (those of training are not known)" in " ".join(repr(found).split())
+    assert "these data (that of training is not known)" in " ".join(repr(found).split())
     assert found.leaves == ()
     assert found.model == "LogisticRegression"
 
@@ -161,14 +161,14 @@ def test_a_leaf_without_rows_is_not_compared(learner, new):
     assert found.leaves[1].has_moved is None
     assert found.leaves[1].observed is None
     assert found.to_html()
-    assert "no rows" in repr(found)
+    assert "no samples" in repr(found)
 
 
 def test_new_environments_are_noted(learner, new):
     found = evaluate(learner, new.X, new.y, np.where(new.environments == 0, "abroad", "x"))
     assert [each.is_new for each in found.environments] == [True, True]
     assert f"Not in the training data, {len(new.y):,} samples: abroad, x." in found.notes
-    assert "abroad *" in repr(found)
+    assert "abroad (new)" in repr(found)
 
 
 def test_one_class_is_a_note(learner, new):

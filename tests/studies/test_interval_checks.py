@@ -41,7 +41,7 @@ def test_rates_drawn_alike_are_inside_and_others_are_not(learner):
     assert all(each.is_inside for leaf in alike.leaves for each in leaf.interval_checks)
     far = evaluate(learner, *make_table(["p", "q", "r"], tau=0.0, shift=3.0, seed=2))
     assert not any(each.is_inside for leaf in far.leaves for each in leaf.interval_checks)
-    assert "Of 6 rates of leaves in 3 environments never seen in training 0 were" in " ".join(
+    assert "Of 6 rates of leaves in 3 environments not seen in training 0 are within" in " ".join(
         repr(far).split()
     )
 
@@ -51,7 +51,7 @@ def test_rows_without_environments_are_one_new_environment(learner):
     found = evaluate(learner, X, y)
     assert [len(leaf.interval_checks) for leaf in found.leaves] == [1, 1]
     assert found.leaves[0].interval_checks[0].environment is None
-    assert "taken for a new environment" in " ".join(repr(found).split())
+    assert "taken as a new environment" in " ".join(repr(found).split())
 
 
 def test_few_new_rows_refute_nothing(learner):
@@ -66,7 +66,7 @@ def test_nothing_is_promised_from_two_environments():
     X, y, e = make_table(["a", "b"])
     found = evaluate(SCMClassifier(max_rules=1).fit(X, y, environments=e), *make_table(["new"]))
     assert [(leaf.new_interval, leaf.interval_checks) for leaf in found.leaves] == [(None, ())] * 2
-    assert "to be expected" not in repr(found)
+    assert "prediction interval" not in repr(found)
 
 
 def test_json_and_page_have_it(learner):
@@ -74,4 +74,4 @@ def test_json_and_page_have_it(learner):
     plain = found.to_dict()["leaves"][0]
     assert plain["interval_checks"][0]["environment"] == "new"
     assert plain["new_interval"] == list(found.leaves[0].new_interval)
-    assert "where 95 % were to be expected" in found.to_html()
+    assert "within the 95% prediction interval" in found.to_html()

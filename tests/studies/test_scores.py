@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_auc, compute_scores
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, score_auc, compute_scores
 
 Z = 1.959963984540054
 # Few distinct values: ties are what rules make.
@@ -191,6 +191,6 @@ def test_auc_of_nearly_perfect_ranks_is_covered():
     truth, rng, held = 0.9772498680518208, np.random.default_rng(1), 0  # normal, 2 sqrt 2 apart
     for _ in range(1000):
         y = np.arange(16) < 8
-        score = compute_auc(y, rng.normal(size=16) + 2 * np.sqrt(2) * y)
+        score = score_auc(y, rng.normal(size=16) + 2 * np.sqrt(2) * y)
         held += score.low <= truth <= score.high
     assert held / 1000 > 0.93

@@ -26,7 +26,7 @@ from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
 from icscm.sources.memory import open_memory
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_auc, compute_scores
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, score_auc, compute_scores
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -250,7 +250,7 @@ def score_classifier(
         probability = np.asarray(fitted.predict_proba(test.X))[:, is_second].sum(axis=1)
     own = compute_scores(test.is_positive, predicted, probability)
     if "auc" in wanted and probability is None and hasattr(fitted, "decision_function"):
-        own["auc"] = compute_auc(test.is_positive, fitted.decision_function(test.X))
+        own["auc"] = score_auc(test.is_positive, fitted.decision_function(test.X))
     scores: Scores = {}
     for name, scorer in scorers.items():
         if callable(scorer):

@@ -81,16 +81,16 @@ def compute_scores(y: Any, predicted: Any, probability: Any = None) -> dict[str,
     inner = np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
     losses = -np.log(np.where(y, inner, 1 - inner))
     return scores | {
-        "auc": compute_auc(y, p),
+        "auc": score_auc(y, p),
         "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, most=1.0),
         "log_loss": _compute_mean(losses, inner, logit(inner), most=np.inf),
     }
 
 
-def compute_auc(y: Any, ranking: Any) -> Score | None:
+def score_auc(y: Any, ranking: Any) -> Score | None:
     """Area under the ROC curve, of labels and probabilities or decision values; ties count half.
 
-    >>> print(compute_auc([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).value)
+    >>> print(score_auc([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).value)
     0.75
     """
     is_positive, values = np.asarray(y).astype(bool), np.asarray(ranking, dtype=np.float64)
