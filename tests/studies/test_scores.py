@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, score_auc, compute_scores
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
 
 Z = 1.959963984540054
 # Few distinct values: ties are what rules make.

@@ -26,7 +26,7 @@ from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
 from icscm.sources.memory import open_memory
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, score_auc, compute_scores
+from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
