@@ -62,6 +62,13 @@ _N_BISECTIONS, _N_BINS = 40, 256
 _LEGENDRE = np.polynomial.legendre.leggauss(_N_TAU)
 _HERMITE = np.polynomial.hermite_e.hermegauss(_N_THETA)
 _STEPS = np.linspace(-_SPAN, _SPAN, _N_MU)
+# Shares of the range of tau at which the restricted likelihood is read, and the matrix that takes
+# values at Legendre's nodes to those of their polynomial there.
+_FINE = np.linspace(0.0, 1.0, 513)
+_BASIS, _FINE_BASIS = (
+    np.polynomial.legendre.legvander(at, _N_TAU - 1) for at in (_LEGENDRE[0], 2 * _FINE - 1)
+)
+_REFINING = _FINE_BASIS @ np.linalg.inv(_BASIS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,20 +206,18 @@ def _split(leaves: NDArray[np.intp], n_environments: int) -> Iterator[NDArray[np
     return (leaves[start : start + most] for start in range(0, len(leaves), most))
 
 
-class _Places(NamedTuple):
-    """Where tau is looked at, (leaf, place), and the width that each place stands for."""
-
-    tau: FloatArray
-    widths: FloatArray
-
-
 def _fit(tables: CountArray) -> _Predictive:
     """The posterior of each leaf (label, environment) on its grid (leaf, tau, mu)."""
     positives, sizes = tables[:, 1].astype(np.float64), tables.sum(axis=1).astype(np.float64)
     pooled = (positives.sum(axis=1) + 0.5) / (sizes.sum(axis=1) + 1)
     precisions = sizes * (pooled * (1 - pooled))[:, np.newaxis]
     scale, start, end = _find_range(positives, sizes, precisions)
-    tau, widths = _place_tau(scale, start, end)
+    # Gauss-Legendre in x, where tau = scale x / (1 - x): the places, and the width of each
+    at, shares = _LEGENDRE
+    half = (end - start)[:, np.newaxis] / 2
+    x = start[:, np.newaxis] + half * (1 + at)
+    tau = scale[:, np.newaxis] * x / (1 - x)
+    widths = half * shares * scale[:, np.newaxis] / (1 - x) ** 2
     centre, error, modes = _place_mu(positives, sizes, pooled, tau)
     mu = centre[..., np.newaxis] + error[..., np.newaxis] * _STEPS
     log_weights = _compute_log_likelihood(positives, sizes, mu, tau, modes)
@@ -276,15 +281,6 @@ def _find_range(
     return scale, start, np.minimum(last + 1 + slack, _N_ROUGH) / _N_ROUGH * top
 
 
-def _place_tau(scale: FloatArray, start: FloatArray, end: FloatArray) -> _Places:
-    """The nodes of Gauss and Legendre in x, as tau."""
-    at, weights = _LEGENDRE
-    half = ((end - start) / 2)[:, np.newaxis]
-    x = start[:, np.newaxis] + half * (1 + at)
-    scale = scale[:, np.newaxis]
-    return _Places(scale * x / (1 - x), half * weights * scale / (1 - x) ** 2)
-
-
 def _place_mu(
     positives: FloatArray, sizes: FloatArray, pooled: FloatArray, tau: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -323,21 +319,13 @@ def _compute_log_likelihood(
         theta = modes
         for place in places:
             at = mu[:, :, place, np.newaxis]
-            theta = _find_modes(k, n, at, precision, theta)
+            for _ in range(_N_STEPS):  # Newton's method for the mode
+                rate = special.expit(theta)
+                slope = k - n * rate - (theta - at) * precision
+                theta = theta + np.clip(slope / (n * rate * (1 - rate) + precision), -2, 2)
             found[:, :, place] = _integrate(k, n, at, precision, theta).sum(axis=2)
     found -= np.log(tau)[..., np.newaxis] * n.shape[2]
     return found
-
-
-def _find_modes(
-    k: FloatArray, n: FloatArray, mu: FloatArray, precision: FloatArray, theta: FloatArray
-) -> FloatArray:
-    """The most likely theta of each environment, by Newton's method."""
-    for _ in range(_N_STEPS):
-        rate = special.expit(theta)
-        slope = k - n * rate - (theta - mu) * precision
-        theta = theta + np.clip(slope / (n * rate * (1 - rate) + precision), -2, 2)
-    return theta
 
 
 def _integrate(
@@ -378,15 +366,3 @@ def _read_restricted(
     ends = is_inside.argmax(axis=1), len(_FINE) - 1 - is_inside[:, ::-1].argmax(axis=1)
     rows = np.arange(len(tau))
     return tau[rows, best], tau[rows, ends[0]], tau[rows, ends[1]]
-
-
-def _make_refining(fine: FloatArray) -> FloatArray:
-    """The matrix that takes values at Legendre's nodes to those of their polynomial elsewhere."""
-    at, _ = _LEGENDRE
-    basis = np.polynomial.legendre.legvander(at, len(at) - 1)
-    return np.polynomial.legendre.legvander(2 * fine - 1, len(at) - 1) @ np.linalg.inv(basis)
-
-
-# Shares of the range of tau at which the restricted likelihood is read.
-_FINE = np.linspace(0.0, 1.0, 513)
-_REFINING = _make_refining(_FINE)

@@ -83,8 +83,9 @@ def find_extreme(points: FloatArray) -> NDArray[np.intp]:
     """
     distinct = _find_distinct(points)
     values, below, above = points[:, distinct]
-    higher = _see(values, above, _COS / _SHARE), _see(-values, below, _SIN / _SHARE)
-    lower = _see(values, -below, _COS), _see(-values, -above, _SIN)
+    # what each point adds to a pair in either place, by angle
+    higher = values + _COS / _SHARE * above, -values + _SIN / _SHARE * below
+    lower = values - _COS * below, -values - _SIN * above
     tried = np.unique(np.concatenate([_find_two_best(each) for each in (*higher, *lower)]))
     (_, low, high) = compare_all(*points[:, distinct[tried]][:, np.newaxis])
     slack = _SLACK * max(1.0, float(np.abs(points).max(initial=0.0)))
@@ -105,12 +106,6 @@ def _find_distinct(points: FloatArray) -> NDArray[np.intp]:
     is_kept = np.ones(len(order), dtype=bool)
     is_kept[2:] = (points[:, order[2:]] != points[:, order[:-2]]).any(axis=0)
     return order[is_kept]
-
-
-def _see(values: FloatArray, distances: FloatArray, weights: FloatArray) -> FloatArray:
-    """What each point adds to a pair, by angle."""
-    seen: FloatArray = values + weights * distances
-    return seen
 
 
 def _find_two_best(seen: FloatArray) -> NDArray[np.intp]:

@@ -68,11 +68,6 @@ class Utility:
         gains = np.where(worth.utility >= 0, worth.utility * safe, worth.utility / safe)
         return Worth(_round(gains), worth.margin, is_candidate, worth.is_small & is_candidate)
 
-    def find_below(self, worth: Worth, least: float) -> BoolArray:
-        """Those whose utility is less than that."""
-        below: BoolArray = worth.utility < self.find_bound(least)
-        return below
-
     def find_bound(self, least: float | None) -> Any:
         """What a utility must reach, for comparing; None is what all do."""
         if least is None:
