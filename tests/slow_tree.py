@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from slow_learner import is_true, list_candidates
 from slow_splits import measure_gain, measure_split, weigh
 
-N_REFUSED_KEPT = 5
+N_REJECTED_KEPT = 5
 REASONS = ("unreplicated", "heterogeneous", "remembered")
 
 
@@ -114,7 +114,7 @@ def grow_slowly(
             "best": find_first(allowed) if allowed else None,
             "n_candidates": len(splits),
             "n_refused": {why: [*reasons.values()].count(why) for why in REASONS},
-            "refused": [(rule, reasons[rule]) for rule in told[:N_REFUSED_KEPT]],
+            "refused": [(rule, reasons[rule]) for rule in told[:N_REJECTED_KEPT]],
             "found": found,
             "known": known,
             "scale": scale,

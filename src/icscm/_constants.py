@@ -60,8 +60,8 @@ MAX_MAPPED_BYTES: Final = 2**30
 SHORT_SEGMENT: Final = 512
 # Equivalent rules kept for one step; beyond that only their number is reported.
 MAX_EQUIVALENT_RULES: Final = 1000
-# Refused candidates described in the trace of one step.
-N_REFUSED_KEPT: Final = 5
+# Rejected candidates described in the trace of one step.
+N_REJECTED_KEPT: Final = 5
 # Below this many samples, or with a class absent, an environment deserves a warning:
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5

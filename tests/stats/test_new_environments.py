@@ -123,7 +123,7 @@ def test_too_few_environments_say_that_they_cannot_tell(leaf, why):
     assert found.reason.startswith(why)
     for name in ("tau", "tau_interval", "i2", "middle", "interval"):
         assert getattr(found, name) is None
-    assert "cannot tell" in repr(found)
+    assert "no estimate" in repr(found)
 
 
 def test_an_environment_without_samples_changes_nothing():

@@ -1,4 +1,4 @@
-"""Splits of homogeneous effects: the heterogeneity of each is judged at its node, marginally.
+"""Splits of homogeneous effects: the heterogeneity of each is measured at its node, marginally.
 
 A feature whose effect differs too much is rejected on this branch for good: its largest share of
 heterogeneity is remembered down the branch.
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import N_REFUSED_KEPT
+from icscm._constants import N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import CandidateMap
 from icscm.search.grow import (
@@ -90,7 +90,7 @@ class EffectScanner:
         negligible = 0.0 if scale == 0 else tolerance * scale * node.size / self.n_all
         known = memory.shares if memory else [np.zeros(len(each.features)) for each, _ in measured]
         blocks = [
-            _Block.judge(*each, cutoff, tolerance, negligible, shares, self.columns)
+            _Block.make(*each, cutoff, tolerance, negligible, shares, self.columns)
             for each, shares in zip(measured, known, strict=True)
         ]
         allowed = (block.find_allowed() for block in blocks)
@@ -145,7 +145,7 @@ class _Block(NamedTuple):
     shares: FloatArray
 
     @classmethod
-    def judge(
+    def make(
         cls,
         tables: LeafTables,
         effects: Effects,
@@ -181,7 +181,7 @@ class _Block(NamedTuple):
         """The rejected split of each feature that explains most, the best features only."""
         rejected = np.where(self.reasons >= 0, self.usable, -1.0)
         at = self.tables.find_best(rejected)
-        at = at[np.argsort(-rejected[at], kind="stable")[:N_REFUSED_KEPT]]
+        at = at[np.argsort(-rejected[at], kind="stable")[:N_REJECTED_KEPT]]
         listed = at[rejected[at] >= 0].tolist()
         return [(self._make_found(each), REASONS[self.reasons[each]]) for each in listed]
 

@@ -65,7 +65,7 @@ class ForestSettings:
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """What trees say of the rows that they were not grown on, in one order of rows.
+    """Predictions of the trees for the rows that they were not grown on, in one order of rows.
 
     `votes` are the means of the trees' probabilities, NaN for rows that no tree left out.
     """

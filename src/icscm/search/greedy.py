@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
+from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.leaves import freeze_counts
@@ -331,20 +331,20 @@ class Growth:
         self, first: list[_Rejected], block: _Block, is_rejected: BoolArray, values: Array
     ) -> None:
         """Add some of a block to the first few of the rejected so far: largest value first."""
-        if len(first) == N_REFUSED_KEPT:
+        if len(first) == N_REJECTED_KEPT:
             is_rejected = is_rejected & (values >= -first[-1].value)
         which = np.flatnonzero(is_rejected)
-        if len(which) > N_REFUSED_KEPT:
-            least = np.partition(values[which], -N_REFUSED_KEPT)[-N_REFUSED_KEPT]
+        if len(which) > N_REJECTED_KEPT:
+            least = np.partition(values[which], -N_REJECTED_KEPT)[-N_REJECTED_KEPT]
             which = which[values[which] >= least]
         order = np.lexsort((which, -block.worth.margin[which], -values[which]))
-        for one in which[order[:N_REFUSED_KEPT]].tolist():
+        for one in which[order[:N_REJECTED_KEPT]].tolist():
             rank = -values[one].item(), -int(block.worth.margin[one])
             reason, leaf = REASONS[block.reasons[one]], block.leaves.tables[one].tobytes()
-            cuts = self._view.list_alike(block.leaves.locate(one), N_REFUSED_KEPT)
+            cuts = self._view.list_alike(block.leaves.locate(one), N_REJECTED_KEPT)
             first += [_Rejected(*rank, cut, reason, leaf) for cut in cuts]
         first.sort()
-        del first[N_REFUSED_KEPT:]
+        del first[N_REJECTED_KEPT:]
 
     def _find_nearest(self, criterion: Criterion | None) -> tuple[Rejection, ...]:
         """The candidates rejected for dependence whose p-values came nearest to alpha."""

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from icscm._constants import N_REFUSED_KEPT
+from icscm._constants import N_REJECTED_KEPT
 from icscm._types import CountArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, Cut
@@ -90,9 +90,9 @@ def list_first(rejected: Iterable[Rejected], candidates: CandidateMap) -> list[R
     every = [
         (found._replace(cut=cut), reason)
         for found, reason in rejected
-        for cut in list_alike(found.cut, candidates, N_REFUSED_KEPT)
+        for cut in list_alike(found.cut, candidates, N_REJECTED_KEPT)
     ]
-    return sorted(every, key=lambda each: rank(each[0]))[:N_REFUSED_KEPT]
+    return sorted(every, key=lambda each: rank(each[0]))[:N_REJECTED_KEPT]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
     smaller    counted by the source
     larger     parent - smaller
 
-Several trees may grow from the same nodes; each node is looked at once.
+Several trees may grow from the same nodes; each node is scanned once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
 
 
 class Node:
-    """The samples that satisfy a path of rules: its counts now, its candidates when asked for."""
+    """The samples that satisfy a path of rules: its counts now, its cubes on demand."""
 
     def __init__(
         self, source: CountSource, kept: _Kept, path: tuple[BinnedRule, ...], totals: CountArray
@@ -31,7 +31,7 @@ class Node:
         self._path = path
         self.totals = totals
         self.size = int(totals.sum())
-        #: what a learner found when it looked at the node
+        #: the result of a scan that serves several trees
         self.found: Any = None
         #: parent and sibling; None at the root
         self._family: tuple[Node, Node] | None = None
@@ -84,7 +84,7 @@ class Node:
 
 
 class _Kept:
-    """Cubes of the nodes looked at last, up to a bound on their bytes.
+    """Cubes of the nodes scanned last, up to a bound on their bytes.
 
     Where several trees share nodes, a node may be split again in another way.
     """

@@ -1,7 +1,7 @@
 """Trees of homogeneous rates: grown without the features that make their leaves differ.
 
-Splits cannot be judged one by one: any first split of `A1 ? A2 : A3` makes its halves depend on
-the environment, and only the whole tree explains that. So whole trees are judged, each the plain
+Splits cannot be assessed one by one: any first split of `A1 ? A2 : A3` makes its halves depend on
+the environment, and only the whole tree explains that. So whole trees are scored, each the plain
 one without some banned features:
 
     deviance explained   D   by the leaves, of the label
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import N_REFUSED_KEPT
+from icscm._constants import N_REJECTED_KEPT
 from icscm._types import IntArray
 from icscm.engine.counts import CandidateMap, CountSource
 from icscm.model.leaves import LeafCounts, freeze_counts
@@ -52,7 +52,7 @@ from icscm.stats.splits import (
     measure_rates,
 )
 
-# Heterogeneity counts beyond what chance exceeds with this probability; a tree is judged once.
+# Heterogeneity counts beyond what chance exceeds with this probability; a tree is tested once.
 _CHANCE: Final = 0.2
 # A feature must explain at least this share of a tree's deviance that no other explains.
 _LEAST: Final = 0.01
@@ -69,8 +69,8 @@ Banned = frozenset[int]
 class RateScanner:
     """Scans nodes for the split that explains most, without the banned features.
 
-    `banned` says why each of them is. `columns` are the features that may be used, by default all.
-    Rejected splits are described only if `record_rejections`.
+    `banned` has the reason for each of them. `columns` are the features that may be used, by
+    default all. Rejected splits are described only if `record_rejections`.
     """
 
     candidates: CandidateMap
@@ -94,7 +94,7 @@ class RateScanner:
         places = np.flatnonzero(is_banned).tolist()
         for at in places:
             n_rejected[self.banned[splits.best[at].cut.feature]] += splits.n_informative[at]
-        rejected = (splits.best[at] for at in places[:N_REFUSED_KEPT])
+        rejected = (splits.best[at] for at in places[:N_REJECTED_KEPT])
         reasons = ((each, self.banned[each.cut.feature]) for each in rejected)
         first = list_first(reasons, self.candidates)
         return SplitScan(best, memory, splits.n_candidates, n_rejected, first)
@@ -116,7 +116,7 @@ def find_splits(node: Node, candidates: CandidateMap, settings: TreeSettings) ->
     """Scan all splits of a node.
 
     A split must explain more than chance over all samples, and within environments: the latter
-    keeps out what only tells environments apart.
+    keeps out features that only distinguish environments.
     """
     blocks: list[tuple[LeafTables, Rates]] = []
     if can_split(node, settings.n_least):

@@ -1,4 +1,4 @@
-"""The one door to all searches."""
+"""Rule sets from counts: a model and its trace, by the search that the settings name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def find_model(
 ) -> tuple[Tree, Trace]:
     """Learn a model from counts with the search that the settings name.
 
-    `shared` are looks at the same counts by searches at other levels. With a least utility, rules
+    `shared` are scans of the same counts by searches at other levels. With a least utility, rules
     that together do no better than the majority-class baseline are discarded.
     """
     if settings.search == "exhaustive":
@@ -36,14 +36,14 @@ def find_model(
 
 
 def _measure_gain(model: Tree, p: float) -> Fraction:
-    """What the rules save, next to the better of always saying one class and always the other.
+    """What the rules save, compared with the better of the two constant predictions.
 
-    As in a rule's utility, a sample that a rule settles wrongly costs p, one that none settles and
-    that should have been costs 1.
+    As in a rule's utility, a sample that a rule covers wrongly costs p, one that no rule covers and
+    that should be covered costs 1.
     """
-    settled = int(model.covers_when)
+    covered = int(model.covers_when)
     costs = [Fraction(str(p)), Fraction(str(p))]
-    costs[settled] = Fraction(1)
+    costs[covered] = Fraction(1)
     labels = [sum(sum(leaf[label]) for leaf in model.leaves) for label in (0, 1)]
     constant = min(cost * n for cost, n in zip(costs, labels, strict=True))
     return constant - sum(cost * n for cost, n in zip(costs, model.count_wrong(), strict=True))

@@ -39,7 +39,7 @@ MAX_TABLE_CELLS = 2**24
 _UNCOUNTED = 10**15
 # Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
 _BATCH_CELLS = 2**16
-# From so many cells on it pays to look for strata that cannot tell.
+# From so many cells on it pays to drop strata without information.
 _LARGE_CELLS = 2**12
 
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
@@ -116,7 +116,7 @@ def _order_sets(sets: Array, p_values: FloatArray, n_features: int) -> dict[tupl
 def _find_largest(sets: Array, p_values: FloatArray, n_features: int) -> FloatArray:
     """For each feature the largest p-value of the sets that leave it out.
 
-    For most features that is the largest of all; only those in its set need another look.
+    For most features that is the largest of all; only for those in its set others are compared.
     """
     best = int(p_values.argmax())
     largest = np.full(n_features, p_values[best])
@@ -230,7 +230,7 @@ def _walk(cells: CountArray) -> Iterator[CountArray]:
     or left out by summing over it, until none is free.
     """
     if cells.size > _LARGE_CELLS:
-        cells = _drop_silent(cells)
+        cells = _drop_uninformative(cells)
     if cells.ndim == 2:
         yield cells
     else:
@@ -238,16 +238,16 @@ def _walk(cells: CountArray) -> Iterator[CountArray]:
         yield from _walk(cells.sum(axis=-2))
 
 
-def _drop_silent(cells: CountArray) -> CountArray:
-    """Leave out the strata that cannot tell, since no part of them can either.
+def _drop_uninformative(cells: CountArray) -> CountArray:
+    """Drop the strata without information: no part of them has any either.
 
     Only if they are half of them: copies then shrink so fast that all those which a walk holds
     at a time take no more than the first.
     """
     totals = cells.reshape(2, len(cells) // 2, -1, cells.shape[-1]).sum(axis=2)
-    tells: BoolArray = totals.any(axis=1).all(axis=0) & (totals.any(axis=0).sum(axis=0) > 1)
-    tells[0] |= not tells.any()  # a set keeps a stratum, if only to add up nothing
-    return cells if 2 * tells.sum() > len(tells) else cells[..., tells]
+    is_kept: BoolArray = totals.any(axis=1).all(axis=0) & (totals.any(axis=0).sum(axis=0) > 1)
+    is_kept[0] |= not is_kept.any()  # a set keeps a stratum, if only to add up nothing
+    return cells if 2 * is_kept.sum() > len(is_kept) else cells[..., is_kept]
 
 
 def _make_batches(tables: Iterable[CountArray]) -> Iterator[list[CountArray]]:

@@ -1,11 +1,11 @@
-"""The greedy step's question in plain numbers, for a source that can judge candidates itself."""
+"""The criteria of a greedy step in plain numbers, for a source that examines candidates itself."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import special
 
-from icscm._constants import MAX_EQUIVALENT_RULES, N_REFUSED_KEPT
+from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import CountArray
 from icscm.engine.counts import ScreenQuery
 from icscm.search.settings import Settings
@@ -13,7 +13,7 @@ from icscm.stats.criteria import Criterion, PValueCriterion, find_least_spread
 from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
 from icscm.stats.utility import Utility
 
-# Statistics that lie nearer to the critical value are for the search itself to judge: relative,
+# Statistics that lie nearer to the critical value are for the search itself to decide: relative,
 # and for each sample, of whose rounding a sum may hold a little.
 _SLACK = 1e-9
 _SLACK_OF_SAMPLE = 1e-13
@@ -29,7 +29,7 @@ def make_screen_query(
     *,
     inverted: bool,
 ) -> ScreenQuery | None:
-    """What the search will ask of every candidate; None if plain numbers cannot say it."""
+    """What every candidate must satisfy; None where plain numbers cannot express it."""
     test = _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
         return None
@@ -50,7 +50,7 @@ def make_screen_query(
         spread if settings.min_replication else _ANY_SPREAD,
         utility.find_bound(settings.min_utility),
         MAX_EQUIVALENT_RULES + 1,
-        N_REFUSED_KEPT,
+        N_REJECTED_KEPT,
     )
 
 

@@ -4,8 +4,8 @@
     the other half                              label against environment in each leaf
     and the same with the halves exchanged      the smaller p-value, twice
 
-Rows that a tree was grown on say too little or too much of its own leaves; the other half does not.
-Halves are drawn without a look at the label. The level holds for a set given which the label is
+A test on the rows that a tree was grown on would be biased; one on the other half is not.
+Halves are drawn without regard to the label. The level holds for a set given which the label is
 independent of the environment, provided that the tree found all of it: that the label's rate is
 the same all over a leaf. Where a true threshold lies between two that are tried, it is not.
 """
@@ -61,7 +61,7 @@ def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) 
         features = tuple(screened[i] for i in subset)
         p_values[features] = tester.test(features)
     largest = np.full(n_features, max(p_values.values()))
-    for feature in set(screened) - copied:  # what a copy says, its twin does
+    for feature in set(screened) - copied:  # a copy can stand in for its twin
         largest[feature] = max(p for features, p in p_values.items() if feature not in features)
     accepted = {each: p for each, p in p_values.items() if exceeds(p, settings.alpha)}
     shared = find_shared(accepted)

@@ -69,7 +69,7 @@ class ConjunctionView:
         return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
 
     def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
-        """Which of the others settle the very samples in play that the chosen one settles."""
+        """Which of the others cover exactly the uncovered samples that the chosen one covers."""
         if not others:
             return []
         same = self.source.find_same_coverage(

@@ -1,4 +1,4 @@
-"""What counts say: leaf tables, tests of independence, criteria, corrections, verdicts.
+"""Statistics of counts: leaf tables, tests of independence, criteria, verdicts, splits.
 
 Pure arithmetic on counts; the compiled loops stand beside their NumPy twins. May import `engine`,
 `model`, `tables` and the ground.

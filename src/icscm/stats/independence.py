@@ -1,8 +1,8 @@
 """Tests of independence between label and environment on 2 x K tables of counts.
 
-The null hypothesis is always *independent*: a small p-value says that the label's
+The null hypothesis is always *independent*: a small p-value is evidence that the label's
 rate differs between environments. Rows and columns without samples do not count towards
-the degrees of freedom, and a table with none left has p-value 1: it cannot tell, and never NaN.
+the degrees of freedom, and a table with none left has p-value 1: never NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from icscm.stats import _kernels
 class IndependenceTest(Protocol):
     """What a test of your own must offer to be passed as `test=`.
 
-    `icscm.testing.check_independence_test` tells whether an object keeps to this.
+    `icscm.testing.check_independence_test` checks an object against this.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def compute_conditional(
 
 # --- sums over many small tables ---------------------------------------------
 
-# Below this a table says next to nothing, and its variance is not defined.
+# Of smaller tables the variance is not defined.
 _LEAST_SUMMED = 4
 
 
@@ -254,7 +254,7 @@ class PearsonSum(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Probability of a sum at least as large; 1 where no table can tell."""
+        """Probability of a sum at least as large; 1 where no table is informative."""
         if self.variance <= 0:
             return 1.0
         shape = self.mean**2 / self.variance

@@ -19,8 +19,8 @@ EITHER_SIDE = (False, True)
 class LeafTables:
     """Candidates of one block of features, in the order of their cuts within each feature.
 
-    `tables` is (candidate, label, environment): the samples that the rule would settle. With
-    missing values each feature begins with `x is missing` and, if all `signs` are asked for,
+    `tables` is (candidate, label, environment): the samples that the rule would cover. With
+    missing values each feature begins with `x is missing` and, with all `signs`,
     `x is present`. `n_alike` is how many identical features each stands for, None where each is
     alone. Cuts are numbered from `first_place`.
     """
@@ -80,7 +80,7 @@ def compute_leaf_tables(
 ) -> LeafTables:
     """The leaf of every rule, from the running sums over the bins.
 
-    `x > t` settles the bins up to its cut, `x <= t` those beyond; `x == v` settles all levels but
+    `x > t` covers the bins up to its cut, `x <= t` those beyond; `x == v` covers all levels but
     one, `x != v` that one:
 
         bins        n0  n1  n2          rule     leaf
@@ -88,7 +88,7 @@ def compute_leaf_tables(
         cut 1             |             x > t1   n0 + n1       x <= t1   n2
         level 1         -               x == v   n0 + n2       x != v    n1
 
-    Where values are missing, each of these comes with the missing ones settled and not settled,
+    Where values are missing, each of these comes with the missing ones covered and not covered,
     for those of the `sides` that are wanted; and there are two rules on being missing. Of two
     levels, `x == a` and `x != b` are the same: with rules that will be printed `inverted` the
     second is taken, so that all are printed as equalities.
@@ -111,7 +111,7 @@ def compute_halves(
         return halves
     cell = halves.tables.shape[1:]
     by_feature = halves.tables.reshape(len(cube.features), -1, *cell)
-    # `smoker == yes`, not `smoker == no`: of booleans and such words the second is what is asked
+    # `smoker == yes`, not `smoker == no`: of booleans and such words the second is what is meant
     second = by_feature[:, -len(halves.sides) :]
     kept = np.concatenate((by_feature[:, : halves.n_presence], second), axis=1)
     return replace(halves, tables=kept.reshape(-1, *cell), first_place=1)
@@ -128,7 +128,7 @@ def _compute_tables(
     sides = sides if layout.has_missing else (False,)
     missing = cube.counts[:, :1] if layout.has_missing else None
     values = cube.counts[:, 1:] if layout.has_missing else cube.counts
-    tables = _compute_settled_values(values, layout, signs, n_sides=len(sides))
+    tables = _compute_covered_values(values, layout, signs, n_sides=len(sides))
     n_features, _, _, _, *cell = tables.shape
     if missing is None:
         tables = tables.reshape(-1, *cell)
@@ -146,19 +146,19 @@ def _compute_tables(
 def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
     """No leaf for cuts that narrower features of a block do not have.
 
-    Without missing values such a cut settles everything or nothing, and is no candidate anyway.
+    Without missing values such a cut covers everything or nothing, and is no candidate anyway.
     """
     n_cuts = n_bins - 1 - (not layout.nominal)
     for place in range(int(n_cuts.min()), tables.shape[1]):
         tables[n_cuts <= place, place] = 0
 
 
-def _compute_settled_values(
+def _compute_covered_values(
     values: CountArray, layout: Layout, signs: Sequence[bool], n_sides: int
 ) -> CountArray:
-    """(feature, cut, sign, side, label, environment): what each rule settles of the values."""
+    """(feature, cut, sign, side, label, environment): what each rule covers of the values."""
     if values.shape[1] == 2 and layout == ORDERED:
-        # each of the two rules settles one bin
+        # each of the two rules covers one bin
         return values[:, np.newaxis, : len(signs), np.newaxis]
     if layout.nominal:
         total, part = values.sum(axis=1, keepdims=True), values
@@ -168,7 +168,7 @@ def _compute_settled_values(
     n_features, n_cuts, *cell = part.shape
     tables = np.empty((n_features, n_cuts, len(signs), n_sides, *cell), dtype=values.dtype)
     for at, negated in enumerate(signs):
-        # `x > t` settles the part up to t, `x != v` the part that is v
-        settles_part = negated == layout.nominal
-        tables[:, :, at] = (part if settles_part else total - part)[:, :, np.newaxis]
+        # `x > t` covers the part up to t, `x != v` the part that is v
+        covers_part = negated == layout.nominal
+        tables[:, :, at] = (part if covers_part else total - part)[:, :, np.newaxis]
     return tables

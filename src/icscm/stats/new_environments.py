@@ -39,7 +39,7 @@ from scipy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import CountArray, FloatArray
 
-# Environments with samples that a leaf needs: of two no spread can be told from chance.
+# Environments with samples that a leaf needs: two do not separate spread from chance.
 LEAST_ENVIRONMENTS = 3
 # Of every interval here.
 CONFIDENCE = 0.95
@@ -51,7 +51,7 @@ LEAST_PRECISION, TAIL = 4.0, 4.0
 # Places of the grid: of tau (Gauss-Legendre), of mu given tau (evenly, in standard deviations to
 # either side) and of theta given both. Tests hold the result to that of much finer ones.
 _N_TAU, _N_MU, _N_THETA, _SPAN = 16, 13, 9, 6.0
-# Where tau is looked for first, by the normal approximation, and how far below its peak.
+# Where tau is searched first, by the normal approximation, and how far below its peak.
 _N_ROUGH, _DEEP = 96, 14.0
 # Steps of Newton's method for the modes of all thetas and mu, and from there of theta given mu.
 _N_JOINT_STEPS, _N_STEPS = 12, 4
@@ -81,7 +81,7 @@ class Expectation(DisplayMixin):
         Those with samples in the leaf.
     tau : float or None
         Standard deviation of the log odds between environments; None, as all that follows, where
-        it cannot be told.
+        it cannot be estimated.
     tau_interval : (float, float) or None
         Of tau, 95 %.
     i2 : float or None
@@ -91,7 +91,7 @@ class Expectation(DisplayMixin):
     interval : (float, float) or None
         Holds the rate in an environment not seen with probability 95 %.
     reason : str or None
-        Why it cannot be told.
+        Why it cannot be estimated.
     """
 
     n_environments: int
@@ -104,7 +104,7 @@ class Expectation(DisplayMixin):
 
     def _display(self) -> Display:
         if self.interval is None or self.tau is None:
-            return Display(f"<cannot tell: {self.reason}>")
+            return Display(f"<no estimate: {self.reason}>")
         low, high = self.interval
         return Display(f"<a new environment: rate {low:.1%} to {high:.1%}, tau {self.tau:.2f}>")
 
@@ -252,7 +252,7 @@ def _compute_log_prior(precisions: FloatArray, tau: FloatArray) -> FloatArray:
 def _find_range(
     positives: FloatArray, sizes: FloatArray, precisions: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Where to look for tau = scale x / (1 - x): the scale, and x from where to where.
+    """Where to search for tau = scale x / (1 - x): the scale, and x from where to where.
 
     By the likelihood of empirical log odds as if these were normal, which is near enough for that.
     """

@@ -1,4 +1,4 @@
-"""Two numbers for every split of a node, from counts alone: what it tells, and what of it differs.
+"""Two numbers for every split of a node, from counts: deviance explained and heterogeneity.
 
 With the models of a node's labels *null < leaf < leaf + environment < leaf x environment*, all
 deviances nest. What an environment does to one half and not to the other is what makes an
@@ -31,11 +31,12 @@ _REPLICATION: Final = 0.5
 class Effects:
     """Splits of one node by their effect within environments, as deviances.
 
-    `information` is that of an effect common to all environments, -1 where a half is too small.
-    `excess` is by how much the effect differs between them beyond chance. `share` is the square of
-    its coefficient of variation, after DerSimonian and Laird: unlike excess / information it does
-    not shrink where one environment holds most of the samples. `is_replicated` tells whether it
-    shows in enough environments. `log_odds` is the common effect.
+    `deviance_explained` is that of an effect common to all environments, -1 where a half is too
+    small. `heterogeneity` is by how much the effect differs between them beyond chance.
+    `heterogeneity_share` is the square of its coefficient of variation, after DerSimonian and
+    Laird: unlike heterogeneity / deviance it does not shrink where one environment holds most of
+    the samples. `is_replicated` is whether enough environments show the effect. `log_odds_ratio` is
+    the common effect.
     """
 
     deviance_explained: FloatArray
@@ -53,11 +54,11 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
     tables = np.ascontiguousarray(tables)
     _kernels.measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds)
     excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
-    information = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
-    share = excess / np.maximum(spread * information, 1e-12)
+    explained = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
+    share = excess / np.maximum(spread * explained, 1e-12)
     wanted = find_least_spread(node, _REPLICATION)
     is_replicated = spread >= wanted / (1.0 + wanted)  # 1 / (1 - spread) environments, less 1
-    return Effects(information, excess, share, is_replicated, log_odds)
+    return Effects(explained, excess, share, is_replicated, log_odds)
 
 
 def measure_balance(totals: CountArray) -> float:
@@ -76,7 +77,7 @@ def measure_balance(totals: CountArray) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """Splits of one node by what they tell of the label, as deviances; -1 where a half is small.
+    """Splits of one node by the deviance of the label that they explain; -1 where a half is small.
 
     `pooled` is over all samples, `within` over those of each environment by themselves, of which
     a split divides `n_divided`.
@@ -88,7 +89,7 @@ class Rates:
 
 
 def measure_rates(tables: CountArray, node: CountArray, n_least: int) -> Rates:
-    """The information of splits, given one half of each (split, label, environment)."""
+    """The deviance that splits explain, given one half of each (split, label, environment)."""
     pooled, within = np.empty((2, len(tables)))
     n_divided = np.empty(len(tables), dtype=np.int64)
     tables = np.ascontiguousarray(tables)

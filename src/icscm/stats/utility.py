@@ -1,6 +1,6 @@
 """What a leaf is worth to the search: |A| - p |B|, compared exactly.
 
-A are the negatives that a rule settles rightly, B the positives that it settles wrongly. In floats
+A are the negatives that a rule covers rightly, B the positives that it covers wrongly. In floats
 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by rounding, and the wrong one of two equals would win. So p is
 the fraction that its decimal text says, and utilities are compared as whole numbers, multiplied
 by its denominator.
@@ -52,14 +52,14 @@ class Utility:
     ratio: Fraction
     weights: FloatArray | None = None
 
-    def weigh(self, leaves: LeafTables, n_in_play: int, n_least: int) -> Worth:
+    def weigh(self, leaves: LeafTables, n_samples: int, n_least: int) -> Worth:
         """The worth of every leaf; those on features of weight 0 are no candidates."""
         n = len(leaves.tables)
         tables = np.ascontiguousarray(leaves.tables)
         numbers = np.empty(n, COUNT_DTYPE), np.empty(n, COUNT_DTYPE)
         worth = Worth(*numbers, np.empty(n, np.bool_), np.empty(n, np.bool_))
         ratio = self.ratio.as_integer_ratio()
-        _kernels.weigh_leaves(tables, *ratio, n_in_play, n_least, *worth)
+        _kernels.weigh_leaves(tables, *ratio, n_samples, n_least, *worth)
         if self.weights is None:
             return worth
         weights = self.weights[leaves.find_features()]

@@ -62,7 +62,7 @@ class Verdict(DisplayMixin):
         The smallest difference that the test detects with 80 % power; None if it detects none.
     alpha : float or None
         The level of the test: *not invariant* are p-values up to it. With a correction for many
-        candidates this is what the correction left for the step in which the leaf was judged.
+        candidates this is what the correction left for the step in which the leaf was tested.
     """
 
     conclusion: str
@@ -117,8 +117,8 @@ class Verdicts(tuple[Verdict, ...], DisplayMixin):
             cells = ("-" if share is None else f"{share:.1%}" for share in shares)
             rows.append((str(number), each.conclusion, f"{each.p_value:.2g}", *cells))
         columns = "leaf", "verdict", ">p", ">difference", ">at least", ">at most", ">detectable"
-        told = "Is the label's rate the same in every environment?"
-        return Display(told, columns, rows) if rows else Display("No verdicts: nothing was tested.")
+        line = "Invariance of the label's rate in each leaf"
+        return Display(line, columns, rows) if rows else Display("No verdicts: nothing was tested.")
 
 
 def make_verdicts(

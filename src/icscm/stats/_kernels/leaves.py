@@ -1,4 +1,4 @@
-"""What the leaves of candidates and the halves of splits are worth, and what tests say of them."""
+"""Utilities, test statistics and deviances of leaves and of the halves of splits."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
@@ -10,7 +10,7 @@ from icscm.compiling import compiled
 
 
 @compiled
-def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candidate, is_small):
+def weigh_leaves(tables, num, den, n_samples, n_least, utility, margin, is_candidate, is_small):
     """What each leaf is worth: den (|A| - p |B|) and |A| - |B|, with p = num / den.
 
     A are its negatives, B its positives. All in whole numbers, so that equal utilities are equal.
@@ -25,8 +25,8 @@ def weigh_leaves(tables, num, den, n_in_play, n_least, utility, margin, is_candi
         size = negatives + positives
         utility[i] = den * negatives - num * positives
         margin[i] = negatives - positives
-        is_candidate[i] = (negatives > 0) & (size < n_in_play)
-        is_small[i] = is_candidate[i] & (min(size, n_in_play - size) < n_least)
+        is_candidate[i] = (negatives > 0) & (size < n_samples)
+        is_small[i] = is_candidate[i] & (min(size, n_samples - size) < n_least)
 
 
 @compiled
