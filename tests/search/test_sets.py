@@ -114,11 +114,11 @@ TELLS, PURE, ALONE, EMPTY = [1, 2, 3, 4], [1, 2, 0, 0], [1, 0, 2, 0], [0, 0, 0, 
     ],
 )
 def test_strata_that_cannot_tell(strata, kept):
-    found = sets._drop_silent(make_cells(*strata))
+    found = sets._drop_uninformative(make_cells(*strata))
     assert found.T.tolist() == kept
 
 
 def test_a_stratum_tells_if_any_part_of_it_may():
     """With a free feature the sum over its levels decides: each level by itself says nothing."""
     cells = np.stack((make_cells(PURE, EMPTY), make_cells([0, 0, 3, 4], EMPTY)), axis=1)
-    assert sets._drop_silent(cells).tolist() == cells[..., :1].tolist()
+    assert sets._drop_uninformative(cells).tolist() == cells[..., :1].tolist()

@@ -1,4 +1,4 @@
-"""Searches at several levels share their looks, and find what each finds by itself."""
+"""Searches at several levels share their scans, and find what each finds by itself."""
 
 from dataclasses import replace
 
@@ -36,11 +36,7 @@ def open_samples(options, n=300):
 def test_models_and_traces_are_those_of_each_level_alone(options):
     source, settings = open_samples(options)
     path = compute_alpha_path(source, settings, ALPHAS)
-    found = {
-        alpha: (each.model, trace)
-        for each in path.models
-        for alpha, trace in zip(each.alphas, each.traces, strict=True)
-    }
+    found = {each.value: (each.model, each.trace) for each in path.points}
     for alpha in ALPHAS:
         alone = find_model(source.start_again(), replace(settings, alpha=alpha))
         assert found[alpha] == alone
@@ -48,7 +44,7 @@ def test_models_and_traces_are_those_of_each_level_alone(options):
 
 
 def test_candidates_are_counted_once_for_all_levels(monkeypatch):
-    """With 200,000 columns the report took 72 seconds: a first look for each of 18 levels."""
+    """With 200,000 columns the report took 72 seconds: a first scan for each of 18 levels."""
     source, settings = open_samples({})
     n_counted = []
     count = MemorySource.counts
