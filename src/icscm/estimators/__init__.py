@@ -1,4 +1,4 @@
-"""The learners as scikit-learn estimators: parameters in, fitted state out, nothing else.
+"""The learners as scikit-learn estimators: parameters in, fitted state out.
 
 May import `report`, `export`, `search`, `sources` and what is below.
 """

@@ -1,4 +1,4 @@
-"""Forests of trees whose splits mean the same in every environment."""
+"""Forests of trees whose splits are homogeneous across environments."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ from icscm.tables.parsing import check_table
 
 @document_parameters
 class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Features that are in every set given which the label is the same in all environments.
+    """Invariant causal prediction: features in every set given which the label is invariant.
 
     For each set S of features the label is tested against the environment within every
     combination of values of S. S is accepted when the p-value exceeds `alpha`, and the features
     that all accepted sets share are selected. If the causes of the label are among the
     features, and the environment acts on the label through them only, their set is accepted
     with probability 1 - alpha, and then every selected feature is one of them. A feature that
-    is not selected may still be a cause: nothing says that these environments disclose it.
+    is not selected may still be a cause: these environments may not disclose it.
 
     The number of sets doubles with each feature. At most 20 features can be tested in full;
     with more, screen them first or bound the size of the sets with `max_set_size`.
@@ -46,7 +46,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     accepted_sets_ : dict
         p-value of each accepted set, by size and then in the order of features.
     p_values_ : array of shape (n_features,)
-        For each feature the largest p-value of the sets that leave it out: a feature is selected
+        For each feature the largest p-value of the sets without it: a feature is selected
         when that is not above alpha (and something was accepted).
     n_sets_tested_ : int
         Number of sets tested.
@@ -71,7 +71,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     A1 A2 B1
     """
 
-    # what makes thresholds finer
+    # the parameter for finer thresholds
     _finer: ClassVar[str] = "max_levels"
 
     parents_: tuple[str | int, ...] | None
@@ -160,10 +160,10 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     def _warn_of_nothing(self) -> None:
         warn(
             f"All {self.n_sets_tested_} sets of features were rejected at alpha={self.alpha}: "
-            "whatever set is held fixed, the label still depends on the environment. parents_ is "
-            "None, which is not the empty set. A cause that is hidden, binned too coarsely or "
-            "left out by max_set_size would do this, and so would an environment that acts on "
-            "the label directly. Try a smaller alpha, more features (screened if they are many), "
+            "given any set, the label still depends on the environment. parents_ is None, which is "
+            "not the empty set. Possible reasons are a cause that is hidden, binned too coarsely "
+            "or excluded by max_set_size, and an environment that acts on the label directly. Try "
+            "a smaller alpha, more features (screened if they are many), "
             f"a larger {self._finer}, or other and more environments.",
             NothingAcceptedWarning,
         )
@@ -188,19 +188,19 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
 @document_parameters
 class TreeCausalPrediction(InvariantCausalPrediction):
-    """Invariant causal prediction in which a tree stands for each set of features.
+    """Invariant causal prediction with a tree for each set of features.
 
     `InvariantCausalPrediction` holds every combination of the values of a set fixed, of which there
     are soon more than samples. Here a tree over the features of a set is grown on one half of the
     rows of every environment, and the label is tested against the environment in its leaves on
-    the other half; then the halves change places. A set is accepted if twice the smaller p-value
+    the other half; then the halves are exchanged. A set is accepted if twice the smaller p-value
     exceeds `alpha`; the features that all accepted sets share are selected.
 
-    What is guaranteed is what `InvariantCausalPrediction` guarantees, with level `alpha`, if
+    The guarantee is that of `InvariantCausalPrediction`, with level `alpha`, if
 
-    - the causes are at most `max_set_size`, and among the features that were screened. A cause that
-      tells nothing by itself (as in an exclusive or) is not;
-    - the tree over the causes finds all that they tell: the label's rate is the same all over each
+    - the causes are at most `max_set_size`, and among the features that were screened. A cause
+      without marginal association (as in an exclusive or) is not;
+    - the tree over the causes captures their whole effect: the label's rate is constant within each
       leaf. With continuous causes and many samples it is not, since the true threshold lies
       between two of the `max_thresholds` that are tried: then the causes' own set is rejected
       more often than `alpha`, and less is found.

@@ -1,4 +1,4 @@
-"""Trees whose splits, or leaves, mean the same in every environment."""
+"""Trees whose splits, or leaves, are homogeneous across environments."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A saved model in other languages: SQL, Python, JSON for any other, and words.
+"""A saved model as SQL, Python, JSON or text.
 
 All exports are written from the splits of trees, nested as little as can be in SQL and as tables
 elsewhere. A forest adds up its trees in one order everywhere, so that its means are the same to the
 last bit. Names and levels come from
 users: each language has one function here that quotes text, and nothing else lets text through.
 
-May import `search` and what is below; asks a saved model, never an estimator.
+May import `search` and what is below; reads a saved model, never an estimator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from icscm.model.saved import SavedModel
 def export_model(
     saved: SavedModel, to: str, *, table: str = "data", schema: str | None = None
 ) -> str:
-    """Write a model in another language; all predict what it predicts.
+    """Export a model to another language; predictions are the same.
 
     Parameters
     ----------

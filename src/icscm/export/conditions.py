@@ -71,12 +71,12 @@ class Absent:
 
 def find_absent(saved: SavedModel) -> Absent | None:
     """From the settings of the model; None where missing values are NULL, None or NaN only."""
-    told = get_table_settings(saved)
-    if not told:
+    settings = get_table_settings(saved)
+    if not settings:
         return None
-    na = list_missing_texts(told)
-    is_text = told.get("format", "text") == "text"
-    form = TextFormat(tuple(na), told.get("default_na") is not False)
+    na = list_missing_texts(settings)
+    is_text = settings.get("format", "text") == "text"
+    form = TextFormat(tuple(na), settings.get("default_na") is not False)
     texts = tuple(dict.fromkeys(form.missing_texts if is_text else na))
     return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
 
@@ -130,8 +130,8 @@ def describe_origin(saved: SavedModel) -> str:
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     """An export made with a template; the caller quotes all text that comes from users."""
-    told = {"origin": describe_origin(saved), "rejected": describe_missing_error(saved)}
-    return _TEMPLATES.get_template(name).render(told, **values)
+    facts = {"origin": describe_origin(saved), "rejected": describe_missing_error(saved)}
+    return _TEMPLATES.get_template(name).render(facts, **values)
 
 
 _TEMPLATES = Environment(

@@ -33,13 +33,13 @@ def export_fasta(saved: SavedModel) -> str:
 
 
 def _list_records(saved: SavedModel) -> Iterator[tuple[str, str]]:
-    """Title and sequence of each; rules read `ACGT present`."""
-    told = get_table_settings(saved).get("equivalents")
-    told = told if isinstance(told, list) else []
+    """Title and sequence of each record; a rule is formatted as `ACGT present`."""
+    found = get_table_settings(saved).get("equivalents")
+    found = found if isinstance(found, list) else []
     for i, rule in enumerate(saved.model.rules, start=1):
         name, _, state = str(rule).rpartition(" ")
         yield f"rule{i} {state}", name
-        alike = told[i - 1] if i <= len(told) and isinstance(told[i - 1], list) else []
+        alike = found[i - 1] if i <= len(found) and isinstance(found[i - 1], list) else []
         for j, other in enumerate(alike, start=1):
             name, _, state = str(other).rpartition(" ")
             yield f"rule{i}.{j} {state}, covers the same genomes as rule{i}", name

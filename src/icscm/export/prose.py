@@ -1,4 +1,4 @@
-"""A model in words, for an e-mail or a paper."""
+"""A model as text, for an e-mail or a paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from icscm.model.tree import Tree
 
 
 def make_text(saved: SavedModel) -> str:
-    """The rule in words and tables of its leaves; of a forest a summary."""
+    """The rule or tree with tables of its leaves; of a forest a summary."""
     model = saved.model
     if isinstance(model, Forest):
         parts = [_say_forest(saved, model), _list_pools(model)]
@@ -50,14 +50,14 @@ def _say_rule(saved: SavedModel, model: Tree) -> str:
         return f"Predicts {always} for every sample: {model}."
     if not model.is_chain:
         lines = str(model).replace("\n", "\n    ")
-        told = f"Predicts {positive} in leaves marked positive and {negative} in others"
-        return f"{told} (shares are of {positive}):\n\n    {lines}"
+        start = f"Predicts {positive} in leaves marked positive and {negative} in others"
+        return f"{start} (shares are of {positive}):\n\n    {lines}"
     rules = f"\n   {CHAINS[model.kind].joiner}".join(map(str, model.simple_rules))
     return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
 
 
 def _list_pools(model: Model) -> str:
-    """The levels that a rule sums up as rare."""
+    """The levels that rules pool as rare."""
     return "\n".join(
         f"The rare levels of {format_name(rule.feature)}: "
         f"{', '.join(map(format_level, rule.levels))}."
@@ -79,7 +79,7 @@ def make_leaf_table(saved: SavedModel, model: Tree) -> list[str]:
 
 
 def _make_environment_table(saved: SavedModel, model: Tree) -> str:
-    """Positive samples of all by leaf and environment; trees have leaves as lines, being many."""
+    """Positive samples / all samples by leaf and environment; a tree has a line for each leaf."""
     if saved.environments is None:
         return ""
     positive = format_level(saved.classes[1])

@@ -1,4 +1,4 @@
-"""A model as a module that needs nothing but Python."""
+"""A model as a Python module without dependencies."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def _escape(text: str) -> str:
 
 
 def _find_reader(condition: Condition, *, has_texts: bool) -> str:
-    """The function that makes a value comparable; none where there is nothing to do."""
+    """Name of the function that converts a value for comparison, or an empty text."""
     if condition.compares == "numbers":
         return "as_number"
     return {"booleans": "as_boolean", "text": "as_level"}[condition.compares] if has_texts else ""
 
 
 def _make_leaf(leaf: Leaf, saved: SavedModel, *, is_forest: bool) -> str:
-    """A leaf of the one tree: all that `predict` returns; of a forest what its trees add up."""
+    """What `predict` returns for a leaf; in a forest what is summed over its trees."""
     above, below = leaf.fraction or (leaf.probability, 1)
     if is_forest:
         return f"{above} / {below}, {leaf.prediction == saved.classes[1]}"

@@ -38,7 +38,7 @@ MAX_TEN_POWER: Final = 22
 
 
 def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
-    """One SELECT that gives each row's prediction, its probability and what decided.
+    """One SELECT of each row's prediction, its probability and what decided.
 
     The conditions stand there three times rather than once in a subquery: so rows keep their order,
     and no column of the table can be taken for a helper's. Columns are written with their table
@@ -91,13 +91,13 @@ def _add(cases: Sequence[_Case], name: str) -> str:
 
 @dataclass(frozen=True)
 class _Case:
-    """Conditions, of which the first that is true leads on, and what is there if none is."""
+    """Conditions, of which the first that is true decides, and the result if none is."""
 
     whens: Sequence[tuple[str, _Case]]
     otherwise: dict[str, str]
 
     def write(self, name: str, indent: str = "  ") -> str:
-        """A CASE for one of the things that a leaf holds, or that thing itself."""
+        """A CASE for one entry of the leaves, or the entry itself."""
         if not self.whens:
             return self.otherwise[name]
         lines = ["CASE"]
@@ -107,7 +107,7 @@ class _Case:
 
 
 def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
-    """Each split once: the side of fewer leaves is a CASE within, the other goes on in this one.
+    """Each split once: the side of fewer leaves is a nested CASE, the other continues this one.
 
     So thousands of splits below each other nest no deeper than log2 of the number of leaves;
     SQLite's parser stops at about twenty.
@@ -130,7 +130,7 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
 
 
 def _check_case(saved: SavedModel) -> None:
-    """Raise where SQL, to which capitals are all one, could read another column than the model."""
+    """Raise where SQL, which ignores case, could read another column than the model."""
     used = {rule.name.lower(): rule.name for rule in saved.model.rules if rule.name is not None}
     for name in (each.name for each in saved.features if each.name is not None):
         if used.get(name.lower(), name) != name:
@@ -141,7 +141,7 @@ def _check_case(saved: SavedModel) -> None:
 
 
 def _make_leaf(leaf: Leaf, saved: SavedModel) -> dict[str, str]:
-    """What a row's columns hold; the probability is a quotient of counts, or written exactly."""
+    """The entries of a leaf; the probability is a quotient of counts, or written exactly."""
     above, below = leaf.fraction or (None, None)
     return {
         "prediction": _quote_label(leaf.prediction),
@@ -152,7 +152,7 @@ def _make_leaf(leaf: Leaf, saved: SavedModel) -> dict[str, str]:
 
 
 def _write_condition(condition: Condition, absent: Absent | None) -> str:
-    """The condition, so that NULL and NaN come out as the rule says.
+    """The condition, with NULL and NaN treated as the rule does.
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
@@ -255,7 +255,7 @@ def format_sql_number(value: float) -> str:
 
 
 def _is_read_exactly(text: str) -> bool:
-    """Whether a number is a quotient of two that floats hold: one rounding is then all it takes."""
+    """Whether a number is a quotient of two exact floats, so that it is rounded once."""
     _, digits, exponent = Decimal(text).as_tuple()
     return len(digits) <= MAX_SQL_DIGITS and -MAX_TEN_POWER <= int(exponent) <= 0
 
@@ -279,7 +279,7 @@ def _quote_name(name: str) -> str:
 
 
 def _quote_text(text: str, mark: str = "'") -> str:
-    """Text between marks; raises for what no SQL statement can hold."""
+    """Quoted text; raises for characters that no SQL statement can hold."""
     is_broken = any("\ud800" <= each <= "\udfff" for each in text)
     what = "surrogates" if is_broken else "NUL characters" if "\0" in text else None
     if what:
@@ -297,6 +297,6 @@ def _quote_level(level: Level) -> str:
 
 
 def _quote_label(label: Label) -> str:
-    """A class as SQL returns it: of the type that it has."""
+    """A class as SQL returns it, with its own type."""
     is_whole_float = isinstance(label, float) and label.is_integer() and abs(label) < LARGEST_EXACT
     return f"{int(label)}e0" if is_whole_float else _quote_level(label)

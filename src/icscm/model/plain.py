@@ -1,4 +1,4 @@
-"""Values as JSON holds them, and JSON that people can read."""
+"""Plain values for JSON, and readable JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _name_type(value: Any) -> str:
 
 
 def make_plain(value: Any, describe: Callable[[Any], str] = _name_type) -> Any:
-    """What JSON can hold; an object that it cannot, such as a test, is described.
+    """A value that JSON can hold; other objects, such as a test, are described.
 
     >>> make_plain({"weights": (1, float("nan")), "test": object()})
     {'weights': [1, 'nan'], 'test': 'object'}
@@ -40,12 +40,12 @@ def make_plain(value: Any, describe: Callable[[Any], str] = _name_type) -> Any:
 
 
 def format_json(document: Mapping[str, Any]) -> str:
-    """JSON for people too: one rule, leaf or feature to a line, and no character unprintable."""
+    """Readable JSON: one split, leaf or feature per line, and no unprintable character."""
     return _lay_out(document, depth=3, indent="") + "\n"
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:
-    r"""JSON as its standard has it: NaN and infinities as texts, unprintable characters escaped.
+    r"""Standard JSON: NaN and infinity as text, unprintable characters escaped.
 
     >>> print(dump_json({"most": float("inf"), "name": "é\x9b"}))
     {"most": "inf", "name": "é\u009b"}
@@ -63,7 +63,7 @@ def dump_json(value: Any, indent: int | None = None) -> str:
 
 
 def _lay_out(value: Any, *, depth: int, indent: str) -> str:
-    """JSON with what does not fit on a line spread over several, down to `depth` levels."""
+    """JSON in which long lists and objects span several lines, down to `depth` levels."""
     is_plain = depth == 0 or not isinstance(value, Mapping | list)
     if is_plain or len(value) < MAX_LINE:
         line = dump_json(value)

@@ -1,6 +1,6 @@
 """Rules: frozen statements about one feature, true or false for every sample.
 
-What a rule makes of a missing value is part of it: `missing` is the rule's truth there. It is
+The truth of a rule for a missing value is part of it: `missing`. It is
 None where no value was missing at fitting; such a rule and its negation are both false for a
 missing value that turns up later, and a warning says so.
 """
@@ -146,7 +146,7 @@ class CategoryRule(Rule):
         return np.isin(column.values, numbers)
 
     def _check_kind(self, column: Levels) -> None:
-        """Raise if no level could ever be equal: booleans are no text, however they are spelt."""
+        """Raise if no level could ever be equal: a boolean never equals a text."""
         kinds = {sort_key(level)[0] for level in column.levels}
         wanted = {sort_key(level)[0] for level in self.levels}
         if kinds and not kinds & wanted:
@@ -273,22 +273,22 @@ def _read_numbers(
 def _set_missing(
     truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule | PresenceRule
 ) -> BoolArray:
-    """The rule's truth, with what it says of missing values where they are."""
+    """The rule's truth, with its `missing` where values are missing."""
     if missing is None or not missing.any():
         return truth
     return np.where(missing, bool(rule.missing), truth)
 
 
 def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
-    """Warn where the column of these rules lacks values that none of its rows lacked at fitting."""
+    """Warn of missing values in a column that had none at fitting."""
     missing = None if isinstance(column, Dates) else column.missing
     unsure = [rule for rule in rules if getattr(rule, "missing", True) is None]
     if missing is None or not unsure or not missing.any():
         return
-    told = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
+    texts = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
     where = count(int(missing.sum()), "row")
     warn(
         f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: "
-        f"{shorten_list(told)} count{'s' * (len(told) == 1)} as false there.",
+        f"{shorten_list(texts)} count{'s' * (len(texts) == 1)} as false there.",
         UnseenMissingWarning,
     )

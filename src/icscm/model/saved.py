@@ -315,14 +315,14 @@ def load(path: str | PathLike[str]) -> SavedModel:
 
 
 def get_table_settings(saved: SavedModel) -> dict[str, Any]:
-    """What `icscm fit` noted of its file; models saved from Python have none."""
-    told = saved.settings.get("table")
-    return told if isinstance(told, dict) else {}
+    """The settings of the file that `icscm fit` read; models saved from Python have none."""
+    settings = saved.settings.get("table")
+    return settings if isinstance(settings, dict) else {}
 
 
-def list_missing_texts(told: Mapping[str, Any]) -> list[str]:
+def list_missing_texts(settings: Mapping[str, Any]) -> list[str]:
     """The texts that a user declared as missing for `icscm fit`."""
-    known = told.get("na")
+    known = settings.get("na")
     return [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
 
 

@@ -1,4 +1,4 @@
-"""Rules that say the same in fewer words: what several rules on one column come to.
+"""Fewer rules that are equivalent: several rules on one column joined into one.
 
 `age > 19 and age > 45` is `age > 45`. Only words are made of it: the model keeps its rules, since
 each has a leaf of its own. Joined rules are true of exactly the samples that those before were true
@@ -16,7 +16,7 @@ from icscm.tables.columns import sort_key
 
 
 def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
-    """The fewest of these words: rules that must all hold, or (`all_hold` false) any one.
+    """Equivalent rules, as few as possible, of which all must hold, or any one.
 
     >>> rules = [ThresholdRule(0, "age", level, above=True) for level in (19, 45, 21)]
     >>> [[str(rule) for rule in simplify(rules, all_hold=way)] for way in (True, False)]
@@ -29,14 +29,14 @@ def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
 
 
 def add_rule(simple: Sequence[Rule], rule: Rule, *, all_hold: bool) -> tuple[Rule, ...]:
-    """Rules in the fewest words, and one more."""
+    """Simplified rules and one more, simplified."""
     kept = list(simple)
     _add(rule, kept, len(kept), all_hold=all_hold)
     return tuple(kept)
 
 
 def _add(rule: Rule, kept: list[Rule], place: int, *, all_hold: bool) -> None:
-    """Join a rule to one of those kept, or keep it; what was joined may join others in turn."""
+    """Join a rule to one of those kept, or keep it; the joined rule may join others in turn."""
     for i, other in enumerate(kept):
         joined = _join(other, rule, all_hold=all_hold)
         if joined is not None:
@@ -47,7 +47,7 @@ def _add(rule: Rule, kept: list[Rule], place: int, *, all_hold: bool) -> None:
 
 
 def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
-    """One rule that is true where both are, or any of the two; None where there is none."""
+    """One rule that is true where both are, or where any of the two is; None if there is none."""
     if first.feature != second.feature:
         return None
     if all_hold:
