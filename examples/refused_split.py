@@ -22,7 +22,7 @@ tree = InvariantTreeClassifier(max_leaves=3)
 tree.fit(data.X, data.y, environments=data.environments)
 print(tree.model_)
 refused = tree.trace_.to_frame("rejected")
-refused[["node", "rule", "information", "share", "reason"]].head(2).round(2)
+refused[["node", "rule", "deviance_explained", "heterogeneity_share", "reason"]].head(2).round(2)
 
 # %%
 # The odds ratio of the outcome, at each hospital. It is the same for age, as far as
@@ -37,7 +37,7 @@ for ax, split, colour in zip(axes, splits, ["C0", "C1", "C1"], strict=True):
     log_odds = np.log(d * a / (b * c))
     reach = 1.96 * np.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
     ax.errorbar(log_odds, tree.environments_, xerr=reach, fmt="o", color=colour)
-    ax.axvline(split.log_odds, color="0.5", linestyle=":")
+    ax.axvline(split.log_odds_ratio, color="0.5", linestyle=":")
     ax.axvline(0, color="0.85", zorder=0)
     ax.set(title=split.rule, xlabel="log odds ratio")
 axes[0].invert_yaxis()
