@@ -192,9 +192,12 @@ def document_parameters(cls: Class) -> Class:
 def check_parameters(estimator: BaseEstimator) -> None:
     """Raise for the first parameter whose value is not allowed."""
     for name in estimator.get_params(deep=False):
-        spec = get_spec(name, cast(Any, type(estimator)))
-        if spec.allowed is not None:
-            check_value(name, getattr(estimator, name), spec.allowed)
+        allowed, value = (
+            get_spec(name, cast(Any, type(estimator))).allowed,
+            getattr(estimator, name),
+        )
+        if allowed is not None and not allowed.accepts(value):
+            check_value(name, value, allowed)
 
 
 def check_value(name: str, value: Any, allowed: Allowed) -> None:

@@ -17,12 +17,11 @@ LeafCounts = tuple[tuple[int, ...], ...]
 
 
 def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
-    """Nested tuples of plain integers: comparable, hashable, immutable."""
-    if isinstance(counts, np.ndarray):
-        counts = counts.tolist()
-    if counts and not isinstance(counts[0], list | tuple):
-        return tuple(map(int, counts))
-    return tuple(map(freeze_counts, counts))
+    """The counts of a leaf, or of several, as tuples of plain integers: hashable, immutable."""
+    rows = counts.tolist() if isinstance(counts, np.ndarray) else counts
+    if isinstance(rows[0][0], list | tuple):
+        return tuple(tuple(tuple(map(int, row)) for row in leaf) for leaf in rows)
+    return tuple(tuple(map(int, row)) for row in rows)
 
 
 def sum_leaves(leaves: Sequence[LeafCounts]) -> LeafCounts:
