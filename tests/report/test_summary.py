@@ -14,20 +14,14 @@ from sklearn.metrics import roc_auc_score
 
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.exceptions import ContraryLeafWarning, IcscmError
-from icscm.model.rules import ThresholdRule
 from icscm.model.tree import make_chain
 from icscm.report.formatting import make_names
-from icscm.report.sections.advice import explain_tests
 from icscm.report.sections.errors import describe_errors
 from icscm.report.sections.headline import list_facts
-from icscm.report.sections.leaves import (
-    describe_bounds,
-    describe_leaves,
-    format_rate_cells,
-    make_requirement,
-)
+from icscm.report.sections.leaves import describe_leaves, make_requirement
 from icscm.report.summary import make_summary
 from icscm.report.terminal import render_summary
+from icscm.report.texts import write_text
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 from literal import PAPER
@@ -335,7 +329,7 @@ def test_no_vacuous_bound():
         names = make_names(("a", "b"), (0, 1))
         verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
         leaves = describe_leaves(model, names, verdicts)
-        return describe_bounds(leaves, make_requirement(names))
+        return write_text("bounds", leaves=leaves, requirement=make_requirement(names))
 
     assert "still possible" not in describe(((5, 0), (5, 0)))
     assert "a difference of 11.5 points is still possible." in describe(((50, 50), (50, 50)))
@@ -343,11 +337,16 @@ def test_no_vacuous_bound():
 
 def test_the_ends_of_a_leaf_cannot_be_mistaken():
     """ "0.0% of 8" above "5" read like a range; a single environment stood there twice."""
-    leaves = (((8, 3, 9, 9), (0, 6, 1, 2)), ((7, 0, 0, 0), (3, 0, 0, 0)))
-    model = make_chain("conjunction", (ThresholdRule(0, "a", 1, above=True),), leaves)
-    first, second = describe_leaves(model, make_names((5, 6, 7, 8), (0, 1)))
-    assert format_rate_cells(first, 4) == ["38", "0.0% of 8 (5)", "66.7% of 9 (6)"]
-    assert format_rate_cells(second, 4) == ["10", "30.0% of 10 (5)", "no other environment"]
+    rng = np.random.default_rng(0)
+    environments = np.repeat([5, 6, 7, 8], 200)
+    mark = ((environments == 5) & (rng.random(800) < 0.3)).astype(int)
+    y = np.where(mark, 0, rng.random(800) < 0.7).astype(int)
+    learner = fit(ICSCMClassifier(**PAPER), pd.DataFrame({"mark": mark}), y, environments)
+    text = " ".join(render(make_summary(learner)).split())
+    n = int(mark.sum())
+    assert f"mark > 0 negative {n} 0% of {n} (5) no other environment" in text
+    first, second = (f"{y[(environments == e) & (mark == 0)].mean():.1%}" for e in (5, 6))
+    assert f"{first} of {200 - n} (5)" in text or f"{second} of 200 (6)" in text
 
 
 # --- the headline and the advice are true ---------------------------------------------------------
@@ -455,7 +454,7 @@ def test_the_footer_says_what_decided(simulation):
 
     def explain(**options):
         summary = make_summary(fit(ICSCMClassifier(**options), *samples))
-        return explain_tests(summary["nodes"], summary["task"]["requirement"]), summary
+        return summary["nodes"]["tests_text"], summary
 
     assert "Rejected unless p leaf is above 0.05." in explain()[0]
     told, summary = explain(correction="bonferroni")

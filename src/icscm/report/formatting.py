@@ -61,6 +61,17 @@ def join_words(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def name_features(features: Sequence[str]) -> str:
+    """The first six columns, and how many more there are.
+
+    >>> name_features(["a", "b"]), name_features(list("abcdefgh"))
+    ('a and b', 'a, b, c, d, e, f and 2 more')
+    """
+    if len(features) <= 6:
+        return join_words(features)
+    return f"{', '.join(features[:6])} and {len(features) - 6:,} more"
+
+
 def format_share(share: float | None) -> str:
     """A rate as a percentage; never rounded to 0 % or 100 % when it is not.
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -22,13 +21,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.model.learner import Learner
 from icscm.model.plain import dump_json
-from icscm.report import formatting
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -39,15 +35,11 @@ from icscm.report.drawing import (
 )
 from icscm.report.formatting import Plain, format_share
 from icscm.report.path import format_span
-from icscm.report.sections.leaves import (
-    describe_bounds,
-    format_conclusions,
-    format_detectable,
-    format_rate_cells,
-)
+from icscm.report.sections.leaves import format_conclusions
 from icscm.report.sections.new_environments import format_range
 from icscm.report.sections.nodes import list_rejecting
 from icscm.report.summary import make_summary
+from icscm.report.texts import make_environment
 from icscm.writing import check_free, write_text
 
 # A page stays below this, whatever the data: mail and review systems reject more.
@@ -202,8 +194,8 @@ def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool 
 
 def render_template(name: str, content: Plain) -> str:
     """Markdown from its template."""
-    template = _make_environment(Limits(), is_html=False).get_template(name)
-    return template.render(content).strip() + "\n"
+    environment = make_environment(Limits().characters, finalize=escape_markdown)
+    return environment.get_template(name).render(content).strip() + "\n"
 
 
 def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
@@ -222,44 +214,9 @@ def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
     limits, page = None, ""
     while limits is None or (len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve()):
         limits = Limits() if limits is None else limits.halve()
-        template = _make_environment(limits, is_html=True).get_template(name)
+        template = make_environment(limits.characters, autoescape=True).get_template(name)
         page = template.render(lay_out(limits), style=style, script=script, policy=policy)
     return page
-
-
-@lru_cache(maxsize=8)
-def _make_environment(limits: Limits, *, is_html: bool) -> Environment:
-    """The renderer of templates; every value is escaped."""
-    environment = Environment(
-        loader=PackageLoader("icscm.report"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        autoescape=is_html,
-        finalize=None if is_html else escape_markdown,
-    )
-    environment.filters |= {
-        "share": format_share,
-        "points": formatting.format_points,
-        "p": formatting.format_p,
-        "value": formatting.format_value,
-        "interval": formatting.format_interval,
-        "prediction": formatting.format_prediction_interval,
-        "utility": formatting.format_utility,
-        "ratio": formatting.format_ratio,
-        "deviance": formatting.format_deviance,
-        "score": formatting.format_score,
-        "count": "{:,}".format,
-        "level": "{:g}".format,
-        "detectable": format_detectable,
-        "bounds": describe_bounds,
-        "rate_cells": format_rate_cells,
-        "percent": lambda share: f"{100 * share:.4g}%",
-        "variation": "{:.0%}".format,
-        "clip": lambda text: clip(text, limits.characters),
-        "prose": lambda text: clip(text, 8 * limits.characters),  # a sentence that holds names
-    }
-    return environment
 
 
 def _lay_out(summary: Plain, limits: Limits) -> Plain:

@@ -35,9 +35,9 @@ from icscm.model.learner import Learner, check_fitted
 from icscm.model.plain import make_plain
 from icscm.report.formatting import Plain, make_names
 from icscm.report.path import Path
-from icscm.report.sections.advice import explain_tests, make_advice
+from icscm.report.sections.advice import make_advice
 from icscm.report.sections.errors import describe_errors, describe_out_of_bag
-from icscm.report.sections.headline import describe_requirement, make_headline
+from icscm.report.sections.headline import make_headline
 from icscm.report.sections.leaves import describe_model_leaves, find_requirement
 from icscm.report.sections.model import describe_model
 from icscm.report.sections.new_environments import describe_new_environments
@@ -45,6 +45,7 @@ from icscm.report.sections.nodes import describe_nodes
 from icscm.report.sections.path import describe_path
 from icscm.report.sections.stability import Resampled, describe_stability
 from icscm.report.sections.task import DroppedColumns, describe_task
+from icscm.report.texts import write_text
 
 # The schema is raised when a key is renamed or changes its meaning.
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 2}
@@ -73,17 +74,24 @@ def make_summary(
     trace, settings = learner.trace_, learner.get_params(deep=False)
     names = make_names(trace.environments, class_names or trace.classes, target, environment)
     requirement = find_requirement(learner, names)
-    requirement["text"] = describe_requirement(learner, names)
+    kind = learner.model_.kind
+    requirement["text"] = write_text("requirement", trace=trace, names=names, kind=kind)
     nodes = describe_nodes(learner, names)
     if nodes["alpha"] is not None:
-        nodes["tests_text"] = explain_tests(nodes, requirement)
-    if learner.model_.kind == "forest":
+        nodes["tests_text"] = write_text("tests", nodes=nodes, requirement=requirement)
+    if kind == "forest":
         errors = describe_out_of_bag(learner, names)
     else:
         errors = describe_errors(learner.model_, names, make_plain(settings.get("p", 1.0)))
     leaves = describe_model_leaves(learner, names, requirement)
     for leaf, scan in zip(leaves, nodes["scans"][len(nodes["splits"]) :], strict=False):
-        leaf["end_text"] = scan.get("end_text")
+        leaf["end_text"] = None if kind not in ("tree", "forest") else scan["end_text"]
+    requirement["bounds_text"] = ""
+    if requirement["alpha"] is not None and leaves:
+        requirement["bounds_text"] = write_text("bounds", leaves=leaves, requirement=requirement)
+    for leaf in leaves:
+        content = {"leaf": leaf, "names": names, "requirement": requirement}
+        leaf["explanation"] = write_text("leaf", **content)
     summary = {
         "about": ABOUT,
         "task": describe_task(learner, names, data_name, dropped, requirement),

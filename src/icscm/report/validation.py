@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, RenderableType
 
 from icscm._version import __version__
-from icscm.formatting import as_text, clip, count, shorten_list
+from icscm.formatting import as_text, clip, shorten_list
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, SOFT, make_figure
 from icscm.report.drawing import Limits, make_plot
@@ -25,6 +25,7 @@ from icscm.report.formatting import (
 )
 from icscm.report.page import render_page, render_template
 from icscm.report.terminal import render_blocks
+from icscm.report.texts import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,42 +93,12 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "leaf_plot": {**plot, "line": None},  # the rates of leaves are meant to differ
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
-        "n_tested": sum(leaf["has_moved"] is not None for leaf in leaves),
-        "moved_text": _describe_moved(leaves),
-        "checks_text": _describe_checks(found),
+        "moved_text": write_text("moved", leaves=leaves),
+        "checks_text": write_text("interval_checks", leaves=leaves, environments=places),
         "describe_check": _describe_check,
         "value": format_measure,
         "range": format_bounds,
     }
-
-
-def _describe_moved(leaves: Sequence[Plain]) -> str:
-    """Whether the rates of the leaves are those of training."""
-    tested = [leaf for leaf in leaves if leaf["has_moved"] is not None]
-    moved = [str(leaf["leaf"]) for leaf in tested if leaf["has_moved"]]
-    if not tested:
-        return "No leaf has samples to compare."
-    if not moved:
-        return f"The rate of none of {count(len(tested), 'leaf')} differs from training."
-    which = f"leaf {moved[0]}" if len(moved) == 1 else f"leaves {shorten_list(moved)}"
-    return (
-        f"The rates of {len(moved)} of {count(len(tested), 'leaf')} differ from training: {which}."
-    )
-
-
-def _describe_checks(found: Plain) -> str:
-    """How many rates in new environments are within their prediction intervals."""
-    checks = [each for leaf in found["leaves"] for each in leaf["interval_checks"]]
-    if not checks:
-        return ""
-    n_inside = sum(each["is_inside"] for each in checks)
-    n_places = len({str(each["environment"]) for each in checks})
-    where = f"{count(n_places, 'environment')} not seen in training"
-    where = where if found["environments"] else "these samples, taken as a new environment,"
-    return (
-        f"Of {count(len(checks), 'rate')} of leaves in {where} {n_inside:,} "
-        f"{'is' if n_inside == 1 else 'are'} within the 95% prediction interval."
-    )
 
 
 def _describe_check(leaf: Plain) -> tuple[str, str]:

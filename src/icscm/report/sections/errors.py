@@ -9,7 +9,7 @@ import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm._types import CountArray
-from icscm.formatting import as_text, count
+from icscm.formatting import count
 from icscm.model.tree import Tree
 from icscm.report.formatting import Names, Plain, compute_intervals, format_share
 from icscm.report.sections.leaves import find_extremes
@@ -135,16 +135,6 @@ def format_metrics(errors: Plain) -> str:
     shares = [] if errors["is_out_of_bag"] else _SHARES.items()
     texts = [f"{name} {format_share(errors[key])}" for key, name in shares]
     return ", ".join([*texts, *([f"AUC {errors['auc']:.3f}"] if errors["auc"] else [])])
-
-
-def describe_fault(errors: Plain, noun: str) -> str:
-    """A model with at least as many errors as the baseline; with another p it was asked for."""
-    if errors["p"] == 1:
-        return f"{noun} is no better than the majority-class baseline"
-    return (
-        f"{noun} is wrong at least as often as the majority-class baseline, as "
-        f"p = {as_text(errors['p'])} allows"
-    )
 
 
 def format_error(fields: Plain) -> str:

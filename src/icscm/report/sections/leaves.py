@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE, VERDICT_POWER
-from icscm.formatting import count
 from icscm.model.learner import Learner
 from icscm.model.leaves import LeafCounts
 from icscm.model.tree import Tree
@@ -16,7 +15,6 @@ from icscm.report.formatting import (
     Names,
     Plain,
     describe_counts,
-    format_p,
     format_points,
     format_share,
     join_words,
@@ -87,15 +85,11 @@ def describe_model_leaves(learner: Learner, names: Names, requirement: Plain) ->
     test = make_test("chi2")
     verdicts = trace.verdicts or make_verdicts(leaves, test, alpha, requirement["margin"])
     criterion = PValueCriterion(test, alpha) if requirement["afterwards"] else trace.criterion
-    return describe_leaves(learner.model_, names, verdicts, requirement, criterion)
+    return describe_leaves(learner.model_, names, verdicts, criterion)
 
 
 def describe_leaves(
-    model: Tree,
-    names: Names,
-    verdicts: Sequence[Verdict] = (),
-    requirement: Plain | None = None,
-    criterion: Criterion | None = None,
+    model: Tree, names: Names, verdicts: Sequence[Verdict] = (), criterion: Criterion | None = None
 ) -> list[Plain]:
     """Every leaf: counts, rates, verdict, outlying environments and prediction interval."""
     tables = getattr(model, "leaves", ())
@@ -122,9 +116,7 @@ def describe_leaves(
         }
         tested = criterion if leaf["conclusion"] == NOT_INVARIANT else None
         leaf |= describe_outliers(counts, names, tested, leaf["n_seen"])
-        leaf["name"] = _name_leaf(leaf, model)
-        leaf["explanation"] = _explain_leaf(leaf, names, requirement or make_requirement(names))
-        leaves.append(leaf)
+        leaves.append({**leaf, "name": _name_leaf(leaf, model)})
     return leaves
 
 
@@ -204,33 +196,6 @@ def describe_expectation(found: Expectation) -> Plain:
     }
 
 
-def _explain_leaf(leaf: Plain, names: Names, requirement: Plain) -> str:
-    """The verdict on a leaf in sentences."""
-    if leaf["conclusion"] is None:
-        return "Not tested: the data have no environments."
-    if leaf["difference"] is None:
-        return f"Not testable: only {count(leaf['n_seen'], 'environment')} has samples in it."
-    low, high = format_extremes(leaf, names)
-    text = f"The rate of {names.positive} ranges from {low} to {high}."
-    most, margin = leaf["difference_interval"][1], requirement["margin_text"]
-    if leaf["conclusion"] == INVARIANT:
-        if requirement["margin_on"] == "odds_ratio":
-            return f"{text} The data rule out a difference beyond the margin, {margin}."
-        bound = f"{format_points(most)}, which is within the margin of {margin}"
-        return f"{text} The data rule out a difference of more than {bound}."
-    if leaf["conclusion"] == NOT_INVARIANT:
-        outliers = f" It {leaf['outliers_text']}." if leaf["outliers_text"] else ""
-        return (
-            f"{text}{outliers} If the rate did not depend on the environment, a difference this "
-            f"large would occur with probability {format_p(leaf['p_value'])}."
-        )
-    possible = "any difference" if most >= 0.9995 else f"a difference of {format_points(most)}"
-    return (
-        f"{text} This may be chance, but {possible} is still possible; the minimum detectable "
-        f"difference is {format_detectable(leaf['detectable'])}."
-    )
-
-
 def format_detectable(difference: float | None) -> str:
     """A minimum detectable difference; None is larger than 100 points."""
     return "more than 100 points" if difference is None else format_points(difference)
@@ -251,33 +216,3 @@ def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
 def format_conclusions(counts: Mapping[str, int]) -> str:
     """Number of leaves by conclusion, as text."""
     return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())
-
-
-def format_rate_cells(leaf: Plain, n_environments: int) -> list[str]:
-    """The rates in up to three environments, or samples with the lowest and highest rate."""
-    cells = leaf["environments"]
-    if n_environments > 3:
-        cells = [each for each in find_extremes(cells, "rate") if each]
-    texts = [f"{each['rate']:.1%} of {each['n']:,}" if each["n"] else "no sample" for each in cells]
-    if n_environments <= 3:
-        return texts
-    texts = [f"{text} ({each['environment']})" for text, each in zip(texts, cells, strict=True)]
-    if leaf["n_seen"] < 2:
-        texts = [*texts[:1], "no other environment"] if texts else ["no sample", ""]
-    return [f"{leaf['n']:,}", *texts]
-
-
-def describe_bounds(leaves: Sequence[Plain], requirement: Plain) -> str:
-    """The differences that are ruled out, still possible and detectable, as sentences."""
-    sentences = [
-        f"Invariant: shown to differ by at most {requirement['margin_text']} between environments."
-    ]
-    bounds = [leaf["difference_interval"][1] for leaf in leaves if leaf["difference_interval"]]
-    largest = max(bounds, default=1)
-    if largest < 0.9995:  # 100 points are no bound
-        where = "In the least certain leaf" if len(leaves) > 1 else "Here"
-        sentences.append(f"{where} a difference of {format_points(largest)} is still possible.")
-    detectable = [leaf["detectable"] for leaf in leaves]
-    most = None if None in detectable else max(detectable)
-    sentences.append(f"Largest minimum detectable difference: {format_detectable(most)}.")
-    return " ".join(sentences)

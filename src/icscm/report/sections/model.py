@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from icscm.formatting import count, format_name
 from icscm.model.learner import Learner
-from icscm.report.formatting import MISSING, Names, Plain, count_samples, format_share, join_words
-from icscm.report.sections.errors import describe_errors, format_error, format_metrics
-
-# Columns that a sentence names.
-_N_NAMED = 6
+from icscm.report.formatting import MISSING, Names, Plain, count_samples, name_features
+from icscm.report.sections.errors import describe_errors
+from icscm.report.texts import write_text
 
 
 def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) -> Plain:
@@ -28,12 +25,15 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
         on = f" on {name_features(used)}" if used else ""
         name = f"tree of {count(len(model.leaves), 'leaf')}{on}"
     discarded = learner.trace_.discarded
+    always = "" if is_forest else names.predict(bool(model.leaf_verdicts[0]))
+    content = {"names": names, "used": used, "always": always, "is_discarded": bool(discarded)}
+    sentence = write_text("sentence", model=model, **content)
     return {
         "kind": model.kind,
         "noun": noun,
         "name": name or str(model),
         "text": str(model),
-        "sentence": _make_sentence(model, names, used, is_discarded=discarded is not None),
+        "sentence": sentence,
         "missing": MISSING if has_missing else None,
         "balanced": getattr(model, "balanced", False),
         "n_rules": len(model.rules),
@@ -50,35 +50,6 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
 def get_noun(model: Any) -> str:
     """Tree, forest or, of a conjunction or disjunction, rule."""
     return str(model.kind) if model.kind in ("tree", "forest") else "rule"
-
-
-def name_features(features: Sequence[str]) -> str:
-    """The first few columns, and how many more there are."""
-    if len(features) <= _N_NAMED:
-        return join_words(features)
-    return f"{', '.join(features[:_N_NAMED])} and {len(features) - _N_NAMED:,} more"
-
-
-def _make_sentence(model: Any, names: Names, used: Sequence[str], *, is_discarded: bool) -> str:
-    """The model in a sentence."""
-    if model.kind == "forest":
-        on = f" on {name_features(used)}" if used else ""
-        return (
-            f"Predict {names.positive} where the mean probability of "
-            f"{count(len(model.trees), 'tree')}{on} exceeds 1/2."
-        )
-    if not model.rules:
-        always = names.predict(bool(model.leaf_verdicts[0]))
-        why = "no split was made" if model.kind == "tree" else "no rule was found that does better"
-        why = "the rules that were found do no better" if is_discarded else why
-        return f"Always predict {always}: {why}."
-    if model.kind == "tree":
-        n_positive = sum(model.leaf_verdicts.tolist())
-        return (
-            f"A tree on {name_features(used)} with {count(len(model.leaves), 'leaf')}, of which "
-            f"{n_positive:,} predict {names.positive}."
-        )
-    return f"Predict {names.positive} when {model}; otherwise {names.predict(False)}."
 
 
 def _describe_rules(learner: Any) -> list[Plain]:
@@ -115,10 +86,6 @@ def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
     """Rules that were found and are no better than the baseline, so that the model has none."""
     own = describe_errors(model, names)
     is_worse = own["n_errors"] >= errors["n_errors"]
-    text = (
-        f"The rules that were found ({model}) are wrong for {format_error(own)} "
-        f"({format_metrics(own)}), the majority-class baseline for "
-        f"{format_share(errors['error'])}: they were discarded."
-    )
+    text = write_text("discarded", model=model, own=own, errors=errors)
     worth = "no better than" if is_worse else "too little better than"  # than min_utility asks
     return {"text": str(model), "errors": own, "explanation": text, "worth": worth}

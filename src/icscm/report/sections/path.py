@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from icscm.formatting import count, format_name
-from icscm.report.formatting import Names, Plain, format_share
+from icscm.formatting import format_name
+from icscm.report.formatting import Names, Plain
 from icscm.report.path import CAUTION, Path, PathPoint, format_tolerance
-from icscm.report.sections.advice import explain_alpha
 from icscm.report.sections.errors import describe_errors
 from icscm.report.sections.leaves import count_conclusions, describe_leaves
-from icscm.report.sections.model import name_features
 from icscm.report.sections.nodes import walk_nodes
+from icscm.report.texts import write_lines, write_text
 
 # Fields of a leaf that depend on the level, or are long.
 _LEFT_OUT = ("environments", "explanation", "conclusion", "detectable", "difference_interval")
@@ -21,11 +20,21 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
     """Every value tried, with the models that they give and a short text."""
     if path.parameter == "alpha":
         models = [_describe_group(group, path, names, i) for i, group in enumerate(path.groups)]
-        text = _summarize_alphas(path, models)
-        found = {"models": models, **explain_alpha(nodes["criterion"])}
+        used = [{rule.feature for rule in group[0].model.rules} for group in path.groups]
+        filled = [each for each in used if each]
+        text = write_text(
+            "alphas",
+            models=models,
+            n_levels=len(path.points),
+            first=path.points[0].value,
+            last=path.points[-1].value,
+            shared=sorted(map(format_name, set.intersection(*filled))) if filled else [],
+        )
+        meaning, *ends = write_lines("alpha_path", criterion=nodes["criterion"])
+        found: Plain = {"models": models, "meaning": meaning, "ends": ends}
     else:
         points = _describe_points(path)
-        text = _summarize_tolerances(points)
+        text = write_text("tolerances", points=points)
         has_scores = path.points[0].aucs is not None
         found = {"points": points, "has_scores": has_scores, "caution": CAUTION}
     shared = {"parameter": path.parameter, "own": path.own, "seconds": path.seconds}
@@ -66,32 +75,6 @@ def _describe_group(group: Sequence[PathPoint], path: Path, names: Names, number
     }
 
 
-def _summarize_alphas(path: Path, models: Sequence[Plain]) -> str:
-    """How the model depends on alpha."""
-    ends = f"from {path.points[0].value:g} to {path.points[-1].value:g}"
-    levels = f"{len(path.points)} levels alpha {ends}"
-    if len(models) == 1:
-        return f"The same model is learned at {levels}."
-    filled = [each for each in models if each["n_rules"]]
-    texts = [f"{levels} give {count(len({each['text'] for each in filled}), 'different model')}"]
-    texts[0] += "".join(f", this one {_format_levels(each)}" for each in filled if each["is_own"])
-    if filled:
-        errors = [each["errors"]["error"] or 0.0 for each in filled]
-        ends = " to ".join(dict.fromkeys(map(format_share, (min(errors), max(errors)))))
-        texts.append(f"errors {ends}")
-        used = [{rule.feature for rule in each[0].model.rules} for each in path.groups]
-        shared = sorted(map(format_name, set.intersection(*filter(None, used))))
-        texts.append(f"in all: {', '.join(shared)}" if shared else "no column is in all of them")
-    empty = [_format_levels(each, "at") for each in models if not each["n_rules"]]
-    texts += [f"no rule is found {' and '.join(empty)}"] if empty else []
-    return "; ".join(texts) + "."
-
-
-def _format_levels(each: Plain, single: str = "only at") -> str:
-    ends = dict.fromkeys(f"{end:g}" for end in (each["alpha_from"], each["alpha_to"]))
-    return f"{'from' if len(ends) > 1 else single} {' to '.join(ends)}"
-
-
 def _describe_points(path: Path) -> list[Plain]:
     """Every tolerance with its tree in numbers, and the columns that leave or enter."""
     return [
@@ -114,21 +97,3 @@ def _describe_points(path: Path) -> list[Plain]:
         }
         for point, (left, entered) in zip(path.points, path.list_changes(), strict=True)
     ]
-
-
-def _summarize_tolerances(points: Sequence[Plain]) -> str:
-    """The tree against a plain one: deviance, heterogeneity, columns and AUC."""
-    plain, own = points[0], next(each for each in points if each["is_own"])
-    if plain["tolerance"] is not None or not plain["deviance_explained"]:
-        return f"The tree was grown at {count(len(points), 'tolerance')}."
-    keys = "deviance_explained", "varies"
-    deviance, varies = (f"{own[key]:,.0f} against {plain[key]:,.0f}" for key in keys)
-    text = f"Compared with a plain tree: deviance explained {deviance}, heterogeneity {varies}"
-    gone = [each for each in plain["features"] if each not in own["features"]]
-    text += f"; without {name_features(gone)}." if gone else "."
-    if own["mean_auc"] is not None and plain["mean_auc"] is not None:
-        text += (
-            f" Mean leave-one-environment-out AUC: {own['mean_auc']:.3f}, of the plain tree "
-            f"{plain['mean_auc']:.3f}."
-        )
-    return text
