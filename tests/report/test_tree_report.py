@@ -130,6 +130,7 @@ def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
         assert leaf["condition"] in page.text
     assert json.loads(report.to_json()) == summary
     assert max(map(len, terminal.splitlines())) <= 80
+    assert not any(line.startswith(("#", "|", ">", "&")) for line in terminal.splitlines())
     assert MarkdownIt().enable("table").render(markdown).count("<table>") >= 3
 
 
