@@ -29,7 +29,7 @@ def test_classes_never_seen():
     assert model.score(X, y) == 1
     assert model.score(X, pd.Series(y).astype("category")) == 1
     for labels in (np.where(y == "ill", 1, 0), np.where(y == "ill", "sick", "well")):
-        with pytest.raises(IcscmError, match="which the model never saw; it tells 'ill' and 'we"):
+        with pytest.raises(IcscmError, match="never saw; its classes are 'ill' and 'we"):
             model.score(X, labels)
 
 
