@@ -90,7 +90,7 @@ def test_sequences_of_rules_and_of_their_equivalents(genomes, tmp_path):
     words = ("--max-rules", "1", "--out", model)
     run("fit", genomes / "unitigs.bits", *ask(genomes), "--positive", "R", *words)
     assert run("show", model, "--fasta").stdout == (
-        ">rule1 present\nACGTACGT\n>rule1.1 present, settles the same genomes as rule1\nGGGTTTAC\n"
+        ">rule1 present\nACGTACGT\n>rule1.1 present, covers the same genomes as rule1\nGGGTTTAC\n"
     )
     assert run("show", model).exit_code == 0
     told = json.loads(model.read_text())

@@ -174,7 +174,7 @@ def test_genomes_from_table_to_prediction(genomes, tmp_path):
     exported = run("export", model, "--to", "python").stdout
     made = {}
     exec(compile(exported, "exported", "exec"), made)
-    row = {rule["name"]: 1 for rule in read_rules(model)["rules"]}
+    row = {rule.name: 1 for rule in load(model).model.rules}
     assert made["predict"](row)[0] == "R"
 
 
@@ -190,7 +190,7 @@ def test_genomes_without_a_rule_give_a_model(genomes, tmp_path):
     words = ("--labels", tmp_path / "labels.tsv", "--target", "kind", "--environment", "country")
     done = run("fit", genomes / "genes.bits", *words, "--out", model, "-q")
     assert done.exit_code == 0, done.stderr
-    assert read_rules(model)["rules"] == []
+    assert len(load(model).model.rules) == 0
     predicted = [run("predict", model, genomes / f"genes.{end}") for end in ("bits", "Rtab")]
     assert predicted[0].stdout == predicted[1].stdout
     assert predicted[0].stdout.count(",S,") == 300
