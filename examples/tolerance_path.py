@@ -36,7 +36,7 @@ for point in path.points:
     aucs.append(roc_auc_score(data.y_new, probabilities))
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 names = ["plain" if each is None else f"{each:g}" for each in tolerances]
-means = [point.held_out.mean for point in path.points]
+means = [point.mean_auc for point in path.points]
 ax.plot(names, means, "o-", label="hospitals left out, mean")
 ax.plot(names, aucs, "s-", label="a new hospital, habits reversed")
 ax.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
