@@ -33,8 +33,8 @@ def prune_where_allowed(
     `pruning=True` prunes where the proposition allows it; `"shown"` only where the leaves that are
     left are shown to lie inside the margin; `"always"` whatever the search ended by.
     """
-    everything = list(range(len(trace.steps)))
     features = [step.chosen.rule.feature for step in trace.steps]
+    everything = list(range(len(features)))
     if settings.pruning == "always":
         kept, tests = prune(table, features, settings.alpha)
     elif trace.stop_reason != "independence":
@@ -57,7 +57,8 @@ def _pass_leaves(
     inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
     if settings.pruning == "shown" and not inside.find_accepted(leaves).all():
         return False
-    levels = [*(trace.steps[i].cutoff for i in rules), None]
+    steps = trace.steps
+    levels = [*(steps[i].cutoff for i in rules), None]
     criteria = [settings.make_criterion(level) for level in levels]
     return all(
         criterion is None or criterion.find_accepted(leaf[np.newaxis])[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
 from icscm.engine.counts import CountSource
 from icscm.model.tree import Tree
 from icscm.search.exhaustive import learn_exhaustively
@@ -41,9 +43,9 @@ def _measure_gain(model: Tree, p: float) -> Fraction:
     As in a rule's utility, a sample that a rule covers wrongly costs p, one that no rule covers and
     that should be covered costs 1.
     """
-    covered = int(model.covers_when)
     costs = [Fraction(str(p)), Fraction(str(p))]
-    costs[covered] = Fraction(1)
-    labels = [sum(sum(leaf[label]) for leaf in model.leaves) for label in (0, 1)]
-    constant = min(cost * n for cost, n in zip(costs, labels, strict=True))
-    return constant - sum(cost * n for cost, n in zip(costs, model.count_wrong(), strict=True))
+    costs[int(model.covers_when)] = Fraction(1)
+    labels: list[int] = np.array(model.leaves).sum(axis=(0, 2)).tolist()
+    wrong = model.count_wrong()
+    constant = min(costs[0] * labels[0], costs[1] * labels[1])
+    return constant - costs[0] * wrong[0] - costs[1] * wrong[1]

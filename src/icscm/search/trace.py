@@ -191,7 +191,7 @@ class Trace(DisplayMixin):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The rules that were added, or the splits that were made."""
-        return tuple(node for node in self.nodes if isinstance(node, Step))
+        return tuple([node for node in self.nodes if isinstance(node, Step)])
 
     splits = steps
 
