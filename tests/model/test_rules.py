@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+import icscm
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model.forest import make_model
@@ -268,3 +269,20 @@ def test_indented_lines_count_their_indent():
 )
 def test_no_character_is_unprintable(name, written):
     assert format_json({"a": name}) == f'{{"a": "{written}"}}\n'
+
+
+@pytest.mark.parametrize("name", ["Conjunction", "Disjunction"])
+def test_old_constructors_make_chains(name):
+    with pytest.warns(FutureWarning, match="use icscm.model.tree.make_chain"):
+        model = getattr(icscm, name)((FIRST, SECOND), LEAVES)
+    assert model == make_chain(name.lower(), (FIRST, SECOND), LEAVES)
+
+
+@pytest.mark.parametrize("kind", ["conjunction", "disjunction"])
+def test_paths_of_a_chain_are_in_the_order_of_its_leaves(kind):
+    covered, uncovered = (
+        (FIRST.negate(), FIRST) if kind == "conjunction" else (FIRST, FIRST.negate())
+    )
+    second = SECOND.negate() if kind == "conjunction" else SECOND
+    paths = make_chain(kind, (FIRST, SECOND), LEAVES).list_paths()
+    assert paths == [(covered,), (uncovered, second), (uncovered, second.negate())]

@@ -121,9 +121,9 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_memory : int or str
             Bound on the memory of the whole process, in bytes or as `"2GiB"`.
         temp_dir : str or Path, optional
-            Where a byte for each cell is written for the time of the fit.
+            Folder for a temporary file of one byte per cell.
         text : TextFormat, optional
-            How text files are to be read: `icscm.io.formats.TextFormat`.
+            Format of text files: `icscm.io.formats.TextFormat`.
 
         Returns
         -------
@@ -157,8 +157,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         countable : Countable
-            What a function such as `icscm.sources.open_sites` returned, for this learner alone;
-            it is closed at the end.
+            From a function such as `icscm.sources.open_sites`; it is closed at the end.
 
         Returns
         -------
@@ -168,8 +167,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         IcscmError
-            If the parameters cannot be used, the samples were opened with other settings than
-            these parameters, or another learner had them before.
+            If the parameters cannot be used, differ from those that the samples were opened with,
+            or if another learner used the samples before.
         """
         config = self.prepare()
         self.make_settings(countable)  # what it rejects leaves the samples unused
@@ -246,8 +245,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """The class of each row.
 
-        Environments are never needed to predict. Columns of a frame go by their names, in any
-        order, and only those that the model uses are needed.
+        Environments are not needed. Columns of a frame go by name, and unused ones may be missing.
 
         Parameters
         ----------
@@ -257,8 +255,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples,)
-            One of `classes_` for each row; of a Dask collection a Dask array, computed when
-            asked for.
+            One of `classes_` for each row; of a Dask collection a Dask array, computed lazily.
 
         Raises
         ------
@@ -313,12 +310,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         float
-            Between 0 and 1.
-
-        Raises
-        ------
-        IcscmError
-            If y holds labels that were not there at fitting.
+            Between 0 and 1; labels that were not there at fitting raise an error.
         """
         check_is_fitted(self)
         if not is_dask(y):
@@ -349,9 +341,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def left_out_(self) -> dict[str | int, str]:
         """Deprecated: use `dropped_columns_`."""
-        warnings.warn(
-            "left_out_ will be removed: use dropped_columns_", FutureWarning, stacklevel=2
-        )
+        message = "left_out_ will be removed: use dropped_columns_"
+        warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
 
     def describe_leaves(self) -> pandas.DataFrame:
@@ -387,13 +378,13 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ax : matplotlib.axes.Axes, optional
             Where to draw; by default on a new figure of pyplot, which notebooks show.
         order : {"name", "size", "rate"}, default="name"
-            The order of the environments: by name (r2 before r10), from the one of most samples,
-            or from the lowest rate of the positive label.
+            The order of the environments: by name (r2 before r10), by decreasing number of
+            samples, or by increasing rate of the positive label.
 
         Returns
         -------
         matplotlib.figure.Figure
-            To be shown or saved.
+            The figure.
         """
         from icscm.report.figures import draw_model
 

@@ -416,10 +416,8 @@ def Conjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree
 
     Parameters
     ----------
-    rules : tuple of Rule
-        In the order in which they were chosen.
-    leaves : tuple of counts by (label, environment)
-        Training samples of each leaf, one more than there are rules.
+    rules, leaves : tuple
+        As for `make_chain`.
 
     Returns
     -------
@@ -434,10 +432,8 @@ def Disjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree
 
     Parameters
     ----------
-    rules : tuple of Rule
-        In the order in which they were chosen.
-    leaves : tuple of counts by (label, environment)
-        Training samples of each leaf, one more than there are rules.
+    rules, leaves : tuple
+        As for `make_chain`.
 
     Returns
     -------
