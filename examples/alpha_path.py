@@ -1,10 +1,10 @@
 """
-What another alpha would have learned
-=====================================
+Models at other levels of alpha
+===============================
 
-The level alpha is a choice, so ask what others lead to. Here the habits of the
-site are refused at all of these levels. What moves is the threshold of a cause,
-and at either end no good rule is left.
+The level alpha is chosen by the user, so compare several. Here the shortcuts are
+rejected at all of these levels. Only the threshold on a cause changes, and at both
+ends no good rule is found.
 """
 
 import re
@@ -19,7 +19,7 @@ from icscm.exceptions import IcscmWarning
 # %%
 # Simulated admissions. The risk changes at ``age > 65 and lactate > 2``. Away from
 # the usual levels the learner warns of leaves with little data, or that nothing was
-# found; the figure shows as much.
+# found; the figure shows these cases.
 
 data = make_hospitals(random_state=0)
 alphas = [1e-12, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7]
@@ -31,10 +31,11 @@ for learner in learners:
     print(f"{learner.alpha:<6g}", text if learner.rules_ else "no rule")
 
 # %%
-# A dot is a column that the model uses. With too small an alpha hardly anything is
-# tested: an age far too high passes, what remains is called independent, and the
-# search ends there. With a large alpha true leaves are refused by chance, and rules
-# that settle two rows come instead.
+# A dot is a column that the model uses. With a very small alpha hardly any
+# candidate is rejected: a threshold on age that is far too high passes, the
+# uncovered samples pass as independent of the hospital, and the search ends. With a
+# large alpha true rules are rejected by chance, and rules that cover two rows are
+# chosen instead.
 
 columns = [*data.shortcuts, "sodium", *data.parents]
 fig, axes = plt.subplots(2, figsize=(7, 4.5), sharex=True, layout="constrained")
@@ -47,7 +48,7 @@ errors = [1 - learner.score(data.X_new, data.y_new) for learner in learners]
 colours = ["C0" if learner.rules_ else "0.85" for learner in learners]
 low.bar(range(len(alphas)), errors, color=colours)
 low.axhline(data.y_new.mean(), color="0.3", linestyle=":", linewidth=1)
-low.text(4.5, data.y_new.mean() + 0.005, "always no", ha="center")
+low.text(4.5, data.y_new.mean() + 0.005, "majority-class baseline", ha="center")
 top.set(title="columns used", ylim=(-0.6, len(columns) - 0.4))
 top.set_yticks(range(len(columns)), labels=columns)
 low.set_xticks(range(len(alphas)), labels=[f"{alpha:g}" for alpha in alphas])

@@ -1,9 +1,9 @@
 """
-What a leaf promises for a new hospital
+Prediction intervals for a new hospital
 =======================================
 
-From how a leaf's rate varies between environments follows where to expect it in
-the next one. Then wait for a new environment, and look.
+The spread of a leaf's rate between environments gives a prediction interval for the
+rate in a new environment. Data from a new environment show whether it was right.
 """
 
 import textwrap
@@ -14,8 +14,8 @@ from icscm import ICSCMClassifier, SCMClassifier, evaluate
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions at eight hospitals, and at a new one where the habits of
-# billing and testing are the other way round.
+# Simulated admissions at eight hospitals, and at a new one where the shortcuts, a
+# billing code and a test, are reversed.
 
 data = make_hospitals(n_hospitals=8, random_state=0)
 learners = ICSCMClassifier(), SCMClassifier(max_rules=2)
@@ -26,10 +26,11 @@ for learner in learners:
     print(textwrap.fill(found[-1].headline, 80))
 
 # %%
-# A bar is where 95 % of new hospitals were to be, the diamond is what came. The
-# invariant rule keeps its promises. The other one's leaves spread widely, which is
-# a warning in itself, and still miss: a hospital of another kind is no further draw
-# from those that were seen.
+# A bar is the 95 % prediction interval for a new hospital, the diamond is the
+# observed rate. The rates of the invariant rule lie in their intervals. The
+# intervals of the other rule are wide, which is a warning in itself, and the
+# observed rates still lie outside: the new hospital is not drawn from the
+# population of the others.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 4), sharex=True, layout="constrained")
 for ax, learner, evaluation in zip(axes, learners, found, strict=True):

@@ -2,9 +2,9 @@
 Rules that these data cannot tell apart
 =======================================
 
-Two rules may settle exactly the same rows. The learner keeps the first and lists
-the others in ``equivalent_rules_``. Which one to trust is knowledge about the
-columns, and it matters elsewhere.
+Two rules may cover exactly the same rows. The learner keeps the first and lists the
+others in ``equivalent_rules_``. Only knowledge about the columns can decide between
+them, and the choice matters at a new hospital.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ for rule, others in zip(learner.rules_, learner.equivalent_rules_, strict=True):
 
 # %%
 # At a new hospital the laboratory flags what is above 3. The rule on the value
-# holds there, the one on the flag misses most of the patients. No test on the old
-# rows could have said so.
+# holds there, the one on the flag misses most of the patients. No test on the
+# training rows can show this.
 
 is_old = data.X_new["age"] > 65
 choices = {"lactate > 2": 2, "lactate_flag == high": 3}

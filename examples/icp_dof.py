@@ -3,8 +3,8 @@ Degrees of freedom decide what ICP accepts
 ==========================================
 
 Invariant causal prediction tests every set of columns and keeps what the accepted
-sets share. A large set cuts the rows into many small strata; one that cannot tell
-anything must not count as a degree of freedom.
+sets share. A large set cuts the rows into many small strata; a stratum that cannot
+show dependence must not count as a degree of freedom.
 """
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,9 @@ from icscm import InvariantCausalPrediction
 from icscm.datasets import make_conjunction
 
 # %%
-# The paper's simulation: A1 and A2 cause y, C1 is its effect, and eight columns are
-# noise. ``dof="nominal"`` counts a degree of freedom for every stratum that could
-# be, empty ones too.
+# The paper's simulation: A1 and A2 cause y, C1 is its child, and eight columns are
+# noise. ``dof="nominal"`` counts a degree of freedom for every possible stratum,
+# including empty ones.
 
 data = make_conjunction(n_distractors=8, random_state=1)
 fitted = {}
@@ -27,8 +27,8 @@ for dof in ("nominal", "adjusted"):
     print(f"{dof}: {n} of {icp.n_sets_tested_} sets accepted; shared:", *parents)
 
 # %%
-# A set without one of the causes should be rejected. Counting strata that say
-# nothing lets large sets through, and then no column is in all of them.
+# A set without one of the causes should be rejected. Counting strata without
+# information lets large sets pass, and then no column is in all of them.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.2), sharey=True, layout="constrained")
 for ax, (dof, icp) in zip(axes, fitted.items(), strict=True):

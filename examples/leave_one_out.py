@@ -1,10 +1,9 @@
 """
-One hospital left out, and one never seen
-=========================================
+Leave-one-environment-out, and a new hospital
+=============================================
 
-Learn without each hospital in turn and see how wrong the model is there. It is
-the honest error for a hospital *like these*, and no promise for one where habits
-are the other way round.
+Fit without each hospital in turn and measure the error there. This estimates the
+error at a hospital *like these*, not at one where the shortcuts are reversed.
 """
 
 import warnings
@@ -16,9 +15,9 @@ from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmWarning
 
 # %%
-# Simulated admissions at five hospitals. Two columns follow the outcome by habit,
-# at some sites more than at others; at the new hospital they do the opposite.
-# Warnings about single models are of no interest here.
+# Simulated admissions at five hospitals. Two columns are shortcuts: they follow the
+# outcome, at some sites more than at others; at the new hospital they are reversed.
+# Warnings about single models are not shown here.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(random_state=0)
@@ -32,9 +31,9 @@ for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
     errors[type(learner).__name__] = out
 
 # %%
-# The plain learner relies on the billing code. In the hospitals left out it errs
-# about as often as the other, here less and there more, since all of them share the
-# habit in some degree. The new one does not.
+# The plain learner relies on the billing code. At the hospitals held out its error
+# is about that of the other, since the shortcut is present at all of them to some
+# degree. At the new one it is not.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for (name, found), style in zip(errors.items(), ["sC1", "oC0"], strict=True):
@@ -45,6 +44,6 @@ for place in places:
     ax.plot(ends, [place] * 2, color="0.8", zorder=0)
 ax.axhspan(4.5, 5.5, color="0.94", zorder=-1)
 ax.invert_yaxis()
-ax.set(xlabel="error where it was not learned", xlim=(0, None))
+ax.set(xlabel="error at a hospital held out, or new", xlim=(0, None))
 ax.legend(loc="center right")
 plt.show()

@@ -1,10 +1,10 @@
 """
-With many rows, ask for a margin
-================================
+With many rows, use a margin
+============================
 
-No two hospitals are exactly alike. A p-value asks whether they are, and with
-enough rows the answer is always no. A margin asks whether they differ by more
-than matters.
+No two hospitals are exactly alike. The null hypothesis of a p-value is that they
+are, and with enough rows it is always rejected. An equivalence test checks whether
+they differ by more than a margin.
 """
 
 import warnings
@@ -17,8 +17,8 @@ from icscm.exceptions import IcscmWarning
 
 # %%
 # Simulated admissions, and ``label_shift``: every hospital has its own rate of the
-# outcome given the causes, 1 to 4 percentage points apart. The margin is 5. Where
-# nothing is found the learner warns; so it does here, at one end or the other.
+# outcome given the causes, 1 to 4 percentage points apart. The margin is 5. The
+# learner warns where nothing is found, as it does here at one end or the other.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(200_000, label_shift=0.15, random_state=0)
@@ -32,15 +32,15 @@ for n in sizes:
 print(f"{n:,} rows, {criterion}: {learner.model_}")
 
 # %%
-# A difference that matters to nobody is invisible to a p-value at first, and fatal
-# later. To show that a leaf lies inside a margin takes many rows, and then holds
-# with more.
+# A difference without practical importance is not detected with few rows, and leads
+# to rejection with many. To show that a leaf lies inside a margin takes many rows,
+# and more rows do not change it.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for criterion, marker in (("pvalue", "s-"), ("equivalence", "o-")):
     ax.plot(sizes, errors[criterion], marker, label=f'criterion="{criterion}"')
 ax.axhline(data.y_new.mean(), color="0.3", linestyle=":", linewidth=1)
-ax.text(6_000, data.y_new.mean() + 0.008, "nothing found: always no")
+ax.text(6_000, data.y_new.mean() + 0.008, "nothing found: majority-class baseline")
 ax.set(xscale="log", xlabel="rows", ylim=(0, 0.33))
 ax.set_ylabel("error at a new hospital")
 ax.legend(loc="lower center")

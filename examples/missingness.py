@@ -1,10 +1,10 @@
 """
-Whether a value is missing can be a habit of the site
-=====================================================
+Whether a value is missing can be a shortcut
+============================================
 
-A missing value may tell more than a present one: somebody chose not to measure.
-Where that choice follows the outcome in some hospitals only, it is refused like
-any other habit.
+Whether a value is missing may predict the outcome, since somebody decided whether
+to measure. Where that decision follows the outcome in some hospitals only, the rule
+is rejected like any other shortcut.
 """
 
 import matplotlib.pyplot as plt
@@ -15,19 +15,19 @@ from icscm.datasets import make_hospitals
 
 # %%
 # Simulated admissions. Every other hospital measures troponin in those who
-# deteriorate; its value tells nothing. Missing lactates are harmless: they are
-# normal ones, everywhere.
+# deteriorate; its value does not predict the outcome. Missing lactates are
+# harmless: at every hospital they are normal ones.
 
 data = make_hospitals(random_state=0)
 learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-refused = learner.trace_.to_frame("rejected")
-is_troponin = refused["rule"].str.startswith("troponin")
+rejected = learner.trace_.to_frame("rejected")
+is_troponin = rejected["rule"].str.startswith("troponin")
 print(learner.model_)
-refused.loc[is_troponin, ["rule", "reason", "p_value"]].head(1)
+rejected.loc[is_troponin, ["rule", "reason", "p_value"]].head(1)
 
 # %%
-# Where the line is long, being measured says that the patient is ill. A rule
-# learned from Ash would mislead at Birch.
+# Where the line is long, a measured value predicts the outcome. A rule learned at
+# Ash would mislead at Birch.
 
 groups = [data.environments, data.X["troponin"].notna()]
 rates = pd.Series(data.y).groupby(groups).mean().unstack()

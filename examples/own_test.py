@@ -2,9 +2,9 @@
 A test of your own
 ==================
 
-Where the environments are years a habit often drifts. A test for a trend sees
-that with fewer rows than chi-squared does, which looks for any difference at all.
-Anything with ``compute_p_values`` can be a test.
+Where the environments are years, the strength of a shortcut often drifts. A test
+for a trend detects this with fewer rows than chi-squared, which tests for any
+difference. Any object with ``compute_p_values`` can be a test.
 """
 
 import matplotlib.pyplot as plt
@@ -36,9 +36,9 @@ class TrendTest:
 check_independence_test(TrendTest())
 
 # %%
-# Simulated admissions; what is a hospital there is called a year here. The billing
-# code follows the outcome less from year to year. How often would a rule be
-# refused, in 100 tables each?
+# Simulated admissions; its hospitals are called years here. The billing code
+# follows the outcome less from year to year. How often is a rule rejected, in 100
+# tables each?
 
 sizes, n_tables = [100, 200, 400], 100
 leaves = {"billing_code == R57": [], "age > 65": []}
@@ -56,15 +56,16 @@ for n_rows in sizes:
         found.append([(each <= 0.05).mean() for each in p_values])
 
 # %%
-# The habit is refused with half of the rows. Of a cause, for which nothing drifts,
-# both tests refuse about one in twenty, as they should at a level of 0.05.
+# The shortcut is rejected with half of the rows. The rule on a cause, which does
+# not drift, is rejected by both tests in about one of twenty tables, as it should
+# be at a level of 0.05.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for (rule, shares), style in zip(leaves.items(), ["o-", "o:"], strict=True):
     chi2, trend = zip(*shares, strict=True)
     ax.plot(sizes, chi2, style, color="C0", label=f"{rule}, chi2")
     ax.plot(sizes, trend, style, color="C1", label=f"{rule}, TrendTest()")
-ax.set(xscale="log", xlabel="rows", ylabel="share refused")
+ax.set(xscale="log", xlabel="rows", ylabel="share rejected")
 ax.set_xticks(sizes, labels=sizes)
 ax.minorticks_off()
 ax.legend()

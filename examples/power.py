@@ -1,10 +1,9 @@
 """
-The more rows, the smaller a difference can be seen
-===================================================
+The minimum detectable difference falls with the number of rows
+===============================================================
 
-A check-up of the environments says, before anything is fitted, which difference
-in the outcome's rate a test could see. What is smaller than that passes as
-invariant.
+A check-up of the environments computes, before anything is fitted, the minimum
+detectable difference of the outcome's rate. Smaller differences pass as invariant.
 """
 
 import matplotlib.pyplot as plt
@@ -22,14 +21,14 @@ for n_samples in sizes:
     found.append(check_environments(data.X, data.y, data.environments).power)
 
 # %%
-# A rule settles only some of the rows, its leaf. The smaller the leaf, the less can
-# be told.
+# A rule covers only some of the rows, its leaf. The smaller the leaf, the larger
+# the minimum detectable difference.
 
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 for i, leaf in enumerate(found[0]):
     seen = [each[i].difference for each in found]
     ax.plot(sizes, seen, marker="o", label=f"{leaf.share:.0%} of the rows")
-ax.set(xscale="log", ylabel="difference that would be seen")
+ax.set(xscale="log", ylabel="minimum detectable difference")
 ax.set_xlabel("rows in each environment")
 ax.legend(title="leaf", frameon=False)
 plt.show()

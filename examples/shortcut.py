@@ -1,10 +1,10 @@
 """
-A planted shortcut, and the report that tells of it
-===================================================
+A planted shortcut, and the report
+==================================
 
-A column that is nearly a copy of the outcome in the data at hand, by a habit of
-billing, is the best single predictor, until the habit changes. The report says
-what was refused, and why.
+A billing code that is nearly a copy of the outcome at the training sites is the
+best single predictor there, and fails at a new site. The report lists what was
+rejected, and why.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,7 @@ from icscm.datasets import make_hospitals
 
 # %%
 # Simulated admissions at five hospitals. R57 is billed for those who deteriorated,
-# at some hospitals more often than at others; at the new one it is the other way
-# round.
+# at some hospitals more often than at others; at the new one this is reversed.
 
 data = make_hospitals(random_state=0)
 y = pd.Series(data.y, name="deteriorated")
@@ -28,7 +27,7 @@ print("SCM:  ", plain.model_)
 print("ICSCM:", invariant.model_)
 
 # %%
-# In the data at hand the shortcut is about as good as the causes. At the new
+# At the training sites the shortcut is about as good as the causes. At the new
 # hospital it is wrong for four patients in five.
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
@@ -46,7 +45,7 @@ plt.show()
 
 # %%
 # The last expression of a cell is shown: in a notebook, as here, the whole report.
-# Under *What was refused?* it names the billing code, and how far apart the rates
-# of its leaf lie.
+# Among the rejected candidates it lists the billing code, with the rates of its
+# leaf by hospital.
 
 invariant.report(data.X, y, hospital)

@@ -1,10 +1,10 @@
 """
-How much of a split's effect may differ
-=======================================
+Choosing the tolerance of an invariant tree
+===========================================
 
-An invariant tree refuses splits whose effect differs between environments by more
-than its tolerance. The path shows what leaves the tree as the tolerance gets
-strict, and what hospitals left out say of it.
+An invariant tree rejects splits whose effect differs between environments by more
+than its tolerance. The path shows which columns leave the tree as the tolerance
+becomes stricter, and the AUC at hospitals held out.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ from icscm import InvariantTreeClassifier, tolerance_path
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions; troponin and billing code follow the outcome by habit, more
-# or less by hospital.
+# Simulated admissions; troponin and billing code are shortcuts, whose strength
+# differs between hospitals.
 
 data = make_hospitals(5_000, random_state=0)
 tree = InvariantTreeClassifier(max_leaves=6)
@@ -24,9 +24,9 @@ path.plot()
 path
 
 # %%
-# Left-out hospitals favour a loose tolerance: all of them share the habits. At a
-# hospital where these are the other way round the loose trees fail. So of
-# tolerances that do about as well, prefer the strict one.
+# Hospitals held out favour a loose tolerance: the shortcuts are present at all of
+# them. At a hospital where these are reversed the loose trees fail. Of tolerances
+# that perform about equally, prefer the strictest.
 
 from sklearn.metrics import roc_auc_score
 
@@ -37,8 +37,8 @@ for point in path.points:
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 names = ["plain" if each is None else f"{each:g}" for each in tolerances]
 means = [point.mean_auc for point in path.points]
-ax.plot(names, means, "o-", label="hospitals left out, mean")
-ax.plot(names, aucs, "s-", label="a new hospital, habits reversed")
+ax.plot(names, means, "o-", label="hospitals held out, mean")
+ax.plot(names, aucs, "s-", label="a new hospital, shortcuts reversed")
 ax.axhline(0.5, color="0.6", linestyle=":", linewidth=1)
 ax.set(xlabel="tolerance, from plain to strict", ylabel="AUC", ylim=(0, 1))
 ax.legend(loc="lower right")

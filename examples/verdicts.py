@@ -2,9 +2,9 @@
 Reading a verdict
 =================
 
-That a test does not reject may mean that a rate is the same everywhere, or that
-there are too few rows to tell. A verdict says which, by how far apart the rates
-of two environments could still be.
+A test that does not reject may mean that a rate is the same in all environments, or
+that there are too few rows to detect a difference. A verdict distinguishes the two
+by the largest difference that the data allow.
 """
 
 import matplotlib.pyplot as plt
@@ -22,14 +22,14 @@ learner.verdicts_
 # %%
 # A bar is the 90 % interval of the largest difference between two hospitals. Where
 # all of it lies inside the margin the leaf is *invariant*. Where it begins at 0 and
-# ends outside, the rows are *too few to tell*: the rule was not refused, and nobody
-# has shown that it holds. The rule on the billing code was refused.
+# ends outside, there is *too little data to tell*: the rule was not rejected, and
+# invariance was not shown. The rule on the billing code was rejected.
 
-refusal = learner.trace_.steps[0].best_rejected[0].candidate
-names = [*learner.model_.leaf_texts, f"not met: {refusal.rule}"]
+rejection = learner.trace_.steps[0].best_rejected[0].candidate
+names = [*learner.model_.leaf_texts, f"not met: {rejection.rule}"]
 hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-for name, verdict in zip(names, [*learner.verdicts_, refusal.verdict], strict=True):
+for name, verdict in zip(names, [*learner.verdicts_, rejection.verdict], strict=True):
     colour = hues[verdict.conclusion]
     low, high = verdict.difference_interval
     name = name.replace(" (missing: false)", "").replace(" and", " and\n")

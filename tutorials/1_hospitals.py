@@ -3,11 +3,11 @@ A rule across hospitals
 =======================
 
 Five hospitals want one rule that says, at admission, which patients will deteriorate. It is to be
-used at a sixth. This page goes from their table to a rule that can be handed on, and says at each
-step what the result does and does not tell.
+used at a sixth. This page goes from their table to a rule that can be deployed, and states at each
+step what the result shows and what it does not.
 
 The admissions are simulated (:func:`icscm.datasets.make_hospitals`); none of them is a patient's.
-That is why, at the end, we can look up who was right.
+The true causes are therefore known, and the result is compared with them at the end.
 """
 
 import matplotlib.pyplot as plt
@@ -30,18 +30,18 @@ hospital = pd.Series(data.environments, name="hospital")
 data.X.head(4)
 
 # %%
-# Before fitting: what can these hospitals tell?
-# ----------------------------------------------
-# A rule is tested by comparing hospitals, so look at these first: how many rows, how often the
-# outcome, and which difference could be seen at all.
+# Before fitting: a check-up of the hospitals
+# -------------------------------------------
+# A rule is tested by comparing hospitals, so inspect these first: number of rows, rate of the
+# outcome, and the minimum detectable difference.
 
 found = check_environments(data.X, deteriorated, hospital)
 found
 
 # %%
 # Two numbers matter here. The outcome's rate differs between hospitals: there is something to
-# explain. And in a leaf that holds a tenth of all rows, a difference smaller than the last line
-# says would likely go unnoticed:
+# explain. And in a leaf that holds a tenth of all rows, a difference below the last line would
+# likely go undetected:
 
 for leaf in found.power:
     points = 100 * leaf.difference
@@ -56,37 +56,37 @@ print(model.model_)
 model.trace_
 
 # %%
-# A conjunction is found by exclusion. The first rule settles the rows in which it is false, as
-# *will not deteriorate*; they leave, and the next rule is looked for among the rest. ``p leaf``
-# asks, of the rows that leave: does the outcome depend on the hospital? Only rules with a p-value
-# above ``alpha`` (0.05) are candidates; of these the most useful is taken. ``p rest`` asks the same
-# of the rows that stay. Once they no longer depend on the hospital, nothing is left to explain and
-# the search ends.
+# A conjunction is found by exclusion. The first rule covers the rows in which it is false, as *will
+# not deteriorate*; the next rule is searched among the uncovered rows. ``p covered`` is the p-value
+# of the test whether the outcome depends on the hospital among the rows that the rule covers. Only
+# rules with a p-value above ``alpha`` (0.05) are candidates; of these the one with the largest
+# utility is chosen. ``p uncovered`` is the same test on the uncovered rows. Once their outcome no
+# longer depends on the hospital, the search ends.
 #
 # *(missing: false)* is part of the rule: where lactate was not measured, *lactate > 2* counts as
 # false. Both ways were tried.
 
 # %%
-# What was refused, and why
-# -------------------------
-# These would have been more useful than the rule that was chosen first:
+# Rejected candidates
+# -------------------
+# These have a larger utility than the rule that was chosen first:
 
-refused = model.trace_.to_frame("rejected")
-refused = refused[refused["step"] == 1].drop_duplicates("utility")
-refused[["rule", "utility", "reason"]].head(4)
+rejected = model.trace_.to_frame("rejected")
+rejected = rejected[rejected["step"] == 1].drop_duplicates("utility")
+rejected[["rule", "utility", "reason"]].head(4)
 
 # %%
-# ``billing_code == R57`` is the best predictor in the table, and is refused. The picture says why.
-# Each line is the set of rows that a rule would settle as *will not deteriorate*: in the chosen one
-# the rate is the same in all five hospitals, in the others it depends on where the patient lies.
+# ``billing_code == R57`` is the best predictor in the table, and is rejected. The figure shows why.
+# Each line is the set of rows that a rule would cover as *will not deteriorate*: for the chosen
+# rule the rate is the same in all five hospitals, for the others it depends on the hospital.
 
-settled = {
+covered = {
     "age <= 66 (chosen)": data.X["age"] <= 66,
-    "billing_code is not R57 (refused)": data.X["billing_code"] != "R57",
-    "troponin is missing (refused)": data.X["troponin"].isna(),
+    "billing_code is not R57 (rejected)": data.X["billing_code"] != "R57",
+    "troponin is missing (rejected)": data.X["troponin"].isna(),
 }
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for name, rows in settled.items():
+for name, rows in covered.items():
     rates = deteriorated[rows].groupby(hospital[rows]).mean()
     ax.plot(rates.index, rates, marker="o", label=name)
 ax.set(ylabel="rate of deteriorated", ylim=(0, None), xlabel="hospital")
@@ -96,82 +96,83 @@ plt.show()
 # %%
 # The verdict on each leaf
 # ------------------------
-# A test that does not reject may mean *no difference* or *too little data*. A verdict tells the two
-# apart: *invariant* is said only where a difference of more than 5 points is ruled out
+# A test that does not reject may mean *no difference* or *too little data*. A verdict distinguishes
+# the two: a leaf is *invariant* only where a difference of more than 5 points is ruled out
 # (:doc:`/verdicts`).
 
 leaves = model.describe_leaves()
 leaves[["rule", "n", "rate", "new_low", "new_high", "verdict"]].round(3)
 
 # %%
-# ``new_low`` and ``new_high`` bound the rate to expect at a hospital not seen, in 95 of 100 cases,
-# *if it is drawn as these five were* (:doc:`/new-environments`). Five tell little of how much
-# hospitals differ, so the bounds are wider than what was seen.
+# ``new_low`` and ``new_high`` are the 95 % prediction interval for the rate at a new hospital, *if
+# it is drawn from the same population as these five* (:doc:`/new-environments`). Five hospitals
+# give little information on the spread between hospitals, so the interval is wider than the
+# observed range.
 
 model.plot()
 
 # %%
-# A page to hand on
-# -----------------
+# The report
+# ----------
 # ``report(...).save("report.html")`` writes all of the above, and the rules at other levels alpha,
-# to one file that needs nothing beside it. In a notebook it shows itself, as here.
+# to one self-contained file. In a notebook it is displayed inline, as here.
 
 model.report(data.X, deteriorated, hospital, data_name="simulated admissions")
 
 # %%
 # The sixth hospital
 # ------------------
-# Now the rule is used where it was not learned. In the simulation, the sixth hospital codes and
-# orders tests the other way round. Beside it stands the same learner without the test of
-# invariance.
+# Now the rule is used at a new site. In the simulation, the shortcuts are reversed at the sixth
+# hospital. The same learner without the test of invariance serves for comparison.
 
 plain = SCMClassifier(max_rules=2).fit(data.X, deteriorated)
 print("plain:    ", plain.model_)
 print("invariant:", model.model_)
 
-places = [("home", data.X, data.y), ("sixth", data.X_new, data.y_new)]
+places = [("training", data.X, data.y), ("sixth", data.X_new, data.y_new)]
 rows = []
 for name, each in {"plain": plain, "invariant": model}.items():
     for place, X, y in places:
         judged = evaluate(each, X, y).overall
-        error, constant = judged.scores["error"], judged.baseline["error"]
-        rows.append([name, place, error.value, error.low, error.high, constant.value])
-columns = ["learner", "hospital", "error", "low", "high", "always no"]
+        error, baseline = judged.scores["error"], judged.baseline["error"]
+        rows.append([name, place, error.value, error.low, error.high, baseline.value])
+columns = ["learner", "hospital", "error", "low", "high", "baseline"]
 pd.DataFrame(rows, columns=columns).round(3)
 
 # %%
-# At home the plain rule is a little better, and nothing there warns of what happens at the sixth
-# hospital, where it is worse than always saying no. (Home is what both were fitted to.
-# Cross-validation by rows would show the same: rows held out come from the same hospitals.)
+# At the training sites the plain rule is a little better, and nothing there indicates its error at
+# the sixth hospital, where it is worse than the majority-class baseline. (Both were fitted to the
+# training sites. Cross-validation by rows would show the same: rows held out come from the same
+# hospitals.)
 #
-# The evaluation in full, with the question that matters after a move: is each leaf's rate still
-# where it was expected?
+# The full evaluation also compares the rate of each leaf with its prediction interval:
 
 there = pd.Series(["sixth"] * len(data.y_new), name="hospital")
 evaluate(model, data.X_new, pd.Series(data.y_new, name="deteriorated"), there)
 
 # %%
-# Who was right?
-# --------------
-# Only a simulation can say:
+# The true causes
+# ---------------
+# They are known because the data are simulated:
 
 print("causes:", data.rule)
-print("habits:", ", ".join(data.shortcuts))
+print("shortcuts:", ", ".join(data.shortcuts))
 
 # %%
-# Both causes were found and both habits refused. The cut on age is a year high: rows at the age of
-# 66 are so few that they change a leaf's rate by less than the test can see.
+# Both causes were found and both shortcuts rejected. The threshold on age is a year too high: rows
+# at the age of 66 are so few that they change a leaf's rate by less than the minimum detectable
+# difference.
 #
-# What to hand on, and with which words
-# -------------------------------------
+# What to report
+# --------------
 # - The model, ``model.save("model.json")``, and the report.
 # - *At these five hospitals, the rate of deterioration under this rule did not depend on the
-#   hospital, up to the differences in the verdicts.* That is all that was tested.
+#   hospital, up to the differences in the verdicts.* Nothing else was tested.
 # - Not: *age and lactate cause it.* That follows only if hospitals do not act on the outcome except
 #   through the columns, no common cause is hidden, and the outcome is a noisy conjunction
 #   (:doc:`/theory`). Here the simulation makes it so; your data may not.
 # - Not: *it will hold anywhere.* A hospital that treats patients otherwise is of another kind than
 #   these.
 #
-# The same from a file, on the command line: :doc:`/start/from-a-file`. To put the rule to work:
+# The same from a file, on the command line: :doc:`/start/from-a-file`. To deploy the rule:
 # :doc:`6_sql`.

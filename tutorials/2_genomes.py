@@ -3,9 +3,9 @@ Genomes: a determinant, not a marker of a lineage
 =================================================
 
 Which genes make these bacteria resistant? Isolates from four countries were sequenced, and the
-genes of each are known. Lineages confuse the question: a clone that happens to be resistant carries
-many genes that have nothing to do with it. They predict resistance well, until the clone turns up
-without it.
+genes of each are known. Lineages confound the question: a clone that happens to be resistant
+carries many genes that are unrelated to resistance. They predict resistance well, until the clone
+occurs without it.
 
 The genomes here are simulated, so that the answer is known. From the presence/absence table on, the
 same commands work on real ones.
@@ -87,16 +87,16 @@ table.iloc[[0, 1, 2, 3, 4, 598, 599], :8]
 # unitigs (:doc:`/scaling`). Phenotypes and countries stay in a table of their own.
 
 run("icscm pack genes.Rtab --out genes.bits")
-asked = "--labels phenotypes.tsv --target resistant --environment country"
-run(f"icscm fit genes.bits {asked} --out model.json")
+options = "--labels phenotypes.tsv --target resistant --environment country"
+run(f"icscm fit genes.bits {options} --out model.json")
 
 # %%
 # Both determinants, and no gene of the clone. Of the three leaves the middle one holds few
-# isolates, and its verdict is *cannot tell*: there the rule was not refuted, which is less than
-# shown to hold.
+# isolates, and its verdict is *cannot tell*: the rule was not rejected there, but invariance was
+# not shown.
 #
-# What else it might be: equivalent rules
-# ---------------------------------------
+# Equivalent rules
+# ----------------
 # From Python, the same store is opened with `icscm.sources.open_bits`.
 
 store = here / "genes.bits", known, "resistant", "country"
@@ -105,33 +105,33 @@ for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
     print(f"{rule!s:12} just as well: {', '.join(map(str, others)) or '-'}")
 
 # %%
-# *tnpA* is in exactly the isolates that have *bla*. No analysis of this table can tell the two
-# apart, and the model names both; which of them acts is a question for the laboratory. (Of k-mers,
+# *tnpA* is in exactly the isolates that have *bla*. No analysis of this table can distinguish the
+# two, and the model names both; which of them acts is a question for the laboratory. (Of k-mers,
 # ``icscm show model.json --fasta`` writes all of them as sequences to align.)
 #
-# What was refused
-# ----------------
-# A learner that knows nothing of countries takes the clone for the cause:
+# Rejected candidates
+# -------------------
+# A learner without environments chooses a gene of the clone:
 
 plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*store))
 print(plain.model_)
-refused = model.trace_.to_frame("rejected")
-refused[["step", "rule", "utility", "reason"]].head(3)
+rejected = model.trace_.to_frame("rejected")
+rejected[["step", "rule", "utility", "reason"]].head(3)
 
 # %%
-# Each dot is a country: how often isolates are resistant that a rule would settle as susceptible.
-# Without the clone's gene, how many are resistant depends on the country.
+# Each dot is the rate of resistance in a country, among the isolates that a rule would cover as
+# susceptible. Among isolates without the clone's gene, the rate depends on the country.
 
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 genes = table.T
-settled = {
+covered = {
     "ompK present (chosen)": genes["ompK"] == 1,
     "bla absent (chosen)": genes["bla"] == 0,
-    "clone_09 absent (refused)": genes["clone_09"] == 0,
+    "clone_09 absent (rejected)": genes["clone_09"] == 0,
 }
 resistant = known.set_index("isolate")["resistant"]
 country = known.set_index("isolate")["country"]
-for name, rows in settled.items():
+for name, rows in covered.items():
     rates = resistant[rows].groupby(country[rows]).mean()
     ax.scatter(rates, [name] * len(rates), s=50)
 ax.set(xlabel="share of resistant isolates, by country", xlim=(0, None))
@@ -163,9 +163,9 @@ folder.cleanup()
 # -------------------------------
 # - The rule's rates do not depend on the country, as far as 4,000 isolates from four countries can
 #   tell. Environments that cut across lineages in another way - years, hosts, the lineages
-#   themselves - ask more.
+#   themselves - are a stronger requirement.
 # - It worked because the clone's link to resistance *differs* between countries. A marker whose
-#   link is the same everywhere passes every test, and would be taken.
+#   link is the same in all countries passes every test, and would be chosen.
 # - It takes isolates. On 20 samples of this simulation, of 4,000 each, the search found both genes
 #   and no other in 18 and one of the two in 2; it never took a gene of the clone, which the plain
 #   learner did each time. With fewer isolates more is missed.

@@ -2,12 +2,12 @@
 A survey with a million rows: margins instead of p-values
 =========================================================
 
-Who has a private pension? A survey asks a million people in 24 regions. The invariant learner
-finds nothing: every useful rule is refused. Nothing is wrong with the rules. With so many rows a
-test sees differences of a point or two between regions, which are real and matter to nobody here.
+Who has a private pension? A survey asks a million people in 24 regions. The invariant learner finds
+nothing: every useful rule is rejected. The rules are not wrong. With so many rows a test detects
+differences of a point or two between regions, which are real and have no practical importance.
 
-This page shows it, and what to ask instead: not *is there a difference?* but *is it shown to be
-smaller than what would matter?* The survey is simulated.
+This page shows this, and the alternative: an equivalence test, which checks that the difference is
+smaller than a margin. The survey is simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ from icscm import ICSCMClassifier
 REGIONS = np.array([f"R{i:02}" for i in range(1, 25)])
 
 
-def ask(n, high, low, rng):
-    """Answers of n people; high and low: rates of the outcome."""
+def simulate(n, high, low, rng):
+    """Simulate n people; high and low: rates of the outcome."""
     k = rng.integers(24, size=n)
     hours = np.clip(rng.normal(np.linspace(18, 34, 24)[k], 14), 0, 70).astype(int)
     level = rng.random(n) + np.roll(np.linspace(-0.15, 0.15, 24), 7)[k]
@@ -51,20 +51,20 @@ def ask(n, high, low, rng):
 
 
 rng = np.random.default_rng(1)
-X, has_pension, region = ask(1_000_000, 0.85, 0.08, rng)
+X, has_pension, region = simulate(1_000_000, 0.85, 0.08, rng)
 X.head(3)
 
 # %%
-# P-values refuse everything
+# P-values reject everything
 # --------------------------
 
 strict = ICSCMClassifier().fit(X, has_pension, environments=region)
-refused = strict.trace_.to_frame("rejected").query("step == 1")
-refused[["rule", "utility", "p_value", "reason"]].head(5)
+rejected = strict.trace_.to_frame("rejected").query("step == 1")
+rejected[["rule", "utility", "p_value", "reason"]].head(5)
 
 # %%
-# *hours > 20* is right, and is refused with a p-value of 1e-15. Take the people who work up to 20
-# hours, and ask ever more of them:
+# *hours > 20* is a true rule, and is rejected with a p-value of 1e-15. The test on people who work
+# up to 20 hours, for growing samples:
 
 works_little = X["hours"] <= 20
 everyone = pd.DataFrame({"region": region, "has_pension": has_pension})
@@ -80,19 +80,19 @@ for n in sizes:
 fig, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
 left.plot(sizes, p_values, marker="o")
 left.axhline(0.05, color="grey", linestyle=":")
-left.set(xscale="log", yscale="log", xlabel="people asked", ylabel="p-value")
+left.set(xscale="log", yscale="log", xlabel="respondents", ylabel="p-value")
 right.plot(sizes, spreads, marker="o")
-right.set(xscale="log", xlabel="people asked", ylabel="largest difference, points")
+right.set(xscale="log", xlabel="respondents", ylabel="largest difference, points")
 right.set_ylim(0)
 plt.show()
 
 # %%
 # The regions did not grow apart: the observed differences even shrink, to the small true ones, as
-# chance averages out. What grew is the certainty that they are not zero. A small p-value says no
+# chance averages out. What grew is the certainty that they are not zero. A small p-value means no
 # more than that. A smaller alpha only moves the number of rows at which the same thing happens.
 #
-# Ask for a margin
-# ----------------
+# Equivalence within a margin
+# ---------------------------
 # First decide which difference between regions would matter; here, 5 points. That is a question
 # about pensions, not about statistics, and it must be answered before looking at results. With
 # ``criterion="equivalence"`` a rule is taken only where every pair of regions is *shown* to lie
@@ -104,18 +104,18 @@ print(model.model_)
 model.verdicts_
 
 # %%
-# These are the effect sizes to report. In no leaf do two regions differ by more than ``at most``,
-# at the level alpha. They do differ, by ``at least`` so much; the p-values say so, and no longer
-# decide. *pays_online*, the most useful of all, is still refused: its differences are far beyond
+# These are the differences to report. In no leaf do two regions differ by more than ``at most``, at
+# the level alpha. They do differ, by ``at least`` that much; the p-values are small, and no longer
+# decide. *pays_online*, the most useful of all, is still rejected: its differences are far beyond
 # the margin.
 
-refused = model.trace_.to_frame("rejected").query("step == 1")
-print(refused[["rule", "utility", "reason"]].head(1).to_string(index=False))
+rejected = model.trace_.to_frame("rejected").query("step == 1")
+print(rejected[["rule", "utility", "reason"]].head(1).to_string(index=False))
 offline = everyone[~X["pays_online"]]
 fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 for name, rows in {
     "hours <= 20 (chosen)": answers,
-    "pays_online is false (refused)": offline,
+    "pays_online is false (rejected)": offline,
 }.items():
     rates = rows.groupby("region")["has_pension"].mean()
     ax.plot(rates.index, rates, marker="o", label=name)
@@ -125,7 +125,8 @@ ax.legend()
 plt.show()
 
 # %%
-# A stricter margin asks for more than these regions give; a laxer one changes nothing here:
+# A margin of 1 point is smaller than the differences between these regions; one of 10 points
+# changes nothing here:
 
 for margin in (0.01, 0.1):
     other = ICSCMClassifier(criterion="equivalence", margin=margin)
@@ -135,11 +136,11 @@ for margin in (0.01, 0.1):
 # %%
 # A rare outcome: a margin on the odds
 # ------------------------------------
-# Where an outcome is rare, all rates lie close together, whatever causes them, and 5 points are no
-# demand at all. The same people, and an outcome that hits 8 in 100 of those concerned and 1 in 100
-# of the others. ``p="balanced"`` lets both classes weigh the same.
+# Where an outcome is rare, all rates lie close together, whatever causes them, and a margin of 5
+# points rejects nothing. The same people, and an outcome with a rate of 8 in 100 in the group at
+# risk and of 1 in 100 in the others. ``p="balanced"`` gives both classes the same weight.
 
-X, is_rare, region = ask(1_000_000, 0.08, 0.01, rng)
+X, is_rare, region = simulate(1_000_000, 0.08, 0.01, rng)
 leaves = {}
 for margin_on, margin in {"rate": 0.05, "odds_ratio": 2}.items():
     learner = ICSCMClassifier(p="balanced", criterion="equivalence")
@@ -151,21 +152,21 @@ pd.concat(leaves)[["rule", "n", "rate", "tau", "verdict"]].round(3)
 
 # %%
 # With a margin of 5 points on rates the shortcut passes: among those who do not pay online the
-# rates go from 0.1 % to 2.4 %: 2.3 points apart, and twentyfold. A factor of 2 on the odds refuses
-# that. ``tau`` says the same: the spread of the regions' log odds in a leaf.
+# rates go from 0.1 % to 2.4 %: 2.3 points apart, and twentyfold. A factor of 2 on the odds rejects
+# that. ``tau``, the standard deviation of the regions' log odds in a leaf, shows the same.
 #
-# The second cause, education, is not in the last rule: once *hours > 20* is taken, what remains is
-# within a factor of 2, and nothing is left to explain at this margin. A rule found with a margin is
-# invariant *up to that margin*; what is smaller goes unseen.
+# The second cause, education, is not in the last rule: once *hours > 20* is chosen, the uncovered
+# samples are within a factor of 2, and the search ends. A rule found with a margin is invariant *up
+# to that margin*; smaller differences are not detected.
 #
-# ``predict`` and ``predict_proba`` disagree here: the rule marks who is at higher risk, and the
-# risk is still below a half. For rare outcomes use the probability.
+# ``predict`` and ``predict_proba`` disagree here: the rule marks those at higher risk, and the risk
+# is still below one half. For rare outcomes use the probability.
 #
 # In short
 # --------
 # - Many rows: ``criterion="equivalence"``, with a margin that means something to the reader of the
 #   result. Rates near 0 or 1: ``margin_on="odds_ratio"``.
 # - Report the differences and their intervals, not p-values.
-# - With little data the same criterion accepts nothing: nothing can be shown then. :doc:`/verdicts`
-#   has the methods, and what margins do on real tables.
+# - With little data the same criterion accepts nothing, since equivalence cannot be shown.
+#   :doc:`/verdicts` has the methods, and what margins do on real tables.
 # - It is still about these regions, and no proof of cause.

@@ -3,8 +3,8 @@ Data that do not fit in memory
 ==============================
 
 A folder of Parquet files is larger than the memory of the machine. This page learns from it in
-passes, within a limit, watches the memory while it happens, and shows that the model is the very
-one that a fit in memory gives. Then the same with Dask, for data that lie on a cluster.
+passes, within a memory limit, measures the memory used, and shows that the model equals that of a
+fit in memory. Then it does the same with Dask, for data that lie on a cluster.
 
 So that the page can be built anywhere, the folder here is small: 300,000 simulated admissions. For
 larger ones the steps are the same; :doc:`/scaling` has measurements from 8 GB on one disk to 114 GB
@@ -52,7 +52,7 @@ print(f"3 files of {n_rows:,} x {n_columns}, {megabytes:.0f} MB once in memory")
 # Learn in passes
 # ---------------
 # ``fit_dataset`` reads the files twice, in pieces: once to see what the columns hold, once to write
-# a byte a cell to a temporary file. The search walks that file. ``max_memory`` bounds the memory of
+# a byte a cell to a temporary file. The search reads that file. ``max_memory`` bounds the memory of
 # the whole process.
 
 model = ICSCMClassifier().fit_dataset(
@@ -62,9 +62,9 @@ print(model.model_)
 model.trace_
 
 # %%
-# The same table in memory gives the same model, and the same trace: every candidate that was looked
-# at, refused or chosen, with the same counts. Thresholds too: they are quantiles of a sample that
-# depends on the rows alone, not on how they are stored.
+# The same table in memory gives the same model, and the same trace: every candidate, rejected or
+# chosen, with the same counts. Thresholds too: they are quantiles of a sample that depends on the
+# rows alone, not on how they are stored.
 
 table = pd.read_parquet(folder)
 X = table.drop(columns=["deteriorated", "hospital"])
@@ -75,11 +75,11 @@ assert in_memory.trace_ == model.trace_
 print("equal")
 
 # %%
-# Watch the memory
-# ----------------
-# Both ways once more, in a process of its own, with an eye on how much memory it holds: first in
-# passes, within 700 MB, then the table as a whole. On the command line the first is ``icscm fit
-# admissions --target deteriorated --environment hospital --max-memory 700MB``.
+# Memory
+# ------
+# Both ways once more, in a separate process whose memory is measured: first in passes, within 700
+# MB, then the table as a whole. On the command line the first is ``icscm fit admissions --target
+# deteriorated --environment hospital --max-memory 700MB``.
 
 PROGRAM = """
 import time, pandas
@@ -140,12 +140,12 @@ print(on_dask.model_)
 temporary.cleanup()
 
 # %%
-# Which one to take
-# -----------------
+# Which one to use
+# ----------------
 # - What fits in memory: ``fit``. It is the fastest.
 # - What fits on a disk: ``fit_dataset``, or ``icscm fit FOLDER --max-memory``.
 # - What lies on a cluster already: ``fit`` with Dask collections, or ``icscm fit FOLDER --dask``.
 # - Many rows and columns, and an NVIDIA card: ``ICSCMClassifier(device="cuda")`` counts there, for
 #   tables in memory, in files and packed bits. The model is the same again.
 #
-# :doc:`/scaling` says what each costs, and where none of them helps.
+# :doc:`/scaling` has the costs of each, and their limits.

@@ -1,13 +1,13 @@
 """
-Sites that share no rows
-========================
+Federated learning
+==================
 
-Three hospitals want a rule that holds in all of them, and none may give away its patients. All that
-the learner asks of data is counts. So rules travel to the hospitals, counts travel back, and the
-model is the one that pooled rows would have given.
+Three hospitals want a rule that holds in all of them, and none may share its patients' data. The
+learner needs only counts. So rules are sent to the hospitals, counts are sent back, and the model
+is the one that pooled rows would have given.
 
-This page plays it through with simulated admissions, keeps a record of everything that leaves a
-hospital, and looks at what that gives away. :doc:`/sites` states it in full.
+This page simulates this, records everything that leaves a hospital, and shows what that discloses.
+:doc:`/sites` has the details.
 """
 
 import matplotlib.pyplot as plt
@@ -23,11 +23,11 @@ NAMES = np.unique(data.environments).tolist()
 print(NAMES)
 
 # %%
-# First, agree
-# ------------
-# Thresholds are not chosen from the data, which nobody sees as a whole. The hospitals agree on cuts
-# that mean something to them, on the codes that a column may hold, and on which values may be
-# missing.
+# The agreement
+# -------------
+# Thresholds are not chosen from the data, since nobody has all of them. The hospitals agree on
+# thresholds that are meaningful to them, on the codes that a column may hold, and on which values
+# may be missing.
 
 agreement = make_agreement(
     {
@@ -46,9 +46,9 @@ agreement = make_agreement(
 # %%
 # Each hospital codes its own rows
 # --------------------------------
-# A ``LocalSite`` stays where the rows are. Here all three are in one process; in earnest you write
-# the four methods below over what connects you, a web service or a courier with files. This one
-# hands on the question and writes down how many numbers the answer has.
+# A ``LocalSite`` stays where the rows are. Here all three are in one process; in production the
+# four methods below use a connection, such as a web service or an exchange of files. This class
+# forwards each call and records how many numbers the answer has.
 
 
 class Recorded(Site):
@@ -75,7 +75,7 @@ class Recorded(Site):
 
     def find_same_coverage(self, rules, rule, others):
         answer = self.site.find_same_coverage(rules, rule, others)
-        self.record("do these rules settle the same rows?", answer)
+        self.record("whether rules cover the same rows", answer)
         return answer
 
     def count_patterns(self, rules):
@@ -95,9 +95,9 @@ print(together.model_)
 together.trace_
 
 # %%
-# Is it the model of the pooled rows? Only a simulation can put them in one place to see. With the
-# agreed thresholds it is equal in every count; a plain ``fit`` chooses thresholds of its own, and
-# comes to the same rule here.
+# It is the model of the pooled rows, which are available in a simulation. With the agreed
+# thresholds it is equal in every count; a plain ``fit`` chooses its own thresholds, and finds the
+# same rule here.
 
 pooled = LocalSite(data.X, data.y, data.environments, agreement)
 in_one_place = ICSCMClassifier().fit_counts(open_sites([pooled], agreement))
@@ -106,11 +106,11 @@ assert in_one_place.trace_ == together.trace_
 print(ICSCMClassifier().fit(data.X, data.y, environments=data.environments).model_)
 
 # %%
-# And the habits of the site, *billing_code* and *troponin*, were refused, although nobody saw them
-# side by side:
+# The shortcuts, *billing_code* and *troponin*, were rejected, although nobody had the rows of all
+# hospitals:
 
-refused = together.trace_.to_frame("rejected")
-refused[["step", "rule", "utility", "reason"]].head(3)
+rejected = together.trace_.to_frame("rejected")
+rejected[["step", "rule", "utility", "reason"]].head(3)
 
 # %%
 # What left a hospital
@@ -123,9 +123,9 @@ print(f"{sent['numbers'].sum()} numbers in all, of {n_rows:,} rows")
 sent
 
 # %%
-# Counts are not nothing. This is what anyone can draw who has the first answer of the first
-# hospital: the ages of its patients, and what became of them. (Of each column by itself: which
-# values go together in a patient does not leave, beyond the rules.)
+# Counts disclose something. Anyone who has the first answer of the first hospital can draw this
+# figure: the ages of its patients by outcome. (Each column is counted separately: the joint values
+# of a patient are not disclosed, except for the rules.)
 
 cube = sites[0].site.count_cube([], block=0)  # (column, bin, label, hospital)
 counts = cube[0, :, :, 0]  # of age, at this hospital
@@ -140,22 +140,23 @@ ax.legend()
 plt.show()
 
 # %%
-# Cells with few patients are the ones to mind: a count of 1 says of one patient the bin of a
-# column, the outcome and the hospital. What helps, and leaves the model exact, is fewer and wider
-# bins, agreed beforehand; :doc:`/sites` lists what else does, and why rounding or hiding small
-# cells is not offered.
+# Cells with few patients are sensitive: a count of 1 discloses the bin of a column, the outcome and
+# the hospital of one patient. Fewer and wider bins, agreed beforehand, reduce this and leave the
+# model exact; :doc:`/sites` lists other measures, and why rounding or hiding small cells is not
+# offered.
 #
-# Use it
-# ------
-# The model is an ordinary one. Every hospital gets the same file, and predicts at home:
+# Use the model
+# -------------
+# The model is an ordinary one. Every hospital gets the same file, and predicts for its own
+# patients:
 
-at_home = data.environments == NAMES[2]
-home = together.score(data.X[at_home], data.y[at_home])
+is_third = data.environments == NAMES[2]
+third = together.score(data.X[is_third], data.y[is_third])
 new = together.score(data.X_new, data.y_new)
-print(f"right for {home:.1%} at {NAMES[2]}")
-print(f"right for {new:.1%} at a hospital that took no part")
+print(f"accuracy {third:.1%} at {NAMES[2]}")
+print(f"accuracy {new:.1%} at a hospital that took no part")
 
 # %%
-# What it does and does not say is as for pooled rows: the rate of the outcome under this rule did
-# not depend on the hospital, as far as these counts can tell. Agreed thresholds are also a limit: a
-# cut that nobody thought of cannot be found.
+# The result means the same as for pooled rows: no dependence of the outcome's rate on the hospital
+# was found under this rule, with the power that the verdicts state. Agreed thresholds are also a
+# limit: a threshold that was not agreed on cannot be found.

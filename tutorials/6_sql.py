@@ -1,11 +1,11 @@
 """
-Deploying a rule in SQL, and watching it
-========================================
+Deploying a rule in SQL, and monitoring it
+==========================================
 
-A rule that was learned is to run where the data are: in a database, without Python. This page
-exports it to SQL, runs it in SQLite and in DuckDB, and holds the predictions against those of the
-model, missing values and unknown codes included. Then it watches the rule over the years, until a
-laboratory changes its units. The admissions are simulated.
+A rule can be run where the data are: in a database, without Python. This page exports a rule to
+SQL, runs it in SQLite and in DuckDB, and compares the predictions with those of the model,
+including missing values and unknown codes. Then it monitors the rule over three years, in the last
+of which a laboratory changes its units. The admissions are simulated.
 """
 
 import json
@@ -28,7 +28,7 @@ here = Path(folder.name)
 
 
 def run(command):
-    """What a command prints that is run in the temporary folder."""
+    """The output of a command, run in the temporary folder."""
     words = command.split()
     return subprocess.run(words, capture_output=True, text=True, check=True, cwd=here).stdout
 
@@ -47,8 +47,9 @@ print(model.model_)
 # As SQL
 # ------
 # One ``SELECT``. It adds three columns: the class, the probability of the positive one, and which
-# rule decided. The probability is that of the leaf in training, as two counts. For what is missing
-# there is a branch in every condition; nothing is left to how a database compares with NULL.
+# rule decided. The probability is that of the leaf in training, as two counts. Every condition has
+# a branch for missing values, so that the result does not depend on how a database compares with
+# NULL.
 
 sql = run("icscm export model.json --to sql --table admissions")
 print(sql)
@@ -74,7 +75,7 @@ duck.register("admissions", new)
 from_duckdb = duck.execute(sql).df()
 
 # %%
-# Both predict what the model does, to the last digit:
+# Both give the predictions of the model, to the last digit:
 
 for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
     assert (found["prediction"] == model.predict(new)).all()
@@ -82,11 +83,11 @@ for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
     print(f"{name}: {len(found):,} predictions, all equal")
 
 # %%
-# What the model never saw
-# ------------------------
-# A lactate that was not measured was in the training data, and the rule says what it means:
-# *(missing: false)*. A missing age was not; then the rule is false. A code that was never seen
-# equals none of the codes in the rules.
+# Values that were not in the training data
+# -----------------------------------------
+# Missing values of lactate were in the training data, and the rule states how they count:
+# *(missing: false)*. Missing ages were not; then the rule is false. An unknown code equals none of
+# the codes in the rules.
 
 odd = {
     "age": [80, 80, 80, None],
@@ -97,13 +98,13 @@ pd.DataFrame(odd).to_sql("admissions", lite, index=False, if_exists="replace")
 pd.read_sql_query(sql, lite)
 
 # %%
-# All four are called negative, although the last three may well be at high risk: the rule does not
-# know. SQL says nothing of it, where ``predict`` in Python would warn:
+# All four are predicted negative, although the last three may be at high risk. SQL gives no
+# warning; ``predict`` in Python does:
 
 model.predict(pd.DataFrame(odd))
 
 # %%
-# So count such rows in the database, too, and before they are many.
+# Count such rows in the database, too.
 #
 # As Python, as JSON
 # ------------------
@@ -116,18 +117,18 @@ exec(code, module)
 print(module["predict"]({"age": 80, "lactate": 3.1, "admission": "emergency"}))
 
 # %%
-# ``--to json`` writes the conditions in order, and how to read them, for any other language.
+# ``--to json`` writes the splits and leaves, and how to read them, for any other language.
 
 exported = json.loads(run("icscm export model.json --to json"))
 print(textwrap.fill(exported["how_to_read"], 80))
-print(json.dumps(exported["conditions"][1], indent=2))
+print(json.dumps(exported["splits"][1], indent=2))
 
 # %%
-# Watch it
-# --------
-# Each year, once the outcomes are known, ask whether the rule still does what it did. Three years
-# of new admissions; from 2028 on the laboratory reports lactate in mg/dL, nine times the number,
-# and nobody told the database.
+# Monitoring
+# ----------
+# Each year, once the outcomes are known, evaluate the rule again. Here are three years of new
+# admissions; from 2028 on the laboratory reports lactate in mg/dL, which multiplies the numbers by
+# nine, and the database is not adapted.
 
 years = []
 for year in (2026, 2027, 2028):
@@ -142,30 +143,30 @@ columns = ["environment", "n_samples", "error", "error_baseline", "ppv"]
 watched.to_frame()[columns].round(3)
 
 # %%
-# In 2028 the rule is wrong as often as always saying no, and half of its alarms are false. Leaf by
-# leaf one sees where: of those whom all rules call positive, fewer are. The other leaves are as
-# they were.
+# In 2028 the error of the rule is that of the majority-class baseline, and half of its positive
+# predictions are false. The leaves show where: in the leaf that is predicted positive the rate
+# fell. The other leaves are unchanged.
 
 fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 for number, leaf in enumerate(watched.leaves):
     low, high = leaf.new_interval
     ax.plot([low, high], [number, number], color="lightgrey", linewidth=9, zorder=0)
-    for colour, told in zip(["C0", "C2", "C1"], leaf.promises, strict=True):
-        label = told.environment if number == 0 else None
-        ax.scatter(told.n_positive / told.n_samples, number, color=colour, label=label)
-        if not told.is_inside:
-            print(f"{told.environment}: not as expected where {leaf.text}")
+    for colour, check in zip(["C0", "C2", "C1"], leaf.interval_checks, strict=True):
+        label = check.environment if number == 0 else None
+        ax.scatter(check.n_positive / check.n_samples, number, color=colour, label=label)
+        if not check.is_inside:
+            print(f"{check.environment}: outside the prediction interval where {leaf.text}")
 ax.set_yticks(range(len(watched.leaves)), [leaf.text for leaf in watched.leaves])
 ax.invert_yaxis()
-ax.set(xlabel="rate of deteriorated; grey: where 95 % were to be expected")
+ax.set(xlabel="rate of deteriorated; grey: 95 % prediction interval")
 ax.legend(loc="upper center", ncols=3)
 plt.show()
 
 # %%
-# The grey interval is what the model promised for an environment of the same kind
-# (:doc:`/new-environments`), so this is a check that needs no threshold of your own. That a rate
-# moved does not say why; that nearly every lactate of 2028 is a large one is found by looking. The
-# rule was invariant across hospitals. Nothing was tested about years, or about units.
+# The grey interval is the prediction interval for an environment of the same kind
+# (:doc:`/new-environments`), so this check needs no threshold of its own. It does not show why a
+# rate moved; that nearly all lactates of 2028 are large shows in the data. The rule was invariant
+# across hospitals. Neither years nor units were tested.
 #
 # On the command line it is ``icscm evaluate model.json 2028.csv --target deteriorated --report
 # 2028.html``.

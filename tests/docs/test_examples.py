@@ -33,7 +33,7 @@ CLAIMS = {
     "calibration": lambda it: (
         all(map(is_kept, it.found[0].leaves)) and not any(map(is_kept, it.found[1].leaves))
     ),
-    "child_refused": lambda it: (
+    "child_rejected": lambda it: (
         "C1" in it.plain.features_used_ and it.invariant.features_used_ == ["A1", "A2"]
     ),
     "equivalent_rules": lambda it: (
@@ -59,8 +59,8 @@ CLAIMS = {
         [each[0].difference for each in it.found]
         == sorted((each[0].difference for each in it.found), reverse=True)
     ),
-    "refused_split": lambda it: (
-        [split.share > it.tree.tolerance_ for split in it.splits] == [False, True, True]
+    "rejected_split": lambda it: (
+        [split.heterogeneity_share > it.tree.tolerance_ for split in it.splits] == [False, True, True]
     ),
     "shortcut": lambda it: (
         it.errors[0] > 0.75 > 0.1 > it.errors[1] and "billing_code" in str(it.plain.model_)
@@ -74,7 +74,7 @@ CLAIMS = {
     "verdicts": lambda it: (
         it.learner.verdicts_[0].conclusion == "invariant"
         and it.learner.verdicts_[1].conclusion == "too little data to tell"
-        and it.refusal.verdict.conclusion == "not invariant"
+        and it.rejection.verdict.conclusion == "not invariant"
     ),
 }
 

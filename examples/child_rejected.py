@@ -1,9 +1,9 @@
 """
-An effect of the outcome is refused
-===================================
+A child of the outcome is rejected
+==================================
 
 A column that the outcome causes often predicts best. The plain Set Covering
-Machine takes it; ICSCM refuses it, since under it the outcome's rate shifts
+Machine takes it; ICSCM rejects it, since under it the outcome's rate shifts
 between environments.
 """
 
@@ -14,7 +14,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 
 # %%
-# The simulation of the paper: A1 and A2 cause y, C1 is its effect, the others are
+# The simulation of the paper: A1 and A2 cause y, C1 is its child, the others are
 # noise.
 
 data = make_conjunction(random_state=1)
@@ -24,13 +24,13 @@ print("SCM:  ", plain.model_)
 print("ICSCM:", invariant.model_)
 
 # %%
-# The leaf of a rule is the rows that it settles. Under an invariant rule y is 1 as
+# The leaf of a rule is the rows that it covers. Under an invariant rule y is 1 as
 # often in each environment.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, name in zip(axes, ["A1", "C1"], strict=True):
-    is_settled = data.X[name] == 0
-    leaves = [data.y[is_settled & (data.environments == e)] for e in (0, 1)]
+    is_covered = data.X[name] == 0
+    leaves = [data.y[is_covered & (data.environments == e)] for e in (0, 1)]
     rates = np.array([leaf.mean() for leaf in leaves])
     errors = 1.96 * np.sqrt(rates * (1 - rates) / [len(leaf) for leaf in leaves])
     ax.bar(["0", "1"], rates, yerr=errors, capsize=4)

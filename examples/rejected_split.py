@@ -1,10 +1,10 @@
 """
-Why a tree refused its best split
-=================================
+Why a tree rejected its best split
+==================================
 
-An invariant tree lets every hospital have its own rate of the outcome. What must
-be the same everywhere is what a split does to the odds. A shortcut fails that,
-however much it tells.
+An invariant tree lets every hospital have its own rate of the outcome. The effect
+of a split on the odds must be the same at all of them. A shortcut fails this
+requirement, however much deviance it explains.
 """
 
 import matplotlib.pyplot as plt
@@ -14,23 +14,25 @@ from icscm import InvariantTreeClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions. ``information`` is what a split tells of the outcome,
-# ``share`` how much its effect differs between hospitals; the tolerance is 0.03.
+# Simulated admissions. ``heterogeneity_share`` is the part of the deviance
+# explained that is due to differences of the effect between hospitals; the
+# tolerance is 0.03.
 
 data = make_hospitals(random_state=0)
 tree = InvariantTreeClassifier(max_leaves=3)
 tree.fit(data.X, data.y, environments=data.environments)
 print(tree.model_)
-refused = tree.trace_.to_frame("rejected")
-refused[["node", "rule", "deviance_explained", "heterogeneity_share", "reason"]].head(2).round(2)
+rejected = tree.trace_.to_frame("rejected")
+columns = ["rule", "deviance_explained", "heterogeneity_share", "reason"]
+rejected[columns].head(2).round(2)
 
 # %%
-# The odds ratio of the outcome, at each hospital. It is the same for age, as far as
-# can be told. For the billing code it falls from Ash to Fir, and for troponin it
-# depends on whether the test is ordered by habit.
+# The odds ratio of the outcome, at each hospital. For age no difference is found.
+# For the billing code it falls from Ash to Fir, and for troponin it depends on
+# whether the hospital orders the test mostly for patients who deteriorate.
 
 root = tree.trace_.splits[0]
-splits = [root.chosen, *(refusal.candidate for refusal in root.best_rejected[:2])]
+splits = [root.chosen, *(rejection.candidate for rejection in root.best_rejected[:2])]
 fig, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, split, colour in zip(axes, splits, ["C0", "C1", "C1"], strict=True):
     (a, b), (c, d) = np.array(split.if_false) + 0.5, np.array(split.if_true) + 0.5
