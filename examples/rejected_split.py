@@ -32,7 +32,7 @@ rejected[columns].head(2).round(2)
 # whether the hospital orders the test mostly for patients who deteriorate.
 
 root = tree.trace_.splits[0]
-splits = [root.chosen, *(rejection.candidate for rejection in root.best_rejected[:2])]
+splits = [root.chosen, *(each.candidate for each in root.best_rejected[:2])]
 fig, axes = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, split, colour in zip(axes, splits, ["C0", "C1", "C1"], strict=True):
     (a, b), (c, d) = np.array(split.if_false) + 0.5, np.array(split.if_true) + 0.5

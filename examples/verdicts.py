@@ -25,11 +25,13 @@ learner.verdicts_
 # ends outside, there is *too little data to tell*: the rule was not rejected, and
 # invariance was not shown. The rule on the billing code was rejected.
 
-rejection = learner.trace_.steps[0].best_rejected[0].candidate
-names = [*learner.model_.leaf_texts, f"not met: {rejection.rule}"]
+rejected = learner.trace_.steps[0].best_rejected[0].candidate
+names = [*learner.model_.leaf_texts, f"not met: {rejected.rule}"]
 hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-for name, verdict in zip(names, [*learner.verdicts_, rejection.verdict], strict=True):
+for name, verdict in zip(
+    names, [*learner.verdicts_, rejected.verdict], strict=True
+):
     colour = hues[verdict.conclusion]
     low, high = verdict.difference_interval
     name = name.replace(" (missing: false)", "").replace(" and", " and\n")

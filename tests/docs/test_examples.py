@@ -60,7 +60,8 @@ CLAIMS = {
         == sorted((each[0].difference for each in it.found), reverse=True)
     ),
     "rejected_split": lambda it: (
-        [split.heterogeneity_share > it.tree.tolerance_ for split in it.splits] == [False, True, True]
+        [split.heterogeneity_share > it.tree.tolerance_ for split in it.splits]
+        == [False, True, True]
     ),
     "shortcut": lambda it: (
         it.errors[0] > 0.75 > 0.1 > it.errors[1] and "billing_code" in str(it.plain.model_)
@@ -74,7 +75,7 @@ CLAIMS = {
     "verdicts": lambda it: (
         it.learner.verdicts_[0].conclusion == "invariant"
         and it.learner.verdicts_[1].conclusion == "too little data to tell"
-        and it.rejection.verdict.conclusion == "not invariant"
+        and it.rejected.verdict.conclusion == "not invariant"
     ),
 }
 
