@@ -130,7 +130,7 @@ def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
         assert leaf["condition"] in page.text
     assert json.loads(report.to_json()) == summary
     assert max(map(len, terminal.splitlines())) <= 80
-    assert not any(line.startswith(("#", "|", ">", "&")) for line in terminal.splitlines())
+    assert not any(line.startswith(("##", "|", "&")) for line in terminal.splitlines())
     assert MarkdownIt().enable("table").render(markdown).count("<table>") >= 3
 
 
@@ -335,6 +335,7 @@ def test_a_forest_has_a_report_in_the_same_sections(forest, tree):
     for text in (page.text, report.to_markdown(), printed):
         assert "samples that trees were not grown on" in " ".join(text.split())
         assert "code > 0" in text
+    assert "No candidate split was rejected" not in page.text
     assert max(map(len, printed.splitlines())) <= 80
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _N_DRAWN, _N_PRECISE = 60, 30
 # Everything is placed in inches, so that text fits its boxes. Boxes of splits and leaves, half
 # their height, and how far right and down from a split its children are.
-_NODE_WIDTH, _LEAF_WIDTH, _HALF, _RIGHT, _INDENT = 1.7, 1.75, 0.25, 2.0, 0.3
+_NODE_WIDTH, _LEAF_WIDTH, _HALF, _RIGHT, _INDENT = 1.7, 1.75, 0.25, 2.0, 0.5
 _PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 3.8, 1.7, 0.25, 0.6
 # Height of a leaf: at least, besides the dots, and for each environment in few and in many.
 _LEAST_ROW, _ROW_REST, _LOOSE, _DENSE, _N_LOOSE = 0.75, 0.45, 0.16, 0.11, 12
@@ -125,7 +125,7 @@ def _place_nodes(walk: Sequence[Plain]) -> list[Plain]:
 def _draw_tree(axes: Axes, nodes: Sequence[Plain], row: float, width: float) -> None:
     for node in nodes:
         y, parent = node["row"] * row, node["parent"]
-        x = width - _LEAF_WIDTH if node["leaf"] else node["x"]
+        x = width - _LEAF_WIDTH - 0.05 if node["leaf"] else node["x"]
         if parent is not None:
             start = parent["row"] * row
             across = [parent["x"] + _NODE_WIDTH, x]
@@ -134,7 +134,7 @@ def _draw_tree(axes: Axes, nodes: Sequence[Plain], row: float, width: float) -> 
             down = [start, y] if node["is_first"] else [start + _HALF, y, y]
             axes.plot(across, down, color=SOFT, linewidth=1, zorder=1)
             style = {"color": SOFT, "style": "italic", "fontsize": 7.5, "va": "bottom"}
-            write(axes, across[-2] + 0.05, y - 0.02, node["answer"], **style)
+            write(axes, across[-2] + 0.03, y - 0.02, node["answer"], **style)
         is_filled = bool(node["is_positive"])
         ink = "white" if is_filled else INK
         style = {"facecolor": ACCENT if is_filled else "white", "zorder": 2}

@@ -57,6 +57,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         counts = {"n_candidates": node.n_candidates, "n_rejected": dict(node.n_rejected)}
         counts["n_rejected_all"] = sum(node.n_rejected.values())
         title = "Last scan" if is_chain else f"Leaf {number - len(splits)}"
+        title = "All samples" if model.kind == "forest" else title
         if isinstance(node, Step):
             title = f"Step {number}" if is_chain else f"Split {number}, {node.chosen.rule}"
             chosen = describe_candidate(node.chosen, names, covered)
@@ -374,6 +375,6 @@ def _describe_importances(trace: Trace) -> list[Plain]:
 def list_rejecting(nodes: Plain) -> list[Plain]:
     """The scans that list rejected candidates: not of leaves that ended for other reasons."""
     scans = nodes["scans"]
-    if nodes["invariance"] is not None:
+    if nodes["invariance"] is not None and len(scans) > 1:
         scans = [each for each in scans if each["end"] in (None, "rejected")]
     return [each for each in scans if each["rejected"]]
