@@ -136,7 +136,7 @@ def test_the_next_write_removes_what_a_killed_process_left(tmp_path, monkeypatch
         process.send_signal(number)
     assert out.read_text() == "old"
     assert len(list_hidden(tmp_path)) == 1
-    monkeypatch.setattr(writing.uuid, "getnode", lambda: 7)
+    monkeypatch.setattr(writing.platform, "node", lambda: "another")
     write_text(out, "by another machine")
     assert len(list_hidden(tmp_path)) == 1
     monkeypatch.undo()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import re
 import secrets
 import shutil
 import stat
 import sys
 import tempfile
-import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,7 +73,8 @@ def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None
         _write_into(path, write)
         return
     target = _follow_links(path)
-    prefix = f".icscm-{uuid.getnode():012x}-"  # other machines may share the folder, not the locks
+    machine = zlib.crc32(platform.node().encode())  # others may share the folder, not the locks
+    prefix = f".icscm-{machine:08x}-"
     hidden, file = target.parent / f"{prefix}{secrets.token_hex(8)}", None
     try:
         with explain_errors(path):
