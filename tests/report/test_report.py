@@ -56,7 +56,7 @@ def test_every_kind_of_learner_has_a_page(name, reports):
     assert summary["nodes"]["stop_text"] in text
     for leaf in summary["leaves"]:
         assert leaf["condition"] in text
-    for line in summary["advice"]["does_not_say"]:
+    for line in summary["advice"]["does_not_show"]:
         assert line in text
         assert escape_markdown(line) in report.to_markdown()
     assert json.loads(report.to_json()) == summary

@@ -465,7 +465,7 @@ def test_the_footer_says_what_decided(simulation):
     told, summary = explain(criterion="equivalence", margin=0.2)
     assert "Rejected" not in told
     assert "unless shown, at level 0.05, to differ by at most 20 points" in told
-    assert "was shown, at level 0.05" in summary["advice"]["says"][0]
+    assert "was shown, at level 0.05" in summary["advice"]["shows"][0]
     assert "accepted if above 0.05" in explain(search="exhaustive")[0]
 
 

@@ -186,7 +186,7 @@ def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     effect = zoo["effect"].report().to_dict()
     assert "same effect in every environment (site)" in effect["headline"]["title"]
     assert "it may vary by 17% (tolerance 0.03)" in effect["task"]["requirement"]["text"]
-    assert any("passes" in each for each in effect["advice"]["does_not_say"])
+    assert any("passes" in each for each in effect["advice"]["does_not_show"])
     assert "rates" in Page(zoo["effect"].report().to_html()).text
     rate = zoo["rate"].report().to_dict()
     assert "same rate in every environment (site)" in rate["headline"]["title"]

@@ -1,5 +1,5 @@
-"""What a fitted model is told as: a summary (a plain dict) first, then its renderings.
+"""Reports on fitted learners: a summary (one dict of sections) first, then its renderings.
 
-Terminal, HTML, Markdown and JSON say what the summary holds and nothing else. May import `search`
-and what is below; a fitted learner is asked through the protocol in `model.learner`.
+Terminal, HTML, Markdown and JSON show what the summary holds and nothing else. May import `search`
+and the packages below it; a fitted learner is known by the protocol in `model.learner`.
 """

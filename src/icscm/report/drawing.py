@@ -38,11 +38,11 @@ def make_plot(
     band: float | None = None,
     order: str = "given",
 ) -> Plain:
-    """Dots and intervals on one axis: places in percent of its width, and the words beside them.
+    """Dots and intervals on one axis, positions in percent of its width, with their labels.
 
-    `key` names the share, `<key>_interval` its interval. The band is as wide as the margin,
-    around the share of all together; `beside` in a row is a share to compare with. Of very many
-    rows those with the most samples are shown.
+    `key` names the share, `<key>_interval` its interval. The band is as wide as the margin, around
+    the pooled share; `beside` in a row is a share to compare with. Of very many rows those with the
+    most samples are shown.
     """
     shown = choose_largest(rows, limits.environments, order)
     ticks, share = find_ticks([*shown, pooled], key), pooled[key]
@@ -60,7 +60,7 @@ def make_plot(
 
 # Widths between marks; a plot has three to six of them.
 _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
-# A plot that reached less far would make trifles look large.
+# A narrower axis would make trivial differences look large.
 _LEAST_WIDTH = 0.1
 
 
@@ -75,14 +75,14 @@ def choose_largest(rows: Sequence[Plain], limit: int, order: str = "given") -> l
 
 
 def find_ticks(rows: Sequence[Plain], key: str) -> list[float]:
-    """Where the axis is marked, from end to end."""
+    """Marks of the axis, from end to end."""
     ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
     ends += [row["beside"] for row in rows if row.get("beside") is not None]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     step = next((s for s in _TICK_STEPS if max(high - low, _LEAST_WIDTH) <= 5 * s), 0.25)
     first = floor(round(low / step, 6))
     last = max(ceil(round(high / step, 6)), first + ceil(_LEAST_WIDTH / step))
-    if last * step > 1.0:  # grow downwards where there is no room above
+    if last * step > 1.0:  # extend downwards where there is no room above
         first, last = min(first, round(1 / step) - ceil(_LEAST_WIDTH / step)), round(1 / step)
     return [round(i * step, 6) for i in range(first, last + 1)]
 
@@ -92,7 +92,7 @@ def _format_percent(share: float, n_digits: int) -> str:
 
 
 def _place(share: float, ticks: Sequence[float]) -> str:
-    """A share's place on the axis as SVG wants it."""
+    """The position of a share on the axis, in percent."""
     at = (share - ticks[0]) / (ticks[-1] - ticks[0])
     return _format_percent(min(max(at, 0.0), 1.0), 2)
 
@@ -100,10 +100,10 @@ def _place(share: float, ticks: Sequence[float]) -> str:
 def _place_row(row: Plain, key: str, ticks: Sequence[float], name: str) -> Plain:
     share, interval = row[key], row[f"{key}_interval"]
     x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
-    told = {"name": name, "n": row["n"], "share": share, "interval": interval}
+    fields = {"name": name, "n": row["n"], "share": share, "interval": interval}
     beside = row.get("beside")
     mark = None if beside is None else _place(beside, ticks)
-    return {**told, "x": x[0], "x1": x[1], "x2": x[2], "beside": beside, "mark": mark}
+    return {**fields, **dict(zip(("x", "x1", "x2"), x, strict=True)), "mark": mark}
 
 
 def _place_band(share: float, width: float, ticks: Sequence[float]) -> Plain:

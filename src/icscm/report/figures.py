@@ -278,7 +278,7 @@ def draw_path(path: Path) -> Figure:
 
 
 def _draw_scores(axes: Axes, path: Path) -> None:
-    """The AUC in each environment left out, their mean and the lowest."""
+    """The AUC in each held-out environment, their mean and the lowest."""
     places = range(len(path.points))
     for place, point in zip(places, path.points, strict=True):
         known = point.known_aucs

@@ -21,7 +21,7 @@ forests. Section NAME is made in `icscm.report.sections.NAME`.
 - `new_environments`: prediction intervals for a new environment, and what they assume.
 - `path`: models at other levels or tolerances; None where they were not computed.
 - `stability`: frequencies on subsamples; None where they were not computed.
-- `advice`: what the result `says` and `does_not_say`, `warnings` and `suggestions`.
+- `advice`: what the result `shows` and `does_not_show`, `warnings` and `suggestions`.
 
 Rates are shares between 0 and 1, intervals pairs of them. Names come from users: characters that
 do not print are escaped.
@@ -86,12 +86,9 @@ def make_summary(
     leaves = describe_model_leaves(learner, names, requirement)
     for leaf, scan in zip(leaves, nodes["scans"][len(nodes["splits"]) :], strict=False):
         leaf["end_text"] = None if kind not in ("tree", "forest") else scan["end_text"]
-    requirement["bounds_text"] = ""
-    if requirement["alpha"] is not None and leaves:
-        requirement["bounds_text"] = write_text("bounds", leaves=leaves, requirement=requirement)
+    requirement["bounds_text"] = write_text("bounds", leaves=leaves, requirement=requirement)
     for leaf in leaves:
-        content = {"leaf": leaf, "names": names, "requirement": requirement}
-        leaf["explanation"] = write_text("leaf", **content)
+        leaf["explanation"] = write_text("leaf", leaf=leaf, names=names, requirement=requirement)
     summary = {
         "about": ABOUT,
         "task": describe_task(learner, names, data_name, dropped, requirement),

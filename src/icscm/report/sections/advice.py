@@ -9,7 +9,7 @@ from icscm.report.texts import write_lines
 
 
 def make_advice(learner: Learner, names: Names, summary: Plain, words: Words) -> Plain:
-    """What the result says and does not say, warnings about it, and suggestions."""
+    """What the result shows and does not show, warnings about it, and suggestions."""
     nodes = summary["nodes"]
     last = nodes["scans"][len(nodes["splits"]) :][-1:]  # the scan that found no rule
     misses = nodes["sets"] if nodes["criterion"] == "sets" else nodes["nearest"]
@@ -29,8 +29,8 @@ def make_advice(learner: Learner, names: Names, summary: Plain, words: Words) ->
         return write_lines(block, **content)
 
     return {
-        "says": write("says"),
-        "does_not_say": write("does_not_say"),
+        "shows": write("shows"),
+        "does_not_show": write("does_not_show"),
         "warnings": write(f"warnings_of_{kind}"),
         "suggestions": write(f"suggestions_of_{kind}"),
     }

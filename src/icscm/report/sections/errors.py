@@ -32,14 +32,12 @@ def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
     pooled, right_of_all = (each.sum(axis=1, keepdims=True) for each in (totals, right))
     (overall,) = _describe_errors(pooled, right_of_all, majority)
     overall["auc"] = compute_auc(counts.sum(axis=2), model.leaf_probabilities())
-    n_contrary = model.count_contrary()
+    rows, n_contrary = _describe_errors(totals, right, majority), model.count_contrary()
     return {
         "on": "the training data",
         "is_out_of_bag": False,
         "p": p,
-        **_compare_environments(overall, _describe_errors(totals, right, majority), names),
-        "majority_class": names.predict(bool(majority)),
-        "majority_is_positive": bool(majority),
+        **_compare_environments(overall, rows, names, majority),
         "n_contrary": sum(n_contrary),
         "contrary_leaves": [number for number, n in enumerate(n_contrary, start=1) if n],
     }
@@ -58,9 +56,7 @@ def describe_out_of_bag(learner: Any, names: Names) -> Plain:
         "on": "the samples that trees were not grown on",
         "is_out_of_bag": True,
         "p": 1.0,
-        **_compare_environments(described, environments, names),
-        "majority_class": names.predict(bool(majority)),
-        "majority_is_positive": bool(majority),
+        **_compare_environments(described, environments, names, majority),
         "n_contrary": 0,
         "contrary_leaves": [],
     }
@@ -85,7 +81,9 @@ def _describe_scores(scores: Plain, majority_error: float) -> Plain:
     }
 
 
-def _compare_environments(overall: Plain, rows: Sequence[Plain], names: Names) -> Plain:
+def _compare_environments(
+    overall: Plain, rows: Sequence[Plain], names: Names, majority: int
+) -> Plain:
     """All environments, the worst and the best; None where there are not two to compare."""
     pairs = zip(names.environments, rows, strict=True)
     environments = [{"environment": name, **each} for name, each in pairs]
@@ -99,6 +97,8 @@ def _compare_environments(overall: Plain, rows: Sequence[Plain], names: Names) -
     return {
         **overall,
         "beats_majority": is_better,
+        "majority_class": names.predict(bool(majority)),
+        "majority_is_positive": bool(majority),
         "environments": environments,
         "worst": worst,
         "best": best,

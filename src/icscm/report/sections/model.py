@@ -87,5 +87,5 @@ def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
     own = describe_errors(model, names)
     is_worse = own["n_errors"] >= errors["n_errors"]
     text = write_text("discarded", model=model, own=own, errors=errors)
-    worth = "no better than" if is_worse else "too little better than"  # than min_utility asks
+    worth = "no better than" if is_worse else "too little better than"  # than min_utility requires
     return {"text": str(model), "errors": own, "explanation": text, "worth": worth}

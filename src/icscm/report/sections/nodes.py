@@ -48,45 +48,12 @@ _N_OUTLYING: Final = 3
 
 def describe_nodes(learner: Learner, names: Names) -> Plain:
     """The nodes of the model, the chosen splits, and the scans with their rejected candidates."""
-    trace, model = learner.trace_, learner.model_
-    is_chain = trace.invariance is None
-    covered = int(model.covers_when) if is_chain else 0
-    splits: list[Plain] = []
-    scans = []
-    for number, node in enumerate((*trace.steps, *trace.leaves), start=1):
-        counts = {"n_candidates": node.n_candidates, "n_rejected": dict(node.n_rejected)}
-        counts["n_rejected_all"] = sum(node.n_rejected.values())
-        title = "Last scan" if is_chain else f"Leaf {number - len(splits)}"
-        title = "All samples" if model.kind == "forest" else title
-        if isinstance(node, Step):
-            title = f"Step {number}" if is_chain else f"Split {number}, {node.chosen.rule}"
-            chosen = describe_candidate(node.chosen, names, covered)
-            if is_chain:
-                chosen |= {
-                    "in_model": node.chosen.rule in model.rules,
-                    "n_uncovered": count_samples(node.uncovered),
-                    "p_value_uncovered": node.p_value_uncovered,
-                    "n_tied": node.n_tied,
-                    "n_equivalent": len(node.equivalent),
-                }
-            splits.append({"number": number, **chosen, **counts})
-        found = (_describe_rejection(each, names, trace, covered) for each in node.best_rejected)
-        scans.append(
-            {
-                "number": number,
-                "title": title,
-                "node": " and ".join(map(str, node.path)) or "all samples",
-                **counts,
-                "cutoff": node.cutoff,
-                "rejected": [*found],
-                "end": node.end,
-                "end_text": node.end and STOP_REASONS[node.end],
-            }
-        )
+    trace, is_chain = learner.trace_, learner.trace_.invariance is None
+    splits, scans = _describe_scans(learner, names)
     used = [format_name(each) for each in learner.features_used_]
-    nearest = (_describe_rejection(each, names, trace, covered) for each in trace.nearest)
+    sets = sorted(trace.sets, key=lambda each: -each.p_value)
     return {
-        "walk": [*walk_nodes(model, names)],
+        "walk": [*walk_nodes(learner.model_, names)],
         "criterion": _find_criterion(learner),
         "is_tested": (trace.alpha if is_chain else trace.tolerance) is not None,
         "alpha": trace.alpha,
@@ -99,13 +66,51 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "outliers": _list_outliers(splits, scans) if is_chain else [],
         "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
         "rejected_text": _summarize_rejections(trace.last_scan) if is_chain else None,
-        "nearest": [*nearest],
+        "nearest": [_describe_rejection(each, names, learner) for each in trace.nearest],
         "screening": [{**asdict(each), "rule": str(each.rule)} for each in trace.screening],
-        "sets": [_name_features(each) for each in sorted(trace.sets, key=lambda t: -t.p_value)],
+        "sets": [_name_features(each) for each in sets],
         "pruning": _describe_pruning(trace),
         "importances": [] if is_chain else _describe_importances(trace),
         "tried": [_name_features(each) for each in trace.tried],
     }
+
+
+def _describe_scans(learner: Learner, names: Names) -> tuple[list[Plain], list[Plain]]:
+    """The splits or rules that were chosen, and every scan with its rejected candidates."""
+    trace, model, is_chain = learner.trace_, learner.model_, learner.trace_.invariance is None
+    splits: list[Plain] = []
+    scans = []
+    for number, node in enumerate((*trace.steps, *trace.leaves), start=1):
+        counts = {"n_candidates": node.n_candidates, "n_rejected": dict(node.n_rejected)}
+        counts["n_rejected_all"] = sum(node.n_rejected.values())
+        title = "Last scan" if is_chain else f"Leaf {number - len(splits)}"
+        title = "All samples" if model.kind == "forest" else title
+        if isinstance(node, Step):
+            title = f"Step {number}" if is_chain else f"Split {number}, {node.chosen.rule}"
+            chosen = describe_candidate(node.chosen, names, learner)
+            if is_chain:
+                chosen |= {
+                    "in_model": node.chosen.rule in model.rules,
+                    "n_uncovered": count_samples(node.uncovered),
+                    "p_value_uncovered": node.p_value_uncovered,
+                    "n_tied": node.n_tied,
+                    "n_equivalent": len(node.equivalent),
+                }
+            splits.append({"number": number, **chosen, **counts})
+        rejected = (_describe_rejection(each, names, learner) for each in node.best_rejected)
+        scans.append(
+            {
+                "number": number,
+                "title": title,
+                "node": " and ".join(map(str, node.path)) or "all samples",
+                **counts,
+                "cutoff": node.cutoff,
+                "rejected": [*rejected],
+                "end": node.end,
+                "end_text": node.end and STOP_REASONS[node.end],
+            }
+        )
+    return splits, scans
 
 
 def _name_features(record: Any) -> Plain:
@@ -175,18 +180,19 @@ def walk_nodes(model: Any, names: Names) -> Iterator[Plain]:
 # --- candidates -----------------------------------------------------------------------------------
 
 
-def describe_candidate(candidate: Candidate, names: Names, covered: int = 0) -> Plain:
+def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> Plain:
     """Of a rule its utility, test and counts; of a split deviance, heterogeneity and odds."""
     fields = {"rule": str(candidate.rule), "feature": format_name(candidate.rule.feature)}
     if candidate.utility is None:
         return {**fields, **_describe_split(candidate, names)}
     overall, environments = describe_counts(candidate.covered, names)
+    right = int(learner.model_.covers_when)
     return {
         **fields,
         "utility": float(candidate.utility),
         "n": overall["n"],
-        "n_right": sum(candidate.covered[covered]),
-        "n_wrong": sum(candidate.covered[1 - covered]),
+        "n_right": sum(candidate.covered[right]),
+        "n_wrong": sum(candidate.covered[1 - right]),
         "counts": [list(row) for row in candidate.covered],
         "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
         **describe_extremes(environments, "rate"),
@@ -271,13 +277,13 @@ def _describe_odds(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> l
     ]
 
 
-def _describe_rejection(rejection: Rejection, names: Names, trace: Trace, covered: int) -> Plain:
+def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) -> Plain:
     """A rejected candidate, and the reason with the environments that it differs between."""
     candidate, reason = rejection.candidate, rejection.reason
-    fields, why = describe_candidate(candidate, names, covered), REJECTION_REASONS[reason]
+    fields, why = describe_candidate(candidate, names, learner), REJECTION_REASONS[reason]
     fields.pop("environments", None)  # there are many of these, and the extremes are kept
     if candidate.utility is not None:
-        criterion = trace.criterion if reason == "dependent" else None
+        criterion = learner.trace_.criterion if reason == "dependent" else None
         fields |= describe_outliers(candidate.covered, names, criterion, fields["n_seen"])
     if reason == "unhelpful":
         why = f"it covers {fields['n_wrong']:,} samples wrongly and {fields['n_right']:,} correctly"
