@@ -58,21 +58,21 @@ def write_coverage() -> Iterator[str]:
     """The table of the simulation, and in short."""
     yield "| environments | samples | rate | " + " | ".join(f"tau {t:g}" for t in TAUS) + " |"
     yield "|---:|---|---:|" + "---:|" * len(TAUS)
-    told, of_tau = [], []
+    covered, of_tau = [], []
     for n in (5, 10, 30):
         for name, make_sizes in SIZES.items():
             for rate in RATES:
                 cells = [simulate(n, make_sizes(n), rate, tau) for tau in TAUS]
-                told += [inside for (inside, _), tau in zip(cells, TAUS, strict=True) if tau]
+                covered += [inside for (inside, _), tau in zip(cells, TAUS, strict=True) if tau]
                 of_tau += [inside for _, inside in cells]
                 shown = " | ".join(f"{100 * inside:.1f}" for inside, _ in cells)
                 yield f"| {n} | {name} | {rate:g} | {shown} |"
-    within = np.mean([0.93 <= each <= 0.97 for each in told])
+    within = np.mean([0.93 <= each <= 0.97 for each in covered])
     yield ""
     yield (
         f"With tau above 0, {within:.0%} of the cells lie between 93 and 97 %, the lowest at "
-        f"{min(told):.1%}; the others are above. The interval of tau holds it in {min(of_tau):.1%} "
-        f"to {max(of_tau):.1%}, {np.mean(of_tau):.1%} on average."
+        f"{min(covered):.1%}; the others are above. The interval of tau holds it in "
+        f"{min(of_tau):.1%} to {max(of_tau):.1%}, {np.mean(of_tau):.1%} on average."
     )
 
 
@@ -85,12 +85,12 @@ def leave_out(learner: Any, X: Any, y: Any, environments: Any) -> Iterator[tuple
             learner.fit(X[~is_out], y[~is_out], environments=environments[~is_out])
             found = evaluate(learner, X[is_out], y[is_out], environments[is_out])
         for leaf in found.leaves:
-            for each in leaf.promises:
+            for each in leaf.interval_checks:
                 yield each.n_samples, each.is_inside
 
 
 def regroup(column: str, bounds: Sequence[float] | None = None) -> Callable[..., Any]:
-    """ACS income with other environments: the groups of a column, which is then no feature."""
+    """ACS income with other environments: the groups of a column, which is then not a feature."""
 
     def load(folder: str | None) -> Any:
         X, y = TABLES["ACS income by state"](folder)[:2]
@@ -104,7 +104,7 @@ def regroup(column: str, bounds: Sequence[float] | None = None) -> Callable[...,
 
 
 def write_real(folder: str | None) -> Iterator[str]:
-    """How often leaves of real tables were where they were promised to be."""
+    """How often rates in leaves of real tables lie in their prediction intervals."""
     yield "| table | environments | models | leaves | inside | leaves of 100 or more | inside |"
     yield "|---|---:|---|---:|---:|---:|---:|"
     n_leaves, n_inside = 0, 0
@@ -129,8 +129,8 @@ def write_real(folder: str | None) -> Iterator[str]:
             if n_environments >= 5:
                 n_leaves, n_inside = n_leaves + len(every), n_inside + sum(every)
     yield ""
-    told = f"{n_inside:,} of {n_leaves:,} leaves, {n_inside / n_leaves:.1%}"
-    yield f"In tables of five or more environments: {told}."
+    inside = f"{n_inside:,} of {n_leaves:,} leaves, {n_inside / n_leaves:.1%}"
+    yield f"In tables of five or more environments: {inside}."
 
 
 # Tables that no choice was made on.

@@ -70,7 +70,7 @@ def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
         small = ", ".join(f"{name} ({n} rows)" for name, (n, _) in found.kept_in.items())
         text += f" Too small for that: {small}."
     if found.dropped:
-        text += f" Columns left out for all: {', '.join(found.dropped)}."
+        text += f" Columns dropped for all: {', '.join(found.dropped)}."
     yield f"### {title}\n\n{text}\n\n{make_table(found)}"
     now = tuple(each for each in found.candidates if "," not in each.name)
     yield "\n".join(f"- {sentence}" for sentence in replace(found, candidates=now).conclusions)
@@ -102,7 +102,7 @@ def make_table(found: Comparison) -> str:
 
 
 def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[str]:
-    """Whether a default of ours is worse than the majority-class baseline, and what pruning costs."""
+    """Whether a default of ours is worse than the baseline, and what pruning costs."""
     ours = {name: each for name, each in make_all().items() if name in OURS or PLAIN in name}
     without = {"min_rows": len(table[1]) + 1}  # environments are not left out again
     draws = [compare(*table, ours, seed=seed, **without) for seed in range(N_DRAWS)]
@@ -111,7 +111,8 @@ def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[
         losses = [-100 * draw.candidates[i].gain[0] for draw in draws]  # type: ignore[index]
         if name in OURS and max(losses) > 0.005:
             worse.append(f"{name} ({np.mean(losses):+.2f} on average, {max(losses):+.2f} at most)")
-    yield f"- **{title}.** Worse than the majority-class baseline by rows: {', '.join(worse) or 'none of ours'}."
+    listed = ", ".join(worse) or "none of ours"
+    yield f"- **{title}.** Worse than the majority-class baseline by rows: {listed}."
     constant, *others = found.candidates
     errors = {e.name: e.environments["error"] - constant.environments["error"] for e in others}
     worse = [f"{name} ({100 * errors[name]:+.1f})" for name in OURS if errors[name] > 5e-4]

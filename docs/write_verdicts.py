@@ -38,7 +38,7 @@ HEADER = "| data | criterion | model | test error | verdicts on its leaves |\n|-
 
 
 def describe(name: str, data: RealData) -> list[str]:
-    """One line for each criterion, learned on a random half and tested on the other."""
+    """One line for each criterion, fitted to half of the samples and tested on the others."""
     is_train = np.random.default_rng(0).random(len(data.y)) < 0.5
     title = f"{name}, {is_train.sum():,} training samples"
     lines = []

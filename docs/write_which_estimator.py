@@ -27,7 +27,7 @@ QUESTIONS = [
     (250, 130, 460, 50, ["What is wanted?"]),
     (20, 225, 290, 70, ["A rule whose rates are the", "same in every environment"]),
     (335, 225, 290, 70, ["Which variables matter,", "whatever the form"]),
-    (650, 225, 290, 70, ["Predictions that hold elsewhere,", "though rates differ"]),
+    (650, 225, 290, 70, ["Predictions at a new site,", "though rates differ"]),
 ]
 ANSWERS = [
     (760, 20, 180, 50, ["SCMClassifier", "nothing is tested"]),
