@@ -325,9 +325,9 @@ class Tree(DisplayMixin):
     def list_nodes(self) -> Iterator[Node]:
         """The nodes of a depth-first walk that visits the true side first.
 
-        Yields
-        ------
-        Node
+        Returns
+        -------
+        iterator of Node
             Depth, rule as text, negative and positive samples, and the leaf's number or None.
         """
         return list_nodes(self.splits, self.leaves)
