@@ -14,8 +14,8 @@ _HOMES = {
     "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
-    "Conjunction": "icscm.model.tree",
-    "Disjunction": "icscm.model.tree",
+    "Conjunction": "icscm.model.forest",
+    "Disjunction": "icscm.model.forest",
     "Tree": "icscm.model.tree",
     "Forest": "icscm.model.forest",
     "load": "icscm.model.saved",
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
     from icscm.estimators.tree import InvariantTreeClassifier
-    from icscm.model.forest import Forest
+    from icscm.model.forest import Conjunction, Disjunction, Forest
     from icscm.model.saved import SavedModel, load
-    from icscm.model.tree import Conjunction, Disjunction, Tree
+    from icscm.model.tree import Tree
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection

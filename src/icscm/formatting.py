@@ -1,9 +1,10 @@
-"""Words for messages and for rules: names, numbers and levels as a reader sees them."""
+"""Text of names, numbers and levels in messages and rules, and readable JSON."""
 
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 # How many items a message lists before it says how many more there are, and how much of each.
 N_LISTED = 5
@@ -12,6 +13,10 @@ MAX_LISTED = 50
 MAX_MESSAGE, MAX_QUOTED, MAX_WORD = 600, 80, 255
 # A path is of use only whole.
 MAX_PATH = 250
+# Of a model file, whole numbers up to this are written as such: columns may be of uint64.
+MAX_WHOLE = 2**64 - 1
+# Characters up to which JSON has a list or object on one line.
+MAX_LINE = 100
 
 # What `repr` quotes: an apostrophe within a word opens nothing.
 _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
@@ -151,3 +156,66 @@ def escape_controls(text: str, keep: str = "") -> str:
         else each.encode("unicode_escape", "surrogatepass").decode()
         for each in text
     )
+
+
+def make_plain(
+    value: Any, describe: Callable[[Any], str] = lambda each: type(each).__name__
+) -> Any:
+    """A value that JSON can hold; other objects, such as a test, are described.
+
+    >>> make_plain({"weights": (1, float("nan")), "test": object()})
+    {'weights': [1, 'nan'], 'test': 'object'}
+    """
+    if hasattr(value, "to_dict") and hasattr(value, "index"):  # a pandas Series
+        value = value.to_dict()
+    elif hasattr(value, "tolist"):  # an array, or one number of it
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): make_plain(each, describe) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [make_plain(each, describe) for each in value]
+    if value is None or isinstance(value, str | bool):
+        return value
+    if not isinstance(value, int | float):
+        return type(value).__name__ if describe is None else describe(value)
+    is_plain = abs(value) <= MAX_WHOLE if isinstance(value, int) else math.isfinite(value)
+    return value if is_plain else str(value)
+
+
+def format_json(document: Mapping[str, Any]) -> str:
+    """Readable JSON: one split, leaf or feature per line, and no unprintable character."""
+    return _lay_out(document, depth=3, indent="") + "\n"
+
+
+def dump_json(value: Any, indent: int | None = None) -> str:
+    r"""Standard JSON: NaN and infinity as text, unprintable characters escaped.
+
+    >>> print(dump_json({"most": float("inf"), "name": "é\x9b"}))
+    {"most": "inf", "name": "é\u009b"}
+    """
+    layout: Any = {"ensure_ascii": False, "allow_nan": False, "indent": indent}
+    try:
+        text = json.dumps(value, **layout)
+    except ValueError:  # of what is not finite
+        text = json.dumps(make_plain(value), **layout)
+    if text.isprintable() or (text.isascii() and "\x7f" not in text):
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
+
+
+def _lay_out(value: Any, *, depth: int, indent: str) -> str:
+    """JSON in which long lists and objects span several lines, down to `depth` levels."""
+    is_plain = depth == 0 or not isinstance(value, Mapping | list)
+    if is_plain or len(value) < MAX_LINE:
+        line = dump_json(value)
+        if is_plain or len(line) <= MAX_LINE - len(indent):
+            return line
+    inner, brackets = indent + "  ", "[]"
+    keys, values = [""] * len(value), value
+    if isinstance(value, Mapping):
+        brackets, keys, values = "{}", [f"{dump_json(key)}: " for key in value], value.values()
+    laid_out = (_lay_out(each, depth=depth - 1, indent=inner) for each in values)
+    joined = f",\n{inner}".join(map("".join, zip(keys, laid_out, strict=True)))
+    return f"{brackets[0]}\n{inner}{joined}\n{indent}{brackets[1]}"

@@ -21,9 +21,8 @@ from click.testing import CliRunner
 from hostile import HOSTILE_NAMES
 from icscm.cli import main
 from icscm.exceptions import IcscmError
-from icscm.formatting import clip_message
+from icscm.formatting import clip_message, dump_json
 from icscm.io.table_writing import disarm_formulas, write_text_table
-from icscm.model.plain import dump_json
 
 # What steers a terminal, or hides in it: C0, DEL and C1, lines of other kinds, bidi, zero width.
 STEERING = (

@@ -18,7 +18,7 @@ import damage
 from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.processes import call, empty_folder, in_child
 from fuzz.tables import Spec
-from icscm.model.plain import format_json
+from icscm.formatting import format_json
 from saved_samples import make_grown, make_mixed_table
 
 _FITS = (

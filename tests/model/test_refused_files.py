@@ -8,9 +8,9 @@ import os
 import pytest
 
 from icscm.exceptions import IcscmError
+from icscm.formatting import format_json
 from icscm.model import parsing
 from icscm.model.parsing import Feature, compute_fingerprint
-from icscm.model.plain import format_json
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load
 from saved_samples import make_saved

@@ -11,11 +11,11 @@ from sklearn.exceptions import NotFittedError
 import icscm
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.formatting import format_json, make_plain
 from icscm.model.forest import make_model
-from icscm.model.learner import check_fitted, check_learner
-from icscm.model.leaves import freeze_counts
-from icscm.model.plain import format_json, make_plain
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
+from icscm.model.saved import check_fitted, check_learner
+from icscm.model.splits import freeze_counts
 from icscm.model.tree import make_chain
 
 ABOVE = ThresholdRule(1, "age", 63.5, above=True)

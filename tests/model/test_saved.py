@@ -17,8 +17,8 @@ from scipy import sparse
 from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.formatting import format_json
 from icscm.model.parsing import Feature, compute_fingerprint
-from icscm.model.plain import format_json
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
 from saved_samples import make_mixed_table, make_saved, make_saved_tree

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icscm.exceptions import UnseenMissingWarning
-from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
-from icscm.model.simplifying import simplify
+from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, simplify
 from icscm.model.tree import make_chain
 
 BOTH = pytest.mark.parametrize("kind", ["conjunction", "disjunction"])

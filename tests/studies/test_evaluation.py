@@ -16,7 +16,7 @@ import icscm
 from icscm import ICSCMClassifier, SCMClassifier, evaluate
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.model.plain import dump_json
+from icscm.formatting import dump_json
 from icscm.model.saved import make_saved_model
 from icscm.stats.criteria import adjust_holm, find_cutoff
 from icscm.studies.calibration import calibrate

@@ -57,7 +57,7 @@ def check(
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
     from icscm.cli.rendering import render_checkup
-    from icscm.model.plain import dump_json
+    from icscm.formatting import dump_json
 
     progress = Progress(quiet=quiet)
     look = _look_at_genomes if data.name.lower().endswith(GENOME_ENDINGS) else _look_at_rows

@@ -77,7 +77,7 @@ def compare(data: Path, as_json: bool, quiet: bool, **options: Any) -> None:
           --candidates icscm,tree --out table.md --plot table.svg
     """
     _check_options(data, options)
-    from icscm.model.plain import dump_json
+    from icscm.formatting import dump_json
     from icscm.studies.candidates import choose_candidates
     from icscm.studies.comparison import compare as compare_candidates
 

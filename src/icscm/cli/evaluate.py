@@ -88,7 +88,7 @@ def evaluate(
     Example:
       icscm evaluate model.json next-year.csv --report evaluation.html
     """
-    from icscm.model.plain import dump_json
+    from icscm.formatting import dump_json
     from icscm.model.saved import load
     from icscm.report.validation import N_LISTED, render_validation
     from icscm.studies.evaluation import evaluate as judge

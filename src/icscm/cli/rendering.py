@@ -9,8 +9,8 @@ from rich.text import Text
 
 from icscm.formatting import as_text, format_name, shorten_list
 from icscm.model.forest import Forest, describe_size
-from icscm.model.leaves import count_labels, format_counts
 from icscm.model.saved import SavedModel, get_table_settings, list_used
+from icscm.model.splits import count_labels, format_counts
 from icscm.model.tree import Tree
 from icscm.report.formatting import format_p, format_prediction_interval, make_names
 from icscm.report.sections.errors import describe_errors

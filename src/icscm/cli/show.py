@@ -35,7 +35,7 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
       icscm show model.json
     """
     from icscm.cli.rendering import render_saved
-    from icscm.model.plain import dump_json
+    from icscm.formatting import dump_json
     from icscm.model.saved import load
 
     if fasta and (as_json or show_all):

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from icscm._types import Array
 from icscm.estimators.describing import describe_leaves
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
+from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory

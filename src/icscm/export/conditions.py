@@ -11,10 +11,10 @@ from icscm._constants import LARGEST_EXACT
 from icscm.formatting import count, escape_controls, format_number
 from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.forest import Forest, Model
-from icscm.model.leaves import count_labels
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
+from icscm.model.splits import count_labels
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 

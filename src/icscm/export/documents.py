@@ -12,8 +12,8 @@ from icscm.export.conditions import (
     make_condition,
     make_leaves,
 )
+from icscm.formatting import format_json, make_plain
 from icscm.model.forest import Forest
-from icscm.model.plain import format_json, make_plain
 from icscm.model.saved import SavedModel
 from icscm.model.tree import Tree
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
@@ -13,10 +14,9 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
-from icscm.model.leaves import freeze_counts, read_columns, sum_leaves
 from icscm.model.rules import Rule, make_rule
-from icscm.model.splits import CHAINS, Split
-from icscm.model.tree import Tree, Votes
+from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, read_columns, sum_leaves
+from icscm.model.tree import Tree, Votes, make_chain
 from icscm.tables.columns import count_rows
 
 
@@ -216,3 +216,41 @@ def describe_size(model: Model) -> str:
     """
     what = {"tree": "split", "forest": "tree"}.get(model.kind, "rule")
     return f"{model.kind} of {count(len(model), what)}"
+
+
+def Conjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
+    """Deprecated: a conjunction is a `Tree`; use `icscm.model.tree.make_chain`.
+
+    Parameters
+    ----------
+    rules, leaves : tuple
+        As for `make_chain`.
+
+    Returns
+    -------
+    Tree
+        Of kind "conjunction".
+    """
+    return _make_deprecated("conjunction", rules, leaves)
+
+
+def Disjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
+    """Deprecated: a disjunction is a `Tree`; use `icscm.model.tree.make_chain`.
+
+    Parameters
+    ----------
+    rules, leaves : tuple
+        As for `make_chain`.
+
+    Returns
+    -------
+    Tree
+        Of kind "disjunction".
+    """
+    return _make_deprecated("disjunction", rules, leaves)
+
+
+def _make_deprecated(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
+    message = f"{kind.capitalize()} will be removed: use icscm.model.tree.make_chain('{kind}', ...)"
+    warnings.warn(message, FutureWarning, stacklevel=3)
+    return make_chain(kind, rules, leaves)

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from icscm.exceptions import IcscmError
-from icscm.formatting import escape_controls
+from icscm.formatting import MAX_WHOLE, escape_controls
 from icscm.model.forest import KINDS, Forest, Model
-from icscm.model.leaves import LeafCounts
-from icscm.model.plain import MAX_WHOLE
 from icscm.model.rules import CategoryRule, Rule, make_rule
 from icscm.model.splits import Split, make_chain_splits
 from icscm.model.tree import Tree
@@ -94,7 +92,7 @@ def read_file(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        _reject(f"byte {error.start:,} is not UTF-8 text")
+        raise WrongFileError(f"byte {error.start:,} is not UTF-8 text") from None
 
 
 def check_size(n_bytes: int) -> None:
@@ -108,67 +106,47 @@ def check_size(n_bytes: int) -> None:
 
 def parse_document(text: str) -> dict[str, Any]:
     """The fields of the model in a text; raises WrongFileError."""
-    document = _parse_json(text)
-    _check_format(document)
     fields: dict[str, Any] = _object(
         version=_TEXT,
         features=_list(_object(name=_NAME, type=_choice(FEATURE_TYPES))),
         fingerprint=_TEXT,
         environments=_read_environments,
         settings=_OBJECT,
-        alpha=_read_alpha,
-        classes=_list(_read_label, exactly=2),
+        alpha=_ALPHA,
+        classes=_list(_LABEL, exactly=2),
         model=_OBJECT,
         format=_TEXT,
         schema=_whole(1, SCHEMA),
-    )(document, "the file")
+    )(_parse_json(text), "the file")
     del fields["format"], fields["schema"]
     features = fields["features"] = tuple(Feature(**each) for each in fields["features"])
-    _check_features(features, fields["fingerprint"])
+    names = [name for name, _ in features if name is not None]
+    if names and len(names) < len(features):
+        _reject("features has names for some columns only; all have one or none has")
+    if len(set(names)) < len(names):
+        _reject(f"features names two columns {_show_repeated(names)}")
+    if fields["fingerprint"] != compute_fingerprint(features):
+        _reject("fingerprint does not belong to these features: one of them was changed")
     _check_plain(fields["settings"], "settings", MAX_SETTINGS_DEPTH)
-    negative, positive = fields["classes"] = tuple(fields["classes"])
+    negative, positive = fields["classes"]
     if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
-        _reject(
-            f"classes must be two distinct labels of one kind, got {_show(negative)} and "
-            f"{_show(positive)}"
-        )
+        both = f"{_show(negative)} and {_show(positive)}"
+        _reject(f"classes must be two distinct labels of one kind, got {both}")
     environments = fields["environments"]
     reader = _ModelReader(features, 1 if environments is None else len(environments))
     return fields | {"model": reader.read_model(fields["model"], "model")}
 
 
 def _parse_json(text: str) -> Any:
+    """The content of a file that is marked as a model, in a schema that this version reads."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         _reject(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
     try:
-        return json.loads(text, object_pairs_hook=_make_object, parse_int=_parse_whole)
+        document = json.loads(text, object_pairs_hook=_make_object, parse_int=_parse_whole)
     except json.JSONDecodeError as error:
         _reject(f"it is not JSON, or cut off ({error})")
     except RecursionError:
         _reject("lists or objects are nested too deeply")
-
-
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = _find_repeated([key for key, _ in pairs])
-        _reject(f"the key {_show(repeated)} occurs twice in one object")
-    return found
-
-
-def _find_repeated(texts: list[str]) -> str:
-    """The most frequent text."""
-    return Counter(texts).most_common(1)[0][0]
-
-
-def _parse_whole(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        _reject(f"it holds a whole number of {len(digits):,} digits")
-    return int(digits)
-
-
-def _check_format(document: Any) -> None:
-    """Raise unless it is a model file that this version reads; checked first."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _reject(f'it is not marked as one with "format": "{FORMAT}"')
     if "schema" not in document:
@@ -177,6 +155,20 @@ def _check_format(document: Any) -> None:
     if schema > SCHEMA:
         what = f"it was written by a newer version of icscm (schema {schema}, this one reads "
         raise WrongFileError(f"{what}{SCHEMA})", "upgrade icscm")
+    return document
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        _reject(f"the key {_show_repeated([key for key, _ in pairs])} occurs twice in one object")
+    return found
+
+
+def _parse_whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        _reject(f"it holds a whole number of {len(digits):,} digits")
+    return int(digits)
 
 
 # --- checks: of a value and its place in the file, to the value as the model has it --------------
@@ -184,15 +176,40 @@ def _check_format(document: Any) -> None:
 Check = Callable[[Any, str], Any]
 
 
-def _reject_value(value: Any, where: str, wanted: str) -> NoReturn:
-    _reject(f"{where} must be {wanted}, got {_show(value)}")
+def _require(is_right: Callable[[Any], bool], wanted: str) -> Check:
+    def check(value: Any, where: str) -> Any:
+        if not is_right(value):
+            _reject(f"{where} must be {wanted}, got {_show(value)}")
+        return value
+
+    return check
 
 
 def _of_type(kinds: Any, wanted: str) -> Check:
-    def check(value: Any, where: str) -> Any:
-        return value if isinstance(value, kinds) else _reject_value(value, where, wanted)
+    return _require(lambda value: isinstance(value, kinds), wanted)
 
-    return check
+
+def _choice(choices: Sequence[str]) -> Check:
+    return _require(lambda value: value in choices, f"one of {', '.join(map(repr, choices))}")
+
+
+def _whole(least: int, most: int) -> Check:
+    wanted = f"a whole number from {least} to {most}"
+    return _require(lambda value: type(value) is int and least <= value <= most, wanted)
+
+
+def _number(wanted: str, others: tuple[type, ...] = ()) -> Check:
+    """A finite number of at most 64 bits, or a value of other types."""
+
+    def is_right(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, others) or (is_number and math.isfinite(value))
+
+    def is_short(value: Any) -> bool:
+        return not isinstance(value, int) or abs(value) <= MAX_WHOLE
+
+    finite, short = _require(is_right, wanted), _require(is_short, f"{wanted} of 64 bits")
+    return lambda value, where: short(finite(value, where), where)
 
 
 _TEXT = _of_type(str, "text")
@@ -201,40 +218,12 @@ _BOOLEAN = _of_type(bool, "true or false")
 _MISSING = _of_type(bool | None, "true, false or null")
 _OBJECT = _of_type(dict, "an object")
 _LIST = _of_type(list, "a list")
-
-
-def _choice(choices: Sequence[str]) -> Check:
-    def check(value: Any, where: str) -> Any:
-        if not isinstance(value, str) or value not in choices:
-            _reject_value(value, where, f"one of {', '.join(map(repr, choices))}")
-        return value
-
-    return check
-
-
-def _whole(least: int, most: int) -> Check:
-    def check(value: Any, where: str) -> Any:
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or not least <= value <= most:
-            _reject_value(value, where, f"a whole number from {least} to {most}")
-        return value
-
-    return check
-
-
-def _read_number(value: Any, where: str, wanted: str = "a finite number") -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value):
-        _reject_value(value, where, wanted)
-    if isinstance(value, int) and abs(value) > MAX_WHOLE:
-        _reject_value(value, where, f"{wanted} of 64 bits")
-    return value
-
-
-def _read_label(value: Any, where: str) -> Any:
-    if isinstance(value, str | bool):
-        return value
-    return _read_number(value, where, "text, a finite number, true or false")
+_NUMBER = _number("a finite number")
+_LABEL = _number("text, a finite number, true or false", (str, bool))
+_ALPHA = _require(
+    lambda value: value is None or (isinstance(value, float) and 0 < value < 1),
+    "a number between 0 and 1",
+)
 
 
 def _list(each: Check, *, most: int | None = None, exactly: int | None = None) -> Check:
@@ -264,16 +253,15 @@ def _object(**fields: Check) -> Check:
     return check
 
 
-def _read_kind(value: Any, where: str, kinds: Sequence[str]) -> str:
+def _read_kind(value: Any, where: str, kinds: Sequence[str]) -> Any:
     """The kind of an object, which decides on its other keys."""
     if "kind" not in _OBJECT(value, where):
         _reject(f"{where} lacks the key 'kind'")
-    kind: str = _choice(kinds)(value["kind"], f"{where}.kind")
-    return kind
+    return _choice(kinds)(value["kind"], f"{where}.kind")
 
 
 def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
-    levels: tuple[Label, ...] = _list(_read_label, most=MAX_LEVELS)(value, where)
+    levels: tuple[Label, ...] = _list(_LABEL, most=MAX_LEVELS)(value, where)
     if not levels:
         _reject(f"{where} is empty")
     keys = {sort_key(level) for level in levels}
@@ -287,30 +275,13 @@ def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
 def _read_environments(value: Any, where: str) -> tuple[Label, ...] | None:
     if value is not None and not _LIST(value, where):
         _reject("environments is empty; without environments it is null")
-    return None if value is None else _list(_read_label, most=MAX_ENVIRONMENTS)(value, where)
-
-
-def _read_alpha(value: Any, where: str) -> float | None:
-    wanted = "a number between 0 and 1"
-    if value is not None and not 0 < _read_number(value, where, wanted) < 1:
-        _reject_value(value, where, wanted)
-    return None if value is None else float(value)
-
-
-def _check_features(features: Sequence[Feature], fingerprint: str) -> None:
-    names = [name for name, _ in features if name is not None]
-    if names and len(names) < len(features):
-        _reject("features has names for some columns only; all have one or none has")
-    if len(set(names)) < len(names):
-        _reject(f"features names two columns {_show(_find_repeated(names))}")
-    if fingerprint != compute_fingerprint(features):
-        _reject("fingerprint does not belong to these features: one of them was changed")
+    return None if value is None else _list(_LABEL, most=MAX_ENVIRONMENTS)(value, where)
 
 
 def _check_plain(value: Any, where: str, depth: int) -> None:
     if not isinstance(value, dict | list):
         if value is not None:
-            _read_label(value, where)
+            _LABEL(value, where)
         return
     if depth == 0:
         _reject(f"{where} is nested too deeply")
@@ -322,7 +293,7 @@ def _check_plain(value: Any, where: str, depth: int) -> None:
 
 # Of each kind of rule the types of features that it can be about, and its own fields.
 _RULES: Final[dict[str, tuple[tuple[str, ...], dict[str, Check]]]] = {
-    "threshold": ((NUMBER,), {"threshold": _read_number, "above": _BOOLEAN, "missing": _MISSING}),
+    "threshold": ((NUMBER,), {"threshold": _NUMBER, "above": _BOOLEAN, "missing": _MISSING}),
     "presence": ((NUMBER,), {"present": _BOOLEAN}),
     "category": (
         (CATEGORY,),
@@ -342,48 +313,36 @@ class _ModelReader:
 
     def read_model(self, value: Any, where: str) -> Model:
         if _read_kind(value, where, KINDS) != Forest.kind:
-            return self.read_tree(value, where)
-        trees = _list(self.read_forest_tree, most=MAX_TREES)
+            return self.read_tree(value, where, KINDS)
+        trees = _list(self.read_tree, most=MAX_TREES)
         try:
             return Forest(_object(kind=_TEXT, trees=trees)(value, where)["trees"])
         except IcscmError as error:
             _reject(f"{where} is not a valid forest: {error}")
 
-    def read_forest_tree(self, value: Any, where: str) -> Tree:
-        _read_kind(value, where, ("tree",))
-        return self.read_tree(value, where)
-
-    def read_tree(self, value: Any, where: str) -> Tree:
-        kind, balanced = value["kind"], False
+    def read_tree(self, value: Any, where: str, kinds: Sequence[str] = ("tree",)) -> Tree:
+        kind, balanced = _read_kind(value, where, kinds), False
         if kind != "tree" and "rules" in value:  # schema 1
             rules = _list(self.read_rule, most=MAX_RULES)
             fields = _object(kind=_TEXT, rules=rules, leaves=_LIST)(value, where)
             splits = make_chain_splits(kind, fields["rules"])
         else:
-            parts = {"splits": self.read_splits, "leaves": _LIST, "balanced": _BOOLEAN}
+            n = len(value["splits"]) if isinstance(value.get("splits"), list) else 0
+            child = _whole(-n - 1, n - 1)
+            split = _object(rule=self.read_rule, if_true=child, if_false=child)
+            parts = {"splits": _list(split, most=MAX_RULES), "leaves": _LIST, "balanced": _BOOLEAN}
             fields = _object(kind=_TEXT, **parts)(value, where)
-            splits, balanced = fields["splits"], fields["balanced"]
-        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(splits) + 1)
+            splits = tuple(Split(**each) for each in fields["splits"])
+            balanced = fields["balanced"]
+        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
+        leaves = _list(leaf, exactly=len(splits) + 1)(value["leaves"], f"{where}.leaves")
+        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
+        if n_samples > MAX_COUNT:
+            _reject(f"{where}.leaves count {n_samples:,} samples in all, more than 64 bits hold")
         try:
             return Tree(splits, leaves, kind, balanced)
         except IcscmError as error:  # splits that form no tree
             _reject(f"{where} is not a valid {kind}: {error}")
-
-    def read_splits(self, value: Any, where: str) -> tuple[Split, ...]:
-        n = len(_LIST(value, where))
-        child = _whole(-n - 1, n - 1)
-        split = _object(rule=self.read_rule, if_true=child, if_false=child)
-        return tuple(Split(**each) for each in _list(split, most=MAX_RULES)(value, where))
-
-    def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
-        row = _list(_whole(0, MAX_COUNT), exactly=self.n_environments)
-        leaves: tuple[LeafCounts, ...] = _list(_list(row, exactly=2), exactly=n_leaves)(
-            value, where
-        )
-        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
-        if n_samples > MAX_COUNT:
-            _reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
-        return leaves
 
     def read_rule(self, value: Any, where: str) -> Rule:
         if not self.features:  # a model of a packed store names the columns of its rules only
@@ -391,31 +350,28 @@ class _ModelReader:
         kind = _read_kind(value, where, tuple(_RULES))
         types, parts = _RULES[kind]
         column = _whole(0, len(self.features) - 1)
-        fields = _object(kind=_TEXT, column=column, name=_NAME, **parts)(value, where)
-        number, name, feature = fields["column"], fields["name"], self.features[fields["column"]]
-        if name != feature.name:
-            _reject(
-                f"{where}.name is {_show(name)}, but column {number} is "
-                f"{_show(feature.name)} in features"
-            )
+        rule = make_rule(_object(kind=_TEXT, column=column, name=_NAME, **parts)(value, where))
+        feature, at = self.features[rule.column], f"column {rule.column}"
+        if rule.name != feature.name:
+            own = _show(feature.name)
+            _reject(f"{where}.name is {_show(rule.name)}, but {at} is {own} in features")
         if feature.type not in types:
-            _reject(f"{where} is a {kind} rule about column {number}, of type {feature.type!r}")
-        rule = make_rule(fields)
+            _reject(f"{where} is a {kind} rule about {at}, of type {feature.type!r}")
         if isinstance(rule, CategoryRule):
-            self._check_levels(rule, where)
+            if not rule.pooled and len(rule.levels) != 1:
+                _reject(f"{where}.levels must hold one level where pooled is false")
+            level_kind, _ = sort_key(rule.levels[0])
+            if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
+                _reject(f"{where}.levels are of another kind than an earlier rule's")
         return rule
-
-    def _check_levels(self, rule: CategoryRule, where: str) -> None:
-        """Raise for levels that no column could have."""
-        if not rule.pooled and len(rule.levels) != 1:
-            _reject(f"{where}.levels must hold one level where pooled is false")
-        kind, _ = sort_key(rule.levels[0])
-        if self.level_kinds.setdefault(rule.column, kind) != kind:
-            _reject(f"{where}.levels are of another kind than an earlier rule's")
 
 
 def _reject(what: str) -> NoReturn:
     raise WrongFileError(what)
+
+
+def _show_repeated(texts: list[str]) -> str:
+    return _show(Counter(texts).most_common(1)[0][0])
 
 
 def _show(value: Any) -> str:

@@ -7,6 +7,7 @@ missing value that turns up later, and a warning says so.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -17,16 +18,7 @@ from numpy.typing import NDArray
 from icscm._types import BoolArray
 from icscm.exceptions import IcscmError, UnseenMissingWarning, warn
 from icscm.formatting import count, format_level, format_name, format_number, shorten_list
-from icscm.tables.columns import (
-    Column,
-    Dates,
-    Level,
-    Levels,
-    Numbers,
-    find_levels,
-    read_column,
-    sort_key,
-)
+from icscm.tables.columns import Column, Level, Levels, Numbers, find_levels, read_column, sort_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +49,16 @@ class Rule:
 
     def judge(self, column: Column) -> BoolArray:
         """Truth of the rule for each row of its column; no warning of missing values."""
+        truth = self._compare(column)
+        if not getattr(self, self.sense):
+            truth = ~truth
+        missing = getattr(column, "missing", None)
+        if missing is None or isinstance(self, MissingRule) or not missing.any():
+            return truth
+        return np.where(missing, bool(getattr(self, "missing", None)), truth)
+
+    def _compare(self, column: Column) -> BoolArray:
+        """The comparison for each row, as if `sense` were true and no value missing."""
         raise NotImplementedError
 
     def negate(self) -> Self:
@@ -71,6 +73,14 @@ class Rule:
         values = ((each.name, getattr(self, each.name)) for each in fields(self))
         plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values}
         return {"kind": self.kind, **plain}
+
+    def __str__(self) -> str:
+        missing = getattr(self, "missing", None)
+        note = "" if missing is None else f" (missing: {str(missing).lower()})"
+        return f"{format_name(self.feature)} {self._format_condition()}{note}"
+
+    def _format_condition(self) -> str:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +101,15 @@ class ThresholdRule(Rule):
     kind: ClassVar[str] = "threshold"
     sense: ClassVar[str] = "above"
 
-    def judge(self, column: Column) -> BoolArray:
-        values, missing = _read_numbers(column, self)
+    def _compare(self, column: Column) -> BoolArray:
+        values = _read_numbers(column, self)
         # as float64: else NumPy rounds the threshold to the narrower type of the values
         narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
         above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
-        return _set_missing(above if self.above else ~above, missing, self)
+        return above
 
-    def __str__(self) -> str:
-        sign = ">" if self.above else "<="
-        text = f"{format_name(self.feature)} {sign} {format_number(self.threshold)}"
-        return text + _missing_text(self)
+    def _format_condition(self) -> str:
+        return f"{'>' if self.above else '<='} {format_number(self.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,42 +134,32 @@ class CategoryRule(Rule):
     kind: ClassVar[str] = "category"
     sense: ClassVar[str] = "equal"
 
-    def judge(self, column: Column) -> BoolArray:
-        is_level = self._find_equal(column)
-        missing = None if isinstance(column, Dates) else column.missing
-        return _set_missing(is_level if self.equal else ~is_level, missing, self)
-
-    def _find_equal(self, column: Column) -> BoolArray:
+    def _compare(self, column: Column) -> BoolArray:
         if isinstance(column, Levels):
-            self._check_kind(column)
+            kinds, wanted = (
+                {sort_key(level)[0] for level in levels} for levels in (column.levels, self.levels)
+            )
+            if kinds and not kinds & wanted:  # a boolean never equals a text
+                raise IcscmError(
+                    f"column {self.feature!r} held levels of kind {', '.join(sorted(wanted))} at "
+                    f"fitting and holds {', '.join(sorted(kinds))} now; give it as the type it had"
+                )
             truth = np.append(find_levels(column, self.levels), False)
             equal: BoolArray = truth[column.codes]  # -1, missing, is the last entry
             return equal
         numbers = [level for level in self.levels if not isinstance(level, str | bool)]
-        if isinstance(column, Dates) or (len(numbers) < len(self.levels) and len(column.values)):
-            raise IcscmError(
-                f"{_describe(self)} held categories at fitting and holds {_kind_of(column)} now; "
-                "give it as text, or as the type it had"
-            )
-        return np.isin(column.values, numbers)
+        if isinstance(column, Numbers) and (len(numbers) == len(self.levels) or not len(column)):
+            return np.isin(column.values, numbers)
+        kind = "numbers" if isinstance(column, Numbers) else "dates"
+        raise IcscmError(
+            f"column {self.feature!r} held categories at fitting and holds {kind} now; give it as "
+            "text, or as the type it had"
+        )
 
-    def _check_kind(self, column: Levels) -> None:
-        """Raise if no level could ever be equal: a boolean never equals a text."""
-        kinds = {sort_key(level)[0] for level in column.levels}
-        wanted = {sort_key(level)[0] for level in self.levels}
-        if kinds and not kinds & wanted:
-            raise IcscmError(
-                f"{_describe(self)} held levels of kind {', '.join(sorted(wanted))} at fitting and "
-                f"holds {', '.join(sorted(kinds))} now; give it as the type it had"
-            )
-
-    def __str__(self) -> str:
+    def _format_condition(self) -> str:
         if self.pooled:
-            verb = "in" if self.equal else "not in"
-            value = f"{verb} {count(len(self.levels), 'rare level')}"
-        else:
-            value = f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
-        return f"{format_name(self.feature)} {value}{_missing_text(self)}"
+            return f"{'in' if self.equal else 'not in'} {count(len(self.levels), 'rare level')}"
+        return f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +176,16 @@ class MissingRule(Rule):
     kind: ClassVar[str] = "missing"
     sense: ClassVar[str] = "is_missing"
 
-    def judge(self, column: Column) -> BoolArray:
-        if isinstance(column, Dates):
-            raise IcscmError(f"{_describe(self)} holds dates now; give the type it had at fitting")
-        n_rows = len(column.codes if isinstance(column, Levels) else column.values)
+    def _compare(self, column: Column) -> BoolArray:
+        if not isinstance(column, Numbers | Levels):
+            raise IcscmError(
+                f"column {self.feature!r} holds dates now; give the type it had at fitting"
+            )
         missing = column.missing
-        found = np.zeros(n_rows, dtype=np.bool_) if missing is None else missing
-        return found if self.is_missing else ~found
+        return np.zeros(len(column), dtype=np.bool_) if missing is None else missing
 
-    def __str__(self) -> str:
-        return f"{format_name(self.feature)} is {'missing' if self.is_missing else 'present'}"
+    def _format_condition(self) -> str:
+        return f"is {'missing' if self.is_missing else 'present'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,18 +203,18 @@ class PresenceRule(Rule):
     sense: ClassVar[str] = "present"
     missing: ClassVar[None] = None  # what may be missing is no presence or absence
 
-    def judge(self, column: Column) -> BoolArray:
-        values, missing = _read_presence(column, self)
-        present: BoolArray = values > 0
-        return _set_missing(present if self.present else ~present, missing, self)
+    def _compare(self, column: Column) -> BoolArray:
+        if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
+            truth: BoolArray = np.append(column.levels, False).astype(np.bool_)[column.codes]
+            return truth  # tables keep booleans as levels
+        present: BoolArray = _read_numbers(column, self) > 0
+        return present
 
-    def __str__(self) -> str:
-        return f"{format_name(self.feature)} {'present' if self.present else 'absent'}"
+    def _format_condition(self) -> str:
+        return "present" if self.present else "absent"
 
 
-AnyRule = ThresholdRule | CategoryRule | MissingRule | PresenceRule
-
-RULE_KINDS: dict[str, type[AnyRule]] = {
+RULE_KINDS: dict[str, type[Rule]] = {
     each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule, PresenceRule)
 }
 
@@ -237,51 +235,20 @@ def make_rule(plain: dict[str, Any]) -> Rule:
     return RULE_KINDS[kind](**values)
 
 
-def _describe(rule: Rule) -> str:
-    return f"column {rule.feature!r}"
-
-
-def _missing_text(rule: ThresholdRule | CategoryRule) -> str:
-    return "" if rule.missing is None else f" (missing: {str(rule.missing).lower()})"
-
-
-def _kind_of(column: Column) -> str:
-    if isinstance(column, Dates):
-        return "dates"
-    return "numbers" if isinstance(column, Numbers) else "categories"
-
-
-def _read_presence(column: Column, rule: PresenceRule) -> tuple[NDArray[Any], BoolArray | None]:
-    """Numbers, or booleans, which tables keep as levels."""
-    if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
-        return np.append(column.levels, False)[column.codes], column.missing
-    return _read_numbers(column, rule)
-
-
-def _read_numbers(
-    column: Column, rule: ThresholdRule | PresenceRule
-) -> tuple[NDArray[Any], BoolArray | None]:
+def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
     if isinstance(column, Numbers):
-        return column.values, column.missing
+        return column.values
     if isinstance(column, Levels) and not column.levels:  # nothing at all in this column
-        return np.zeros(len(column.codes)), column.missing
+        return np.zeros(len(column.codes))
+    kind = "categories" if isinstance(column, Levels) else "dates"
     raise IcscmError(
-        f"{_describe(rule)} held numbers at fitting and holds {_kind_of(column)} now; give numbers"
+        f"column {rule.feature!r} held numbers at fitting and holds {kind} now; give numbers"
     )
-
-
-def _set_missing(
-    truth: BoolArray, missing: BoolArray | None, rule: ThresholdRule | CategoryRule | PresenceRule
-) -> BoolArray:
-    """The rule's truth, with its `missing` where values are missing."""
-    if missing is None or not missing.any():
-        return truth
-    return np.where(missing, bool(rule.missing), truth)
 
 
 def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
     """Warn of missing values in a column that had none at fitting."""
-    missing = None if isinstance(column, Dates) else column.missing
+    missing = getattr(column, "missing", None)
     unsure = [rule for rule in rules if getattr(rule, "missing", True) is None]
     if missing is None or not unsure or not missing.any():
         return
@@ -292,3 +259,74 @@ def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
         f"{shorten_list(texts)} count{'s' * (len(texts) == 1)} as false there.",
         UnseenMissingWarning,
     )
+
+
+# --- simplifying: only words are made of it, since each rule of a model has a leaf of its own -----
+
+
+def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
+    """Equivalent rules, as few as possible, of which all must hold, or any one.
+
+    >>> rules = [ThresholdRule(0, "age", level, above=True) for level in (19, 45, 21)]
+    >>> [[str(rule) for rule in simplify(rules, all_hold=way)] for way in (True, False)]
+    [['age > 45'], ['age > 19']]
+    """
+    kept: tuple[Rule, ...] = ()
+    for rule in rules:
+        kept = add_rule(kept, rule, all_hold=all_hold)
+    return kept
+
+
+def add_rule(simple: Sequence[Rule], rule: Rule, *, all_hold: bool) -> tuple[Rule, ...]:
+    """Simplified rules and one more, simplified."""
+    kept, place, i = list(simple), len(simple), 0
+    while i < len(kept):
+        joined = _join(kept[i], rule, all_hold=all_hold)
+        i += 1
+        if joined is not None:  # in place of the rule that it joined; it may join others in turn
+            del kept[i - 1]
+            rule, place, i = joined, min(i - 1, place), 0
+    kept.insert(place, rule)
+    return tuple(kept)
+
+
+def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
+    """One rule that is true where both are, or where any of the two is; None if there is none."""
+    if first.feature != second.feature:
+        return None
+    if all_hold:
+        return _join_both(first, second)
+    neither = _join_both(first.negate(), second.negate())  # De Morgan
+    return None if neither is None else neither.negate()
+
+
+def _join_both(first: Rule, second: Rule) -> Rule | None:
+    """One rule that is true where both are."""
+    if isinstance(second, MissingRule):
+        first, second = second, first
+    if not isinstance(second, ThresholdRule | CategoryRule):
+        return first if first == second else None
+    if isinstance(first, MissingRule) and second.missing is not None:
+        if not first.is_missing:
+            return replace(second, missing=False)
+        return first if second.missing else None  # never true: left as it is
+    if not isinstance(first, ThresholdRule | CategoryRule):
+        return None
+    if (first.missing is None) != (second.missing is None):
+        return None
+    stronger = first if _implies(first, second) else second if _implies(second, first) else None
+    if stronger is None or stronger.missing is None:
+        return stronger
+    return replace(stronger, missing=bool(first.missing and second.missing))
+
+
+def _implies(one: Rule, other: Rule) -> bool:
+    if isinstance(one, ThresholdRule) and isinstance(other, ThresholdRule):
+        further = operator.ge if one.above else operator.le
+        return one.above == other.above and further(one.threshold, other.threshold)
+    if not (isinstance(one, CategoryRule) and isinstance(other, CategoryRule)):
+        return False
+    levels, others = ({sort_key(level) for level in rule.levels} for rule in (one, other))
+    if one.equal:
+        return levels <= others if other.equal else levels.isdisjoint(others)
+    return not other.equal and others <= levels

@@ -1,4 +1,4 @@
-"""A model in a file: everything needed to predict and to explain, and nothing else."""
+"""A fitted learner, and its model in a file: what predicting and explaining need, nothing else."""
 
 from __future__ import annotations
 
@@ -6,31 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError
-from icscm.formatting import escape_controls
+from icscm.formatting import escape_controls, format_json, make_plain
+from icscm.model import parsing
 from icscm.model.forest import Forest, Model, make_model
-from icscm.model.learner import Learner, check_fitted
-from icscm.model.parsing import (
-    FORMAT,
-    NUMBER,
-    SCHEMA,
-    Feature,
-    Label,
-    WrongFileError,
-    check_size,
-    compute_fingerprint,
-    parse_document,
-    read_file,
-)
-from icscm.model.plain import format_json, make_plain
+from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
+from icscm.model.rules import Rule
+from icscm.model.splits import LeafCounts
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.parsing import check_rows
 from icscm.writing import check_free, write_text
@@ -215,8 +206,8 @@ class SavedModel:
             Plain values, as JSON knows them.
         """
         return {
-            "format": FORMAT,
-            "schema": SCHEMA,
+            "format": parsing.FORMAT,
+            "schema": parsing.SCHEMA,
             "version": self.version,
             "model": self.model.to_dict(),
             "classes": list(self.classes),
@@ -261,7 +252,7 @@ class SavedModel:
         """
         text = format_json(self.to_dict())
         try:
-            check_size(len(text.encode()))
+            parsing.check_size(len(text.encode()))
             is_same = SavedModel(**parse_document(text)) == self
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
@@ -305,7 +296,7 @@ def load(path: str | PathLike[str]) -> SavedModel:
     """
     shown = escape_controls(str(path))
     try:
-        return SavedModel(**parse_document(read_file(Path(path))))
+        return SavedModel(**parse_document(parsing.read_file(Path(path))))
     except WrongFileError as wrong:
         raise IcscmError(f"{shown} is not an icscm model: {wrong}") from None
     except MemoryError:
@@ -335,6 +326,48 @@ def _make_array(classes: Sequence[Label]) -> Array:
     """The classes as the array type that holds them exactly: NumPy's text drops trailing NULs."""
     array = np.array(classes)
     return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
+
+
+class Learner(Protocol):
+    """A fitted learner.
+
+    `model_` is a `Tree` or `Forest`, `trace_` a `search.trace.Trace`. `tests_invariance` is False
+    for a learner that does not test its rules. `feature_types_`, `feature_names_in_` and, where
+    something was tested, `alpha_` are there where they are known; a learner of conjunctions and
+    disjunctions has `rule_importances_` and `equivalent_rules_`, too.
+    """
+
+    tests_invariance: bool
+    model_: Any
+    trace_: Any
+    classes_: Array
+    n_features_in_: int
+    dropped_columns_: Mapping[str | int, str]
+    environments_: tuple[Any, ...] | None
+    class_counts_: LeafCounts
+
+    @property
+    def rules_(self) -> tuple[Rule, ...]: ...
+
+    @property
+    def features_used_(self) -> list[str | int]: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+def check_learner(estimator: Any) -> None:
+    """Raise unless it is a learner of this package: others do not learn from counts."""
+    if not hasattr(estimator, "fit_counts"):
+        raise IcscmError(
+            "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
+            f"InvariantForestClassifier; got {type(estimator).__name__}"
+        )
+
+
+def check_fitted(learner: Any) -> None:
+    """Raise unless it is a fitted learner of this package."""
+    check_learner(learner)
+    check_is_fitted(learner, "model_")
 
 
 def make_saved_model(learner: Learner) -> SavedModel:
@@ -367,7 +400,7 @@ def make_saved_model(learner: Learner) -> SavedModel:
         environments=None if labels is None else tuple(map(make_label, labels)),
         settings=make_plain(settings),
         version=__version__,
-        fingerprint=compute_fingerprint(features),
+        fingerprint=parsing.compute_fingerprint(features),
         alpha=None if alpha is None else float(alpha),
     )
 

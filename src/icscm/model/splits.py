@@ -1,4 +1,4 @@
-"""Splits of a tree: their shape, walks over them, and their text.
+"""Splits and leaves of a tree: their shape, walks over them, and their text.
 
 A tree is flat, so that no depth is too deep. A child number below 0 is a leaf, `~number`:
 
@@ -18,14 +18,16 @@ rule is true:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
-from icscm.model.leaves import LeafCounts, count_labels, format_counts
-from icscm.model.rules import Rule
-from icscm.model.simplifying import add_rule
+from icscm.model.rules import Rule, add_rule, warn_of_unseen
+from icscm.tables.columns import Column, Numbers, read_column
 
 # Columns of a terminal, and the least of them that a rule gets.
 WIDTH: Final = 80
@@ -37,6 +39,9 @@ _MAX_RULES: Final = 32
 _MAX_RULE: Final = 255
 
 _T = TypeVar("_T")
+
+# Samples of one leaf, by label and environment.
+LeafCounts = tuple[tuple[int, ...], ...]
 
 
 class Chain(NamedTuple):
@@ -123,22 +128,6 @@ def walk(
             stack.append((split.if_true, extend(path, split.rule)))
 
 
-def list_nodes(splits: Sequence[Split], leaves: Sequence[LeafCounts]) -> Iterator[Node]:
-    """The nodes of a walk, with their counts."""
-    of_leaves = [count_labels(leaf) for leaf in leaves]
-    counts = [(0, 0)] * len(splits)
-    for i in reversed(range(len(splits))):
-        children = splits[i].if_true, splits[i].if_false
-        one, other = (of_leaves[~each] if each < 0 else counts[each] for each in children)
-        counts[i] = one[0] + other[0], one[1] + other[1]
-    nodes = walk(splits, (0, "all"), lambda path, rule: (path[0] + 1, str(rule)))
-    for node, (depth, text) in nodes:
-        if node < 0:
-            yield Node(depth, text, of_leaves[~node], ~node)
-        else:
-            yield Node(depth, text, counts[node], None)
-
-
 class _Path(NamedTuple):
     """The path to a leaf: rules joined as far as they join, and how many more there are."""
 
@@ -163,3 +152,50 @@ def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
     """The path to each leaf of a tree in the fewest words, such as `age > 63 and smoker == yes`."""
     texts: dict[int, tuple[Rule, str]] = {}  # each rule is formatted once
     return tuple(path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if node < 0)
+
+
+# --- leaves, and the columns that rules read ------------------------------------------------------
+
+
+def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
+    """The counts of a leaf, or of several, as tuples of plain integers: hashable, immutable."""
+    rows = counts.tolist() if isinstance(counts, np.ndarray) else counts
+    if isinstance(rows[0][0], list | tuple):
+        return tuple(tuple(tuple(map(int, row)) for row in leaf) for leaf in rows)
+    return tuple(tuple(map(int, row)) for row in rows)
+
+
+def sum_leaves(leaves: Sequence[LeafCounts]) -> LeafCounts:
+    """Samples of several leaves together."""
+    totals: LeafCounts = freeze_counts(np.array(leaves, dtype=object).sum(axis=0).tolist())
+    return totals
+
+
+def count_labels(leaf: LeafCounts) -> tuple[int, int]:
+    """Negative and positive samples of a leaf."""
+    negative, positive = leaf
+    return sum(negative), sum(positive)
+
+
+def format_counts(n_negative: int, n_positive: int) -> tuple[str, str, str]:
+    """Number of samples, number of positive samples, and their rate, as text."""
+    n = n_negative + n_positive
+    return f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
+
+
+def read_columns(X: Any, rules: Sequence[Rule]) -> dict[str | int, Column]:
+    """The columns that rules are about, each read once.
+
+    Warns of missing values in columns that had none at fitting.
+    """
+    rules_of: dict[str | int, list[Rule]] = {}
+    for rule in rules:
+        rules_of.setdefault(rule.feature, []).append(rule)
+    columns: dict[str | int, Column] = {}
+    for feature, those in rules_of.items():
+        column = read_column(X, those[0].column, those[0].name)
+        if isinstance(column, Numbers):  # a column of a C-ordered array is strided in memory
+            column = replace(column, values=np.ascontiguousarray(column.values))
+        warn_of_unseen(those, column)
+        columns[feature] = column
+    return columns

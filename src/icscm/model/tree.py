@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -14,18 +13,20 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
-from icscm.model.leaves import LeafCounts, count_labels, format_counts, read_columns, sum_leaves
-from icscm.model.rules import Rule
-from icscm.model.simplifying import simplify
+from icscm.model.rules import Rule, simplify
 from icscm.model.splits import (
     CHAINS,
     WIDTH,
+    LeafCounts,
     Node,
     Split,
     check_splits,
+    count_labels,
+    format_counts,
     format_paths,
-    list_nodes,
     make_chain_splits,
+    read_columns,
+    sum_leaves,
     walk,
 )
 from icscm.tables.columns import Column, count_rows
@@ -330,7 +331,17 @@ class Tree(DisplayMixin):
         iterator of Node
             Depth, rule as text, negative and positive samples, and the leaf's number or None.
         """
-        return list_nodes(self.splits, self.leaves)
+        of_leaves = [count_labels(leaf) for leaf in self.leaves]
+        counts = [(0, 0)] * len(self.splits)
+        for i, split in reversed(list(enumerate(self.splits))):
+            children = split.if_true, split.if_false
+            one, other = (of_leaves[~each] if each < 0 else counts[each] for each in children)
+            counts[i] = one[0] + other[0], one[1] + other[1]
+        nodes = walk(self.splits, (0, "all"), lambda path, rule: (path[0] + 1, str(rule)))
+        for node, (depth, text) in nodes:
+            is_leaf = node < 0
+            own = of_leaves[~node] if is_leaf else counts[node]
+            yield Node(depth, text, own, ~node if is_leaf else None)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values.
@@ -409,41 +420,3 @@ def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...])
     age > 63
     """
     return Tree(make_chain_splits(kind, rules), leaves, kind)
-
-
-def Conjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
-    """Deprecated: a conjunction is a `Tree`; use `icscm.model.tree.make_chain`.
-
-    Parameters
-    ----------
-    rules, leaves : tuple
-        As for `make_chain`.
-
-    Returns
-    -------
-    Tree
-        Of kind "conjunction".
-    """
-    return _make_deprecated("conjunction", rules, leaves)
-
-
-def Disjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
-    """Deprecated: a disjunction is a `Tree`; use `icscm.model.tree.make_chain`.
-
-    Parameters
-    ----------
-    rules, leaves : tuple
-        As for `make_chain`.
-
-    Returns
-    -------
-    Tree
-        Of kind "disjunction".
-    """
-    return _make_deprecated("disjunction", rules, leaves)
-
-
-def _make_deprecated(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
-    message = f"{kind.capitalize()} will be removed: use icscm.model.tree.make_chain('{kind}', ...)"
-    warnings.warn(message, FutureWarning, stacklevel=3)
-    return make_chain(kind, rules, leaves)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip
-from icscm.model.learner import Learner
+from icscm.model.saved import Learner
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_box, make_figure, shrink, write
 from icscm.report.drawing import choose_largest, find_ticks

@@ -11,7 +11,7 @@ from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import as_text, format_number
-from icscm.model.leaves import LeafCounts
+from icscm.model.splits import LeafCounts
 from icscm.stats.verdicts import compute_wilson
 
 Plain = dict[str, Any]

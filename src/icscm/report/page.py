@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from icscm.exceptions import IcscmError
-from icscm.formatting import clip
-from icscm.model.learner import Learner
-from icscm.model.plain import dump_json
+from icscm.formatting import clip, dump_json
+from icscm.model.saved import Learner
 from icscm.report.drawing import (
     Limits,
     choose_largest,

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from icscm._version import __version__
 from icscm.exceptions import Words
-from icscm.model.learner import Learner, check_fitted
-from icscm.model.plain import make_plain
+from icscm.formatting import make_plain
+from icscm.model.saved import Learner, check_fitted
 from icscm.report.formatting import Plain, make_names
 from icscm.report.path import Path
 from icscm.report.sections.advice import make_advice

@@ -20,7 +20,7 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.model.leaves import freeze_counts
+from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_shared, list_subsets

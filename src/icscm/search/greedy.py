@@ -16,7 +16,7 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
-from icscm.model.leaves import freeze_counts
+from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.pruning import prune_where_allowed
 from icscm.search.records import Candidate, PruningOutcome, Rejection

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from icscm.model.leaves import LeafCounts
+from icscm.model.splits import LeafCounts
 from icscm.search.records import Candidate, Rejection
 from icscm.search.settings import Settings
 from icscm.search.trace import Scan, Step, Trace

@@ -24,7 +24,7 @@ import numpy as np
 from icscm._constants import N_REJECTED_KEPT
 from icscm._types import IntArray
 from icscm.engine.counts import CandidateMap, CountSource
-from icscm.model.leaves import LeafCounts, freeze_counts
+from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.grow import (
     DECIMALS,
     LEVEL,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
+from icscm.model.splits import LeafCounts
 from icscm.stats.verdicts import Verdict
 
 # Why a search ended, to complete "the search stopped because ..."; why a leaf of a tree was not

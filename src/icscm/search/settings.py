@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import FloatArray
-from icscm.model.leaves import LeafCounts
+from icscm.model.splits import LeafCounts
 from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import IndependenceTest
 from icscm.stats.verdicts import Verdict, make_verdicts

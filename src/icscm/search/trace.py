@@ -17,8 +17,8 @@ import numpy as np
 
 from icscm._repr import Display, DisplayMixin
 from icscm.formatting import format_number
-from icscm.model.leaves import LeafCounts
 from icscm.model.rules import Rule
+from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
 from icscm.search.records import (
     STOP_REASONS,

@@ -10,8 +10,7 @@ from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
-from icscm.model.leaves import freeze_counts
-from icscm.model.splits import Split
+from icscm.model.splits import Split, freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.effect_tree import EffectScanner
 from icscm.search.grow import LEVEL, Found, Growing, SplitScan, TreeSettings, grow, walk

@@ -10,8 +10,8 @@ import numpy as np
 from icscm._types import CountArray
 from icscm.engine.bits import expand, list_alike
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable
-from icscm.model.leaves import LeafCounts, freeze_counts
 from icscm.model.rules import Rule
+from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.settings import Settings
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, compute_leaf_tables
 

@@ -16,8 +16,7 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
-from icscm.formatting import as_text, shorten_list
-from icscm.model.plain import make_plain
+from icscm.formatting import as_text, make_plain, shorten_list
 from icscm.parameters import allow, check_value
 from icscm.report.formatting import describe_rates
 from icscm.sources.countable import BinningConfig, Countable

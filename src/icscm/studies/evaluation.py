@@ -11,13 +11,11 @@ import numpy as np
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
-from icscm.formatting import as_text, count, format_level, shorten_list
+from icscm.formatting import as_text, count, format_level, make_plain, shorten_list
 from icscm.io.environments import find_renamed
 from icscm.model.forest import Forest, describe_size
-from icscm.model.learner import check_fitted
-from icscm.model.plain import make_plain
 from icscm.model.rules import CategoryRule, Rule
-from icscm.model.saved import SavedModel, get_table_settings, make_label
+from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
 from icscm.model.splits import CHAINS
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.page import make_frame

@@ -20,7 +20,7 @@ from icscm.engine.threads import count_threads, run_tasks
 from icscm.estimators.cover import SCMClassifier
 from icscm.exceptions import IcscmError, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
-from icscm.model.learner import check_learner
+from icscm.model.saved import check_learner
 from icscm.model.tree import Tree
 from icscm.parameters import allow, check_value
 from icscm.search.rules import find_model

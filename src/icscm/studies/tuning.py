@@ -16,7 +16,7 @@ from sklearn.dummy import DummyClassifier
 from icscm._types import Array
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
-from icscm.model.learner import check_learner
+from icscm.model.saved import check_learner
 from icscm.parameters import allow, check_value
 from icscm.studies.folds import Cohort, check_environments, check_folds, fit_and_score, make_cohort
 

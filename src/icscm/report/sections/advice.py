@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icscm.exceptions import Parameter, Words
-from icscm.model.learner import Learner
+from icscm.model.saved import Learner
 from icscm.report.formatting import Names, Plain
 from icscm.report.texts import write_lines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icscm.model.learner import Learner
+from icscm.model.saved import Learner
 from icscm.report.formatting import Names, Plain
 from icscm.report.sections.leaves import count_conclusions
 from icscm.report.texts import write_lines, write_text

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE, VERDICT_POWER
-from icscm.model.learner import Learner
-from icscm.model.leaves import LeafCounts
+from icscm.model.saved import Learner
+from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
 from icscm.report.formatting import (
     Names,

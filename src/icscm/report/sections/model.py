@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from icscm.formatting import count, format_name
-from icscm.model.learner import Learner
+from icscm.model.saved import Learner
 from icscm.report.formatting import MISSING, Names, Plain, count_samples, name_features
 from icscm.report.sections.errors import describe_errors
 from icscm.report.texts import write_text

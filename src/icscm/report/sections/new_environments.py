@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from icscm.model.leaves import LeafCounts
+from icscm.model.splits import LeafCounts
 from icscm.report.formatting import Names, Plain, format_share
 from icscm.report.sections.leaves import describe_expectation, find_extremes
 from icscm.report.texts import write_text

@@ -12,8 +12,8 @@ from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import format_name
-from icscm.model.learner import Learner
-from icscm.model.leaves import LeafCounts
+from icscm.model.saved import Learner
+from icscm.model.splits import LeafCounts
 from icscm.report.formatting import (
     Names,
     Plain,

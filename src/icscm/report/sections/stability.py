@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import count
-from icscm.model.learner import Learner
+from icscm.model.saved import Learner
 from icscm.report.formatting import Plain
 
 

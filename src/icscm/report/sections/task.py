@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from icscm.formatting import as_text, format_name
-from icscm.model.learner import Learner
-from icscm.model.plain import make_plain
+from icscm.formatting import as_text, format_name, make_plain
+from icscm.model.saved import Learner
 from icscm.parameters import get_spec
 from icscm.report.formatting import Names, Plain, count_samples, describe_counts
 
