@@ -29,10 +29,8 @@ from distributed import Client, LocalCluster, get_task_stream, wait
 
 from icscm import ICSCMClassifier
 from icscm.exceptions import TooLittleDataWarning
-from icscm.sources.dask.client import FAN_IN
-from icscm.sources.dask.opening import open_dask
-from icscm.sources.dask.picking import MAX_HASHES
-from icscm.sources.dask.source import DaskSource
+from icscm.sources.dask.client import FAN_IN, DaskSource
+from icscm.sources.dask.opening import MAX_HASHES, open_dask
 
 N_WORKERS = 2
 N_ROUNDS = 3

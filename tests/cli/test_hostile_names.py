@@ -22,7 +22,7 @@ from hostile import HOSTILE_NAMES
 from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip_message, dump_json
-from icscm.io.table_writing import disarm_formulas, write_text_table
+from icscm.io.formats import disarm_formulas, write_text_table
 
 # What steers a terminal, or hides in it: C0, DEL and C1, lines of other kinds, bidi, zero width.
 STEERING = (

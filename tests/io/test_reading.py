@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.io import lines
-from icscm.io.formats import MISSING_TEXTS
+from icscm.io.formats import MISSING_TEXTS, write_table
 from icscm.io.naming import check_columns, suggest
 from icscm.io.streams import open_table, read_file
-from icscm.io.table_writing import write_table
 
 PLAIN = "age,site\n63,north\n41,south\n"
 EXPECTED = {"age": [63, 41], "site": ["north", "south"]}

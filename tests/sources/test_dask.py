@@ -29,11 +29,15 @@ from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selecti
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
-from icscm.sources.dask import source as engine
-from icscm.sources.dask.client import Tasks, explain_failures, open_client
-from icscm.sources.dask.opening import THINNED, open_dask, open_dask_files
-from icscm.sources.dask.picking import merge_hash_counts, tally_hashes
-from icscm.sources.dask.source import DaskSource
+from icscm.sources.dask import client as engine
+from icscm.sources.dask.client import DaskSource, Tasks, explain_failures, open_client
+from icscm.sources.dask.opening import (
+    THINNED,
+    merge_hash_counts,
+    open_dask,
+    open_dask_files,
+    tally_hashes,
+)
 from icscm.sources.memory import make_memory_source
 from icscm.testing import LiteralSource, check_count_source
 

@@ -25,9 +25,8 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import coding, pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import source as mapped
-from icscm.sources.files.budget import parse_size
 from icscm.sources.files.opening import _add_least
-from icscm.sources.files.scratch import HashFile, ScratchFile, choose_rows, find_rows
+from icscm.sources.files.source import HashFile, ScratchFile, choose_rows, find_rows, parse_size
 from icscm.tables.columns import Numbers
 
 KINDS = ["few", "many", "heavy", "whole", "id", "text", "bool", "empty", "label", "date"]
@@ -219,7 +218,7 @@ def test_all_kinds_of_files_give_the_same(table, path, tmp_path):
 
 
 def test_many_blocks_of_columns(path, table, monkeypatch):
-    monkeypatch.setattr("icscm.sources.files.budget._MOST_BATCH_ROWS", 128)
+    monkeypatch.setattr("icscm.sources.files.source._MOST_BATCH_ROWS", 128)
     monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(

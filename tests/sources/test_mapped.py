@@ -11,8 +11,7 @@ from countables import check_any_nodes
 from icscm.engine import pieces
 from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
 from icscm.engine.stores import sort_rows
-from icscm.sources.files.scratch import ScratchFile
-from icscm.sources.files.source import CodeFile, make_mapped_source
+from icscm.sources.files.source import CodeFile, ScratchFile, make_mapped_source
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.testing import check_count_source

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from icscm.engine import sampling
-from icscm.sources.dask.picking import HashCounts, choose_rows, merge_hash_counts, tally_hashes
+from icscm.sources.dask.opening import HashCounts, choose_rows, merge_hash_counts, tally_hashes
 
 SPREAD = np.sort(np.random.default_rng(0).integers(2**64, size=40, dtype=np.uint64))
 

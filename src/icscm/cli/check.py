@@ -22,7 +22,7 @@ from icscm.cli.options import (
 from icscm.cli.predict import GENOME_ENDINGS
 from icscm.cli.routes import BITS, label_options, read_labels
 from icscm.exceptions import IcscmError
-from icscm.io.locating import describe_path, name_data
+from icscm.io.formats import describe_path, name_data
 
 if TYPE_CHECKING:
     from icscm.io.roles import Labelling

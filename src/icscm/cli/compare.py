@@ -24,9 +24,8 @@ from icscm.cli.options import (
 )
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, count, shorten_list
-from icscm.io.locating import describe_path, name_data
+from icscm.io.formats import describe_path, disarm_formulas, name_data, write_table
 from icscm.io.roles import split_commas
-from icscm.io.table_writing import disarm_formulas, write_table
 from icscm.writing import write_text, write_whole
 
 if TYPE_CHECKING:

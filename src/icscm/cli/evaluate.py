@@ -25,10 +25,8 @@ from icscm.cli.options import (
 from icscm.cli.predict import GENOME_ENDINGS, find_types, read_alike
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, shorten_list
-from icscm.io.environments import index_texts
-from icscm.io.formats import CATEGORY
-from icscm.io.locating import describe_path, name_data
-from icscm.io.naming import check_columns, suggest
+from icscm.io.formats import CATEGORY, describe_path, name_data
+from icscm.io.naming import check_columns, index_texts, suggest
 from icscm.io.roles import Labelling, Roles, find_labelling, split_names, tally_roles
 from icscm.writing import write_text
 

@@ -44,7 +44,7 @@ from icscm.cli.options import (
 from icscm.cli.routes import BITS, MEMORY, choose_route, learn_elsewhere, scale_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count, format_name, shorten_list
-from icscm.io.locating import describe_path, find_format, name_data
+from icscm.io.formats import describe_path, find_format, name_data
 from icscm.io.roles import Labelling
 from icscm.writing import STDOUT, check_free, write_text
 

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from icscm.exceptions import IcscmError
-from icscm.io.locating import describe_path
+from icscm.io.formats import describe_path
 from icscm.io.roles import Samples, keep_used, read_samples, split_names
 from icscm.parameters import Allowed, allow, get_spec
 from icscm.writing import STDOUT, check_free, is_stream

@@ -21,11 +21,19 @@ from icscm.cli.options import (
     value,
 )
 from icscm.exceptions import IcscmError
-from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
-from icscm.io.locating import PARQUET_ENDINGS, describe_path
+from icscm.io.formats import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    PARQUET_ENDINGS,
+    check_output_kind,
+    describe_path,
+    disarm_formulas,
+    write_table,
+    write_text_table,
+)
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
-from icscm.io.table_writing import check_output_kind, disarm_formulas, write_table, write_text_table
 from icscm.writing import STDOUT
 
 if TYPE_CHECKING:

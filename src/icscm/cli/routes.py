@@ -26,8 +26,7 @@ from icscm.cli.options import (
     value,
 )
 from icscm.exceptions import IcscmError
-from icscm.io.formats import TextFormat
-from icscm.io.locating import describe_path, translate_errors
+from icscm.io.formats import TextFormat, describe_path, translate_errors
 from icscm.io.roles import (
     Labelling,
     choose_features,
@@ -114,7 +113,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
 
 
 def _find_route(data: Path, options: dict[str, Any]) -> str:
-    from icscm.sources.files.budget import parse_size
+    from icscm.sources.files.source import parse_size
 
     if data.suffix.lower() == BITS:
         return PACKED

@@ -25,7 +25,7 @@ from icscm.cli.options import (
 )
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text
-from icscm.io.table_writing import check_output_kind, write_table
+from icscm.io.formats import check_output_kind, write_table
 from icscm.writing import STDOUT
 
 if TYPE_CHECKING:

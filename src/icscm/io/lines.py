@@ -22,8 +22,7 @@ import pyarrow.csv
 
 from icscm.exceptions import IcscmError
 from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
-from icscm.io.formats import TextFormat
-from icscm.io.locating import Source, find_ending, translate_errors
+from icscm.io.formats import Source, TextFormat, find_ending, translate_errors
 from icscm.io.naming import check_names
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")

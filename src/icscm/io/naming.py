@@ -1,14 +1,17 @@
-"""Names of columns: checked to be unique and present, with suggestions for misspelt ones."""
+"""Names of columns and of environments: checked, suggested, joined, renamed, merged."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
+from icscm._constants import JOINT
 from icscm.exceptions import IcscmError
-from icscm.formatting import shorten_list
+from icscm.formatting import format_level, shorten_list
+from icscm.tables.columns import read_arrow_groups
 
 
 def is_index(name: str) -> bool:
@@ -77,3 +80,124 @@ def check_same_names(first: Sequence[str], other: Sequence[str], where: object, 
             f"{at} has not the same columns as {where}: they differ in "
             f"{shorten_list([repr(name) for name in different])}; all files must have the same"
         )
+
+
+def read_environments(rows: Any, columns: Sequence[str]) -> Any:
+    """The environment of each row: a column as it is, or `north / 2019` where several are joined.
+
+    Where one of them is missing, so is the environment.
+    """
+    from pyarrow import compute  # slow to load
+
+    plain = [simplify(rows.column(name), name) for name in columns]
+    if len(plain) == 1:
+        return plain[0]
+    texts = []
+    for column in plain:
+        levels = [each for each in column.unique().to_pylist() if each is not None and each == each]
+        texts.append(_take_names(column, {level: as_level_text(level) for level in levels}))
+    return compute.binary_join_element_wise(*texts, JOINT)
+
+
+def simplify(column: Any, name: str) -> Any:
+    """The column without categories, and dates as text, which files and messages can hold."""
+    import pyarrow
+    from pyarrow import types
+
+    plain = read_arrow_groups(column, f"column {name!r}")
+    return plain.cast(pyarrow.string()) if types.is_temporal(plain.type) else plain
+
+
+def rename(column: Any, names: Mapping[Any, Any]) -> Any:
+    """Each value under its new name, null if that is None; without names all stay as they are."""
+    import pyarrow
+    from pyarrow import compute
+
+    if not names:
+        return column
+    if all(old == new for old, new in names.items() if new is not None):  # some leave, that is all
+        left = [old for old, new in names.items() if new is None]
+        is_left = compute.is_in(column, value_set=pyarrow.array(left, column.type))
+        return compute.if_else(is_left, pyarrow.scalar(None, column.type), column)
+    return _take_names(column, names)
+
+
+def _take_names(column: Any, names: Mapping[Any, str | None]) -> Any:
+    import pyarrow
+    from pyarrow import compute
+
+    places = compute.index_in(column, value_set=pyarrow.array([*names], column.type))
+    return pyarrow.array(list(names.values()), pyarrow.string()).take(places)
+
+
+def as_level_text(level: Any) -> str:
+    """A value as a user would write it."""
+    return level if isinstance(level, str) else format_level(level)
+
+
+def list_texts(level: Any) -> set[str]:
+    """All texts by which a user may mean a value.
+
+    >>> sorted(list_texts(True)), sorted(list_texts(2.0))
+    (['True', 'true'], ['2', '2.0'])
+    """
+    texts = {as_level_text(level), str(level)}
+    return texts | {str(level).lower()} if isinstance(level, bool) else texts
+
+
+def index_texts(levels: Iterable[Any]) -> dict[str, Any]:
+    """Levels by the texts by which a user may mean them.
+
+    >>> sorted(index_texts([True, 2.0]))
+    ['2', '2.0', 'True', 'true']
+    """
+    return {text: level for level in levels for text in list_texts(level)}
+
+
+def find_renamed(
+    levels: Collection[Any],
+    column: str,
+    excluded: Sequence[str],
+    merged: Sequence[str],
+    *,
+    may_lack: bool = False,
+) -> dict[Any, Any]:
+    """The new name of each environment, None if it is excluded; empty if none changes.
+
+    With `may_lack`, environments that are named but not among the levels are ignored.
+    """
+    if not excluded and not merged:
+        return {}
+    by_text = index_texts(levels)
+    new: dict[Any, str | None] = {}
+    options: list[tuple[list[str], str | None]] = [([text], None) for text in excluded]
+    options += [_read_merged(option, by_text) for option in merged]
+    for texts, name in options:
+        for text in texts:
+            if text not in by_text and may_lack:
+                continue
+            if text not in by_text:
+                known = [as_level_text(level) for level in levels]
+                hint = suggest(text, known)
+                raise IcscmError(f"the environment {column!r} is never {text!r}{hint}")
+            level = by_text[text]
+            if new.get(level, name) != name:
+                to = "left out" if new[level] is None else f"merged into {new[level]!r}"
+                raise IcscmError(f"the environment {text!r} is to be {to} already; choose one")
+            new[level] = name
+    if not merged:
+        return {level: new.get(level, level) for level in levels}
+    return {level: new.get(level, as_level_text(level)) for level in levels}
+
+
+def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:
+    """`A+B=C` as A, B and C; names may hold the signs, too."""
+    places = [i for i, sign in enumerate(option) if sign == "="]
+    ways = [(split_known(option[:i], "+", known), option[i + 1 :].strip()) for i in places]
+    sure = [(texts, name) for texts, name in ways if texts and {*texts} <= {*known}]
+    texts, name = (sure or ways or [([], "")])[-1]
+    if not texts or not name:
+        raise IcscmError(
+            f"--merge-environments {option!r} does not say what to merge into what: A+B=C"
+        )
+    return texts, name

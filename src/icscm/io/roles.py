@@ -15,16 +15,19 @@ from icscm._constants import JOINT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_level, shorten_list
-from icscm.io.environments import (
+from icscm.io.naming import (
     as_level_text,
+    check_columns,
     find_renamed,
     index_texts,
+    is_index,
     list_texts,
     read_environments,
     rename,
     simplify,
+    split_known,
+    suggest,
 )
-from icscm.io.naming import check_columns, is_index, split_known, suggest
 
 if TYPE_CHECKING:
     import pyarrow

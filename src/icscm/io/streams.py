@@ -24,9 +24,8 @@ from pyarrow.parquet import ParquetFile
 
 from icscm.exceptions import IcscmError
 from icscm.io import cells
-from icscm.io.formats import TextFormat
+from icscm.io.formats import Source, TextFormat, describe_path, find_sources, translate_errors
 from icscm.io.lines import MIN_BLOCK, Lines, read_header
-from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.naming import check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.

@@ -12,7 +12,7 @@ import numpy as np
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, count, format_level, make_plain, shorten_list
-from icscm.io.environments import find_renamed
+from icscm.io.naming import find_renamed
 from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label

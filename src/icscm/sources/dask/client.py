@@ -1,9 +1,20 @@
-"""Clusters: a client, the tasks that run on its workers, and what can go wrong with them."""
+"""Clusters: a client, the tasks that run on its workers, and the count source over them.
+
+    client                    workers
+    rule            ------>   every piece: which rows leave                  icscm-keep
+                              every piece: count them, or those that stay    icscm-count
+    one cube        <------   sum, eight at a time, those of a worker first  icscm-sum
+
+Rules are sent out and counts come back; rows stay where they are. The rows of a piece in play are
+derived from the piece and the rules so far, each step a task of its own, so that Dask can recompute
+what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pkgutil import resolve_name
@@ -11,10 +22,15 @@ from typing import Any
 from uuid import uuid4
 
 import dask
+import numpy as np
 from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
+from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
+from icscm._types import BoolArray, CountArray
 from icscm._version import __version__
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
+from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
 from icscm.exceptions import IcscmError
 
 Function = Callable[..., Any]
@@ -185,3 +201,141 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
         ) from error
     with client:
         yield client
+
+
+class DaskSource:
+    """Counts over pieces that live on workers.
+
+    `pieces` are made by `make_piece` with these `blocks`, each as a delayed task. They stay on
+    the workers as long as this source lives.
+    """
+
+    def __init__(
+        self, pieces: Sequence[Delayed], blocks: Sequence[Block], info: SourceInfo, tasks: Tasks
+    ) -> None:
+        self.candidates, self.classes, self.environments, self.notes = info
+        self._tasks = tasks
+        self._blocks = blocks
+        self._pieces: list[Delayed] = persist(pieces)
+        self._homes = [""] * len(self._pieces)
+        self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
+        self._pieces, self._homes = order_by_worker(self._pieces)
+        self._in_play: list[Delayed] = persist(tasks.map("keep", Piece.start, self._pieces))
+        self._cubes: list[CountArray] = []
+        # which rows to count next; None where the cubes are those of the rows in play
+        self._pending: Function | None = count_staying
+
+    def count_totals(self) -> CountArray:
+        return self._totals.copy()
+
+    def counts(self) -> Iterator[CountCube]:
+        for block, counts in zip(self._blocks, self._find_cubes(), strict=True):
+            yield from block.make_cubes(counts)
+
+    def keep(self, rule: BinnedRule) -> None:
+        is_few = self._pending is None and self._covers_few(rule)
+        self._pending = count_leaving if is_few else count_staying
+        rules = [rule] * len(self._pieces)
+        # the step before is released; Dask keeps its graph for as long as it may need it
+        columns = self._pieces, self._in_play, rules
+        self._in_play = persist(self._tasks.map("keep", Piece.keep, *columns))
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        numbers = range(len(self._blocks))
+        count = partial(count_satisfying, list(path))
+        for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
+            for number, counts in zip(some, self._count(some, count), strict=True):
+                yield from self._blocks[number].make_cubes(counts)
+
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
+        n, same, merge = len(self._pieces), Piece.find_same_coverage, np.logical_and.reduce
+        columns = self._in_play, [rule] * n, [list(others)] * n
+        return np.asarray(self._ask("all", merge, "compare", same, *columns))
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        own = [list(rules)] * len(self._pieces)
+        table: PatternTable = self._ask("sum", add_patterns, "pattern", Piece.count_patterns, own)
+        return table
+
+    def _find_cubes(self) -> Iterator[CountArray]:
+        """The cube of each block; kept here for the next step where it is not too large."""
+        numbers = range(len(self._blocks))
+        if not self._is_cube_small():
+            return (self._count([n], count_staying, self._in_play)[0] for n in numbers)
+        if self._pending is not None:
+            counted = self._count(numbers, self._pending, self._in_play)
+            if self._pending is count_leaving:
+                counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
+            self._cubes, self._pending = counted, None
+        return iter(self._cubes)
+
+    def _is_cube_small(self) -> bool:
+        n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
+        return n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
+
+    def _covers_few(self, rule: BinnedRule) -> bool:
+        """Whether counting the covered rows and subtracting is less work than counting the others.
+
+        Each row is covered once, so all steps of a fit together count at most twice the rows,
+        whatever the number of rules.
+        """
+        for block, counts in zip(self._blocks, self._cubes, strict=True):
+            (at,) = np.nonzero(block.features == rule.feature)
+            if len(at):
+                by_bin = counts[at[0]].sum(axis=(1, 2))[: len(rule.satisfied)]
+                return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
+        return True  # a rule on a constant column covers no sample, or all
+
+    def _count(
+        self, blocks: Sequence[int], function: Function, *columns: Sequence[Any]
+    ) -> list[CountArray]:
+        """The cubes of some blocks, over all pieces."""
+        tasks = []
+        for block in blocks:
+            own = [block] * len(self._pieces)
+            answers = self._tasks.map("count", function, self._pieces, *columns, own)
+            tasks.append(self._tasks.merge("sum", add_counts, answers, self._homes))
+        return compute(tasks)
+
+    def _ask(self, how: str, merge: Function, what: str, function: Function, *columns: Any) -> Any:
+        """Call a function on every piece, and return the merged result."""
+        answers = self._tasks.map(what, function, self._pieces, *columns)
+        return compute([self._tasks.merge(how, merge, answers, self._homes)])[0]
+
+
+def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
+    """The cube of the rows in play."""
+    return piece.count(in_play.stay, block)
+
+
+def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
+    """The cube of the rows that the last rule covered."""
+    return piece.count(in_play.left, block)
+
+
+def count_satisfying(path: Sequence[BinnedRule], piece: Piece, block: int) -> CountArray:
+    """The cube of the rows that satisfy every rule."""
+    return piece.count(piece.keep_all(path).stay, block)
+
+
+def add_counts(parts: list[CountArray]) -> CountArray:
+    """The sum of some counts, in memory for two."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
+    """The pieces sorted by worker, and the worker of each, or "" without a cluster.
+
+    A step then moves one cube for each worker, not for each piece. The order of the pieces does
+    not affect any result.
+    """
+    client = find_client()
+    if client is None:
+        return pieces, [""] * len(pieces)
+    holders = client.who_has([future for piece in pieces for future in client.futures_of(piece)])
+    homes = [min(holders.get(piece.key, ()), default="") for piece in pieces]
+    order = sorted(range(len(pieces)), key=homes.__getitem__)
+    return [pieces[i] for i in order], [homes[i] for i in order]

@@ -26,9 +26,15 @@ from dask.delayed import Delayed
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.formats import TextFormat
+from icscm.io.formats import (
+    PACKED_ENDINGS,
+    TEXT_ENDINGS,
+    Source,
+    TextFormat,
+    find_ending,
+    find_sources,
+)
 from icscm.io.lines import Lines
-from icscm.io.locating import PACKED_ENDINGS, TEXT_ENDINGS, Source, find_ending, find_sources
 from icscm.io.roles import Labelling, Roles, RoleTally, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
 from icscm.sources.dask.client import Tasks, compute

@@ -8,6 +8,11 @@
 
 The collections are never repartitioned. The client receives a survey, thresholds and cubes. A
 collection that is not persisted is read again in each pass.
+
+The sample places the quantiles. Rows of equal content are told apart by their number, as
+`sampling.choose_sample` does, so only the number of rows of each content must be known. Up to
+`MAX_HASHES` different contents the sample is that of a table in memory; of more, only those count
+whose hash begins with enough zero bits, however the rows are cut into partitions.
 """
 
 from __future__ import annotations
@@ -20,28 +25,26 @@ from typing import Any
 
 import numpy as np
 
-from icscm._types import Array, IntArray
+from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
-from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
+from icscm.engine.sampling import (
+    Sample,
+    SampledRows,
+    choose_sample,
+    hash_piece,
+    merge_sampled,
+    take_rows,
+)
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.io.formats import TextFormat
-from icscm.io.locating import translate_errors
+from icscm.io.formats import TextFormat, translate_errors
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.dask.client import Tasks, check_cluster, compute
+from icscm.sources.dask.client import DaskSource, Tasks, check_cluster, compute
 from icscm.sources.dask.frames import align_partitions, read_folder
-from icscm.sources.dask.picking import (
-    MAX_HASHES,
-    HashCounts,
-    choose_rows,
-    merge_hash_counts,
-    tally_hashes,
-)
-from icscm.sources.dask.source import DaskSource
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
 from icscm.tables.errors import make_missing_error, make_unhashable_error
@@ -53,6 +56,8 @@ from icscm.tables.labels import (
     take_environments,
 )
 
+# Contents that are merged: 256 MB, most of what one task should hold.
+MAX_HASHES = 2**24
 THINNED = (
     f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "
     "different rows are too many to pick from. In memory it would come from all."
@@ -373,3 +378,77 @@ def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
     numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
     found: IntArray = numbers[groups.codes]
     return found
+
+
+@dataclass(frozen=True)
+class HashCounts:
+    """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
+
+    hashes: Hashes
+    n_rows: IntArray
+    n_zero_bits: int = 0
+
+    def __sizeof__(self) -> int:
+        return int(self.hashes.nbytes + self.n_rows.nbytes)
+
+    def thin(self, n_zero_bits: int) -> HashCounts:
+        """Those that begin with at least so many zero bits."""
+        if n_zero_bits <= self.n_zero_bits:
+            return self
+        end = self._find_end(n_zero_bits)
+        return HashCounts(self.hashes[:end], self.n_rows[:end], n_zero_bits)
+
+    def take_only(self, n_zero_bits: int) -> HashCounts:
+        """Those that begin with so many zero bits and then a one."""
+        part = slice(self._find_end(n_zero_bits + 1), self._find_end(n_zero_bits))
+        return HashCounts(self.hashes[part], self.n_rows[part], n_zero_bits)
+
+    def _find_end(self, n_zero_bits: int) -> int:
+        if n_zero_bits == 0:
+            return len(self.hashes)
+        return int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
+
+
+def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
+    """How often each hash occurs in a piece."""
+    found, n_rows = np.unique(hashes, return_counts=True)
+    return merge_hash_counts([HashCounts(found, n_rows.astype(np.int64))], most)
+
+
+def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> HashCounts:
+    """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
+
+    That number of bits is the same however the rows are cut: it depends on the different hashes
+    of the whole. To sort few, those with enough bits come first, then one bit less at a time.
+    """
+    least = max(part.n_zero_bits for part in parts)
+    n_zero_bits = least
+    while sum(len(part.thin(n_zero_bits).hashes) for part in parts) > most:
+        n_zero_bits += 1
+    merged = _merge([part.thin(n_zero_bits) for part in parts])
+    while n_zero_bits > least:
+        more = _merge([part.take_only(n_zero_bits - 1) for part in parts])
+        if len(merged.hashes) + len(more.hashes) > most:
+            break
+        merged = _merge([merged, more])
+        n_zero_bits -= 1
+    return HashCounts(merged.hashes, merged.n_rows, n_zero_bits)
+
+
+def _merge(parts: Sequence[HashCounts]) -> HashCounts:
+    """All hashes, ascending, rows of equal ones added up."""
+    hashes = np.concatenate([part.hashes for part in parts])
+    n_rows = np.concatenate([part.n_rows for part in parts])
+    order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
+    hashes = hashes[order]
+    is_first = np.ones(len(hashes), dtype=np.bool_)
+    is_first[1:] = hashes[1:] != hashes[:-1]
+    starts = np.flatnonzero(is_first)
+    totals = np.add.reduceat(n_rows[order], starts) if len(starts) else n_rows
+    return HashCounts(hashes[starts], totals)
+
+
+def choose_rows(counts: HashCounts) -> Sample:
+    """The rows of the sample."""
+    rows = np.repeat(counts.hashes, counts.n_rows)
+    return Sample.make(rows[choose_sample(rows)], counts.n_zero_bits)

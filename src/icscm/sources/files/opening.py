@@ -37,9 +37,16 @@ from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.files.budget import Budget
-from icscm.sources.files.scratch import HashFile, ScratchFile, choose_rows, find_rows
-from icscm.sources.files.source import CodeFile, MappedSource, make_mapped_source
+from icscm.sources.files.source import (
+    Budget,
+    CodeFile,
+    HashFile,
+    MappedSource,
+    ScratchFile,
+    choose_rows,
+    find_rows,
+    make_mapped_source,
+)
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns

@@ -12,8 +12,7 @@ from scipy import special
 from icscm._types import Array, IntArray
 from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
-from icscm.sources.gpu.card import Card, translate_card_errors
-from icscm.sources.gpu.segments import (
+from icscm.sources.gpu.card import (
     ALLOWED,
     CODES,
     DEPENDENT,
@@ -21,10 +20,12 @@ from icscm.sources.gpu.segments import (
     NONE,
     OPEN,
     REJECTED,
+    Card,
     DeviceQuery,
     Key,
     Segments,
     compute_keys,
+    translate_card_errors,
 )
 
 # Columns that tie compared at a time.

@@ -15,9 +15,19 @@ from icscm.engine.counts import ORDERED, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
-from icscm.sources.gpu.card import Card, check_room, choose_card, has_room, translate_card_errors
+from icscm.sources.gpu.card import (
+    CHUNK_BITS,
+    Card,
+    DeviceQuery,
+    Segments,
+    check_room,
+    choose_card,
+    count_chunks,
+    find_tiles,
+    has_room,
+    translate_card_errors,
+)
 from icscm.sources.gpu.screening import CardStore
-from icscm.sources.gpu.segments import CHUNK_BITS, DeviceQuery, Segments, count_chunks, find_tiles
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
