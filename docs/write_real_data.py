@@ -61,10 +61,10 @@ TABLES: dict[str, Any] = {title: load for title, (_, load) in STUDIED.items()}
 
 def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
     """A table and what it says."""
-    left_out = ", ".join(map(str, found.environments))
+    held_out = ", ".join(map(str, found.environments))
     text = (
         f"{found.n_rows:,} rows, {X.shape[1]} columns, {found.n_positive / found.n_rows:.1%} "
-        f"positive. Left out in turn: {left_out}."
+        f"positive. Held out in turn: {held_out}."
     )
     if found.kept_in:
         small = ", ".join(f"{name} ({n} rows)" for name, (n, _) in found.kept_in.items())
@@ -85,7 +85,7 @@ def describe(title: str, X: Any, found: Comparison) -> Iterator[str]:
 def make_table(found: Comparison) -> str:
     """Error, balanced accuracy and AUC, by rows and by environment, and the worst error."""
     lines = [
-        "| candidate | error | balanced | AUC | left out: error | worst | balanced | AUC | fit s |",
+        "| candidate | error | balanced | AUC | held out: error | worst | balanced | AUC | fit s |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for each in found.candidates:
@@ -104,7 +104,7 @@ def make_table(found: Comparison) -> str:
 def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[str]:
     """Whether a default of ours is worse than the baseline, and what pruning costs."""
     ours = {name: each for name, each in make_all().items() if name in OURS or PLAIN in name}
-    without = {"min_rows": len(table[1]) + 1}  # environments are not left out again
+    without = {"min_rows": len(table[1]) + 1}  # environments are not held out again
     draws = [compare(*table, ours, seed=seed, **without) for seed in range(N_DRAWS)]
     worse = []
     for i, name in enumerate(ours, start=1):
@@ -113,10 +113,10 @@ def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[
             worse.append(f"{name} ({np.mean(losses):+.2f} on average, {max(losses):+.2f} at most)")
     listed = ", ".join(worse) or "none of ours"
     yield f"- **{title}.** Worse than the majority-class baseline by rows: {listed}."
-    constant, *others = found.candidates
-    errors = {e.name: e.environments["error"] - constant.environments["error"] for e in others}
+    baseline, *others = found.candidates
+    errors = {e.name: e.environments["error"] - baseline.environments["error"] for e in others}
     worse = [f"{name} ({100 * errors[name]:+.1f})" for name in OURS if errors[name] > 5e-4]
-    yield f"  With environments left out: {', '.join(worse) or 'none of ours'}."
+    yield f"  Leave-one-environment-out: {', '.join(worse) or 'none of ours'}."
     costs = [
         max(compute_cost(draw, name, "rows") for draw in draws) for name in ("icscm", "icscm-or")
     ]
