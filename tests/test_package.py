@@ -103,13 +103,13 @@ def test_demo():
     assert "ICSCM A1 > 0 and A2 > 0" in done.output
     assert "A1 ✓ parent, A2 ✓ parent" in done.output
     assert re.search(r"SCM +C1 > 0 .*\n +C1 ✗ not a parent", done.output)
-    assert re.search(r"1 +C1 > 0 +[\d,]+ +\S+ +label shifts between environments", done.output)
+    assert re.search(r"1 +C1 > 0 +[\d,]+ +\S+ +the rate of label = 1 differs", done.output)
     assert "invariant?" in done.output
     assert max(map(len, done.output.splitlines())) <= 80
 
 
 def test_demo_with_too_little_data_is_one_line_and_status_2():
-    done = CliRunner().invoke(main, ["demo", "--samples", "1"])
+    done = CliRunner().invoke(main, ["demo", "--n-samples", "1"])
     assert done.exit_code == 2
     assert done.stderr == "Error: y holds one class only, 0; learning needs two\n"
 

@@ -90,8 +90,8 @@ def test_check(clinics):
     assert "ill is yes, in" in done.stdout
     assert re.search(r"id +different in nearly every row", done.stdout)
     assert re.search(r"lab +0\.\d+ +0\.9\d", done.stdout)
-    assert "What could be seen" in done.stdout
-    assert done.stderr == "Reading clinics.csv ...\nLooking at the environments ...\n"
+    assert "Minimum detectable differences" in done.stdout
+    assert done.stderr == "Reading clinics.csv ...\nChecking the environments ...\n"
     quiet = run(
         "check", "clinics.csv", "--target", "ill", "--environment", "site", "--na", "?", "-q"
     )
@@ -213,7 +213,7 @@ def test_cross_validation_of_p(clinics):
     assert done.stdout.count("<- chosen") == 1
     chosen = float(re.search(r"([\d.]+) +[\d.]+%  <- chosen", done.stdout)[1])
     assert json.loads(Path("m.json").read_text())["settings"]["p"] == chosen
-    assert re.search(r"constant +50\.00% *\n", done.stdout)
+    assert re.search(r"baseline +50\.00% *\n", done.stdout)
 
 
 def test_cross_validation_of_several_parameters(clinics):
@@ -225,7 +225,7 @@ def test_cross_validation_of_several_parameters(clinics):
     settings = json.loads(Path("m.json").read_text())["settings"]
     assert settings["model_type"] == kind
     assert settings["p"] == (p if p == "balanced" else float(p))
-    assert re.search(r"constant +0\.\d{4} *\n", done.stdout)
+    assert re.search(r"baseline +0\.\d{4} *\n", done.stdout)
 
 
 def test_stability_is_told(clinics):
@@ -380,9 +380,9 @@ def test_what_meant_missing_at_fitting_does_so_when_predicting(here):
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
 def test_simulate(here, ending):
-    done = run("simulate", "--out", f"d.{ending}", "--samples", "300", "--environments", "3",
-               "--distractors", "2", "--random-state", "5", "--child", "text", "--noise", "flip",
-               "--model-type", "disjunction", "--parents", "3", "--children", "0")  # fmt: skip
+    done = run("simulate", "--out", f"d.{ending}", "--n-samples", "300", "--n-environments", "3",
+               "--n-distractors", "2", "--random-state", "5", "--child", "text", "--noise", "flip",
+               "--model-type", "disjunction", "--n-parents", "3", "--n-children", "0")  # fmt: skip
     assert f"Written: d.{ending} (900 rows; causes: A1, A2, A3)" in done.stdout
     expected = make_conjunction(
         300, 2, n_environments=3, random_state=5, child="text", noise="flip",
@@ -404,7 +404,7 @@ def test_simulate_then_fit(here):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_simulate_hospitals(here, ending):
     done = run("simulate", "--hospitals", "--out", f"d.{ending}", "--new-hospital", f"n.{ending}",
-               "--rows", "300", "--environments", "3", "--parents", "3",
+               "--n-rows", "300", "--n-environments", "3", "--n-parents", "3",
                "--model-type", "disjunction", "--shortcut-strength", "0.5", "--missing", "0.2",
                "--missing-when", "random", "--label-shift", "0.3",
                "--random-state", "5")  # fmt: skip
@@ -425,7 +425,7 @@ def test_simulate_hospitals(here, ending):
 
 def test_simulated_hospitals_on_standard_output_are_data_only(here):
     """What was said of the new hospital's file was the last lines of the data."""
-    done = run("simulate", "--hospitals", "--rows", "20", "--out", "-", "--new-hospital", "n.csv")
+    done = run("simulate", "--hospitals", "--n-rows", "20", "--out", "-", "--new-hospital", "n.csv")
     assert "Written: n.csv" in done.stderr
     assert "Written" not in done.stdout
 
@@ -437,20 +437,20 @@ def test_simulate_hospitals_then_fit(here):
 
 
 def test_demo_writes_a_report_and_keeps_it(here):
-    done = run("demo", "--samples", "2000")
+    done = run("demo", "--n-samples", "2000")
     assert "Written: icscm-demo.html" in done.stdout
     report = here / "icscm-demo.html"
     assert "A1" in report.read_text()
     report.write_text("mine")
-    again = run("demo", "--samples", "2000")
+    again = run("demo", "--n-samples", "2000")
     assert "icscm-demo.html exists and was kept; --force" in again.stdout
     assert report.read_text() == "mine"
-    run("demo", "--samples", "2000", "--force")
+    run("demo", "--n-samples", "2000", "--force")
     assert report.read_text() != "mine"
-    named = run("demo", "--samples", "2000", "--report", "icscm-demo.html", status=2)
+    named = run("demo", "--n-samples", "2000", "--report", "icscm-demo.html", status=2)
     assert "icscm-demo.html exists" in named.stderr
     report.unlink()
-    run("demo", "--samples", "2000", "--no-report")
+    run("demo", "--n-samples", "2000", "--no-report")
     assert not report.exists()
 
 

@@ -136,14 +136,17 @@ ERRORS = [
     (["simulate"], "Missing option '--out'"),
     (["simulate", "--out", "d.xlsx"], "must end in .csv, .tsv or .parquet"),
     (["simulate", "--out", "exists.csv"], "exists.csv exists"),
-    (["simulate", "--out", "d.csv", "--rows", "9"], "--rows is for --hospitals only"),
-    (["simulate", "--out", "d.csv", "--hospitals", "--samples", "9"], "is not for --hospitals"),
-    (["simulate", "--out", "d.csv", "--hospitals", "--rows", "9"], "--rows must be a whole number"),
+    (["simulate", "--out", "d.csv", "--n-rows", "9"], "--n-rows is for --hospitals only"),
+    (["simulate", "--out", "d.csv", "--hospitals", "--n-samples", "9"], "is not for --hospitals"),
+    (
+        ["simulate", "--out", "d.csv", "--hospitals", "--n-rows", "9"],
+        "--n-rows must be a whole number",
+    ),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "d.csv"], "two outputs"),
     (["simulate", "--out", "d.csv", "--hospitals", "--new-hospital", "exists.csv"], "exists"),
     (["simulate", "--out", "d.csv", "--model-type", "tree"], "a tree takes 1, 3, 7, 15, .."),
     (["demo", "--report", "exists.html"], "exists.html exists"),
-    (["demo", "--samples", "0"], "Invalid value for '--samples'"),
+    (["demo", "--n-samples", "0"], "Invalid value for '--n-samples'"),
     (["reproduce", "all", "--quick"], "run `make paper` in a checkout of the source repository"),
 ]
 
@@ -180,7 +183,7 @@ def test_force_overwrites(here):
     run(["predict", "model.json", "data.csv", "--out", "exists.csv", "--force"], status=0)
     assert (here / "exists.csv").read_text().startswith("probability")
     run(["export", "model.json", "--to", "text", "--out", "exists.csv", "--force"], status=0)
-    run(["simulate", "--out", "exists.csv", "--force", "--samples", "9"], status=0)
+    run(["simulate", "--out", "exists.csv", "--force", "--n-samples", "9"], status=0)
     assert (here / "exists.csv").read_text().startswith("A1,")
 
 
@@ -203,7 +206,7 @@ class Disk:
     [
         ["predict", "model.json", "data.csv", "--out", "exists.csv", "--force"],
         ["predict", "model.json", "data.csv", "--out", "new.csv"],
-        ["simulate", "--out", "new.csv", "--samples", "9"],
+        ["simulate", "--out", "new.csv", "--n-samples", "9"],
     ],
     ids=" ".join,
 )

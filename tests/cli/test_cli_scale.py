@@ -228,7 +228,7 @@ def test_a_damaged_store_is_not_predicted_from(genomes, tmp_path):
 
 ERRORS = [
     (("fit", "{bits}", *ASKED), "needs --labels, the table of target and environment"),
-    (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for data made by icscm pack"),
+    (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for genomes (.bits); pack"),
     (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs the table in memory"),
     (("fit", "{bits}", *ASKED, "--labels", "{csv}", "--drop", "B1"), "--only, --drop and --keep"),
     # was passed over in silence

@@ -21,9 +21,9 @@ def test_tables_rules_and_sentences():
         "1,500 rows, 4 columns",
         "id, for all candidates",
         "By rows: 5 folds",
-        "3 environments left out in turn",
+        "Leave-one-environment-out: 3 environments",
         "Learned from all rows",
-        "What this says",
+        "Conclusions",
         "has the smallest error",
     ):
         assert text in done.stdout
@@ -48,13 +48,13 @@ def test_files():
     assert "table.csv exists" in done.stderr
     arguments = ("--candidates", "scm", "--out", "table.md", "--min-rows", 100_000)
     done = run("compare", "clinics.csv", *COLUMNS, *arguments)
-    assert "to be left out: north" in done.stdout
+    assert "to be held out: north" in done.stdout
     with open("table.md") as page:
         assert page.read().startswith("| candidate | rows error |")
 
 
 def test_json():
-    done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "scm", "--json", "--folds", 2)
+    done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "scm", "--json", "--n-folds", 2)
     found = json.loads(done.stdout)
     assert [each["name"] for each in found["candidates"]] == ["baseline", "scm"]
     assert set(found["candidates"][1]["by_environment"]) == {"north", "south", "west"}
@@ -69,7 +69,7 @@ def test_json():
         (("--out", "table.txt"), "table.txt must end in .csv, .tsv, .parquet, .md"),
         (("--plot", "figure.gif"), "figure.gif must end in .svg, .png, .pdf"),
         (("--plot", "clinics.csv"), "must end in"),
-        (("--folds", "1"), "--folds"),
+        (("--n-folds", "1"), "--n-folds"),
     ],
 )
 def test_errors(arguments, message):

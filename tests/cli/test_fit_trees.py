@@ -155,6 +155,13 @@ def test_without_environments_only_a_plain_tree(folder):
     assert "Warning" not in done.stderr
 
 
+def test_a_report_of_a_forest(folder, tmp_path):
+    """A forest had none."""
+    words = "--n-estimators", 3, "--report", tmp_path / "forest.md", "-q"
+    run("fit", folder / "all.csv", *ASKED, "--model", "forest", *words)
+    assert "3 trees with" in (tmp_path / "forest.md").read_text()
+
+
 @pytest.mark.parametrize("model", ["tree", "forest"])
 def test_two_environments_say_what_they_cannot_show(folder, model):
     done = run("fit", folder / "all.csv", *ASKED, "--model", model, "--exclude-environment", "c")

@@ -159,7 +159,7 @@ def test_a_temporary_store_that_does_not_fit_names_an_option(data, monkeypatch):
 
 
 OUTPUTS = [
-    (["simulate", "--samples", "3"], "A1,A2,"),
+    (["simulate", "--n-samples", "3"], "A1,A2,"),
     (["fit", "data.csv", "--target", "y", "--environment", "site", "-q"], "{"),
     (["predict", "model.json", "data.csv", "-q"], "probability,class,rule"),
     (["export", "model.json", "--to", "sql"], "-- "),
@@ -182,7 +182,7 @@ def test_a_dash_is_standard_output(data, command, begin):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["pack", "t.tsv", "--out", "-"], "a store is no text for standard output; name a file"),
+        (["pack", "t.tsv", "--out", "-"], "- must end in .bits"),
         (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number of at"),
         (["fit", "t.csv", "--target", "y", "--n-jobs", "0"], "'0' is not none, or a whole number"),
         (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number from 0 to 1"),

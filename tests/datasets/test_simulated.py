@@ -95,6 +95,6 @@ def test_a_tree_asks_its_parents_in_turn():
 
 @pytest.mark.parametrize("name", ["n_samples", "n_distractors", "n_parents", "n_environments"])
 def test_sizes_beyond_any_machine(name):
-    """`icscm simulate --samples 9223372036854775808` ended with "something unforeseen"."""
+    """`icscm simulate --n-samples 9223372036854775808` ended with "something unforeseen"."""
     with pytest.raises(IcscmError, match=f"{name} must be a whole number"):
         make_conjunction(**{name: 2**63})

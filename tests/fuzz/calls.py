@@ -69,7 +69,7 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
     if command in _OUTPUTS:
         found.append(["--out", rng.choice(_OUTPUTS[command][:1] * 4 + _OUTPUTS[command])])
     if command in ("demo", "simulate"):
-        found.append(["--samples", rng.choice(("1", "30", "0", *_LARGE))])
+        found.append(["--n-samples", rng.choice(("1", "30", "0", *_LARGE))])
     if command == "compare":
         found.append(["--candidates", rng.choice(("constant,scm", "icscm", "tree", "nonsense"))])
     if command == "demo":
@@ -92,7 +92,7 @@ def _draw_value(option: click.Option, rng: Random) -> str:
     )
     if choices and rng.random() < 0.9:
         return str(rng.choice(list(choices))).lower()
-    numbers = _NUMBERS if name in ("--n-jobs", "--distractors") else _NUMBERS + _LARGE
+    numbers = _NUMBERS if name in ("--n-jobs", "--n-distractors") else _NUMBERS + _LARGE
     pool = rng.choice((numbers, numbers, _TEXTS, _TEXTS, HOSTILE_NAMES))
     return rng.choice(pool).replace("\0", "")
 

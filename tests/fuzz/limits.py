@@ -30,7 +30,7 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("predict", "INPUTS/m.json", "INPUTS/data.csv", "--out", "p.parquet"),
         ("p.parquet",),
     ),
-    "simulate": (("simulate", "--out", "s.csv", "--samples", "2000"), ("s.csv",)),
+    "simulate": (("simulate", "--out", "s.csv", "--n-samples", "2000"), ("s.csv",)),
     "export": (("export", "INPUTS/m.json", "--to", "sql", "--out", "e.sql"), ("e.sql",)),
     "check": (("check", "INPUTS/data.csv", *_ROLES[:-2]), ()),
     "predict": (("predict", "INPUTS/m.json", "INPUTS/data.csv", "--quiet"), ()),

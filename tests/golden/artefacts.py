@@ -333,7 +333,7 @@ def compare_sites() -> Any:
 
 def ask_compare(*more: str) -> str:
     table = make_sites(1_200, 3)
-    asked = ["compare", "sites.csv", "-q", *name_columns(table), "--folds", "3", *more]
+    asked = ["compare", "sites.csv", "-q", *name_columns(table), "--n-folds", "3", *more]
     asked += ["--min-rows", "100", "--candidates", "scm,icscm,icscm-or,invariant-tree"]
     printed = run(*asked, files={"sites.csv": write_table(table)})
     return re.sub(r"(?<=  )\d+\.\d\d$", "SOME", printed, flags=re.MULTILINE)  # seconds to fit

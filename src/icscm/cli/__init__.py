@@ -6,7 +6,6 @@ What is printed comes from `report`; what is computed, from the library. Nothing
 # each of these adds its commands
 import icscm.cli.check
 import icscm.cli.compare
-import icscm.cli.datasets
 import icscm.cli.evaluate
 import icscm.cli.fit
 import icscm.cli.predict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -11,43 +12,42 @@ import click
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all
 from icscm.cli.group import main, name_option
 from icscm.cli.options import (
+    BITS,
+    COLUMNS,
     FILE,
-    column_options,
-    flag,
-    number,
+    GENOME_ENDINGS,
+    LABELS,
+    READING,
+    add_options,
+    check_labels,
     read_delimiter,
     read_labelled,
-    reading_options,
 )
-from icscm.cli.predict import GENOME_ENDINGS
-from icscm.cli.routes import BITS, label_options, read_labels
-from icscm.exceptions import IcscmError
-from icscm.io.formats import describe_path, name_data
+from icscm.cli.routes import read_labels
+from icscm.formatting import as_text, format_name
+from icscm.io.formats import describe_path
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from icscm.io.roles import Labelling
     from icscm.studies.checkup import CheckUp
 
-# Lines of a table before it says how many more there are.
+# Lines of a table without --all.
 _N_SHOWN = 15
 
 
 @main.command()
 @click.argument("data", type=FILE)
-@column_options(needs_environment=True)
-@number("--alpha", 0.05, "Level of the tests whose power is shown.", "float (0, 1)")
-@flag("--all show_all", "Every environment and column.")
-@flag("--json as_json", "As JSON, for other programs.")
-@label_options
-@reading_options
+@add_options(*COLUMNS, "alpha", "all", "json", *LABELS, *READING)
 def check(
     data: Path, alpha: float, show_all: bool, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Look at the environments before fitting.
+    """Check the environments before fitting.
 
     Rows, rate of the positive label and missing values in each environment; classes with too
-    few rows; columns that give the environment away; columns that `fit` will leave out; and the
-    difference between environments that a test could see at all.
+    few rows; columns associated with the environment; columns that `fit` will drop; and the
+    minimum detectable difference between environments.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input. Genomes (.bits, .rtab) need --labels.
@@ -56,66 +56,61 @@ def check(
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
-    from icscm.cli.rendering import render_checkup
     from icscm.formatting import dump_json
+    from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
-    look = _look_at_genomes if data.name.lower().endswith(GENOME_ENDINGS) else _look_at_rows
-    found, samples = look(data, options, progress, alpha)
+    labels: Labelling
+    if check_labels(data, options["labels"], GENOME_ENDINGS):
+        with progress.stage(f"Reading {data}"):
+            found, labels = _check_genomes(data, options, alpha)
+    else:
+        with progress.stage(f"Reading {describe_path(data)}"):
+            labels = samples = read_labelled(data, options)
+        with progress.stage("Checking the environments"):
+            table, kept = (samples.X, samples.y, samples.environments), samples.asked_for or None
+            found = check_environments(*table, alpha=alpha, keep_columns=kept, words=name_option)
     if as_json:
         misread: dict[str, dict[str, int]] = {}
-        for (column, text), n in samples.misread.items():
+        for (column, text), n in labels.misread.items():
             misread.setdefault(column, {})[text] = n
         click.echo(dump_json(found.to_dict() | {"read_as_missing": misread}, indent=2))
         return
-    facts = list_data_facts(
-        name_data(data),
-        samples,
-        n_rows=found.n_rows,
-        n_positive=sum(each.n_positive for each in found.environments),
-        n_columns=found.n_columns - len(found.dropped),
-        n_environments=len(found.environments),
-    )
+    n_positive = sum(each.n_positive for each in found.environments)
+    sizes = n_positive, found.n_columns - len(found.dropped), len(found.environments)
+    facts = list_data_facts(data, labels, found.n_rows, *sizes)
     print_all(make_console(), render_checkup(found, facts, None if show_all else _N_SHOWN))
 
 
-def _look_at_rows(
-    data: Path, options: dict[str, Any], progress: Progress, alpha: float
-) -> tuple[CheckUp, Labelling]:
-    from icscm.studies.checkup import check_environments
-
-    if options["labels"] is not None:
-        raise IcscmError(f"--labels is for genomes; {data} has its own target")
-    with progress.stage(f"Reading {describe_path(data)}"):
-        samples = read_labelled(data, options)
-    with progress.stage("Looking at the environments"):
-        found = check_environments(
-            samples.X,
-            samples.y,
-            samples.environments,
-            alpha=alpha,
-            keep_columns=samples.asked_for or None,
-            words=name_option,
-        )
-    return found, samples
-
-
-def _look_at_genomes(
-    data: Path, options: dict[str, Any], progress: Progress, alpha: float
-) -> tuple[CheckUp, Labelling]:
+def _check_genomes(data: Path, options: dict[str, Any], alpha: float) -> tuple[CheckUp, Labelling]:
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import pack_table
     from icscm.studies.checkup import check_presence
 
-    if options["labels"] is None:
-        raise IcscmError(f"{data} needs --labels, the table of target and environment")
-    with progress.stage(f"Reading {data}"), TemporaryDirectory() as folder:
-        table, labelling = read_labels(options)
-        store = data
+    with TemporaryDirectory() as folder:
+        (table, labels), store = read_labels(options), data
         if data.suffix.lower() != BITS:
             store = Path(folder) / f"packed{BITS}"
             pack_table(data, store, delimiter=read_delimiter(options["delimiter"]))
-        roles = labelling.target, labelling.environment
-        with open_bits(store, table, *roles, sample_column=options["sample_column"]) as countable:
-            return check_presence(countable, alpha=alpha, words=name_option), labelling
+        roles, column = (labels.target, labels.environment), options["sample_column"]
+        with open_bits(store, table, *roles, sample_column=column) as countable:
+            return check_presence(countable, alpha=alpha, words=name_option), labels
+
+
+def render_checkup(
+    found: CheckUp, facts: list[tuple[str, str]], most: int | None
+) -> Iterator[RenderableType]:
+    """A check-up, below the facts about the data, with at most so many lines of a table."""
+    from icscm.report.page import render_template
+    from icscm.report.terminal import render_blocks
+
+    content = found.to_dict() | {
+        "facts": facts,
+        "environments": sorted(found.to_dict()["environments"], key=lambda each: -each["n_rows"]),
+        "n_strong": len(found.strong_associations),
+        "most": most,
+        "as_text": as_text,
+        "format_name": format_name,
+    }
+    return render_blocks(render_template("checkup.md", content))

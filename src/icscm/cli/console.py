@@ -7,41 +7,25 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from icscm.exceptions import (
-    ContraryLeafWarning,
-    FewEnvironmentsWarning,
-    LeftOutWarning,
-    NoEnvironmentsWarning,
-    NothingFoundWarning,
-    TooLittleDataWarning,
-    UnstableModelWarning,
-)
+import click
+
+from icscm import exceptions
 from icscm.formatting import as_text, clip, clip_message, count, escape_controls, shorten_list
-from icscm.io.formats import MISSING_TEXTS
+from icscm.io.formats import MISSING_TEXTS, name_data
+from icscm.io.roles import Labelling
+from icscm.writing import is_stream
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console, RenderableType
-
-    from icscm.io.roles import Labelling
-
-
-def spare_unprintable() -> None:
-    """Let a console that cannot show a character show its code: no result is lost for a name."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def print_line(text: str) -> None:
     """One message on standard error: a single line, folded at words on a terminal only."""
-    import click
-
     line = clip_message(escape_controls(" ".join(text.split())))
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
@@ -50,22 +34,20 @@ def print_line(text: str) -> None:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Standard output, unless told. Text is never read as markup unless it is ours."""
+    """Standard output, or standard error. Text is never read as markup."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
-def print_written(console: Console, path: Path, more: str = "") -> None:
-    """Which file was written; its name stays on one line, to be copied.
+def print_written(console: Console, *paths: Path | None, more: str = "") -> None:
+    """Which files were written; a name stays on one line, to be copied.
 
-    Of /dev/stdout and the like nothing is said: it would be part of what was written.
+    Nothing is printed for /dev/stdout and the like: it would be part of what was written.
     """
-    from icscm.writing import is_stream
-
-    if is_stream(path):
-        return
-    console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
+    for path in paths:
+        if path is not None and not is_stream(path):
+            console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
 
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
@@ -89,49 +71,38 @@ def open_output() -> IO[str]:
 
 
 def list_data_facts(
-    name: str,
-    samples: Labelling,
-    *,
-    n_rows: int,
-    n_positive: int,
-    n_columns: int,
-    n_environments: int,
+    data: Path, labels: Labelling, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[tuple[str, str]]:
-    """What a command was given: the lines that come first."""
+    """The data of a command: the lines that come first."""
     size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
     facts = [
-        ("Data", f"{name}: {size}"),
-        ("Positive", f"{samples.positive_text}, in {n_positive / n_rows:.1%} of the rows"),
+        ("Data", f"{name_data(data)}: {size}"),
+        ("Positive", f"{labels.positive_text}, in {n_positive / n_rows:.1%} of the rows"),
     ]
-    if samples.environment is not None:
-        facts.append(("Environments", f"{n_environments:,}, by {samples.environment}"))
-    if samples.n_dropped:
-        dropped = count(samples.n_dropped, "row")
-        facts.append(("Dropped", f"{dropped} without target or environment"))
-    facts += _list_renamed(samples)
-    if samples.misread:
-        facts.append(("Missing", f"{_tell_misread(samples.misread)}"))
+    if labels.environment is not None:
+        facts.append(("Environments", f"{n_environments:,}, by {labels.environment}"))
+    if labels.n_dropped:
+        rows = count(labels.n_dropped, "row")
+        facts.append(("Dropped", f"{rows} without target or environment"))
+    by_name: dict[str | None, list[str]] = {}
+    for old, new in labels.renamed.items():
+        if old != new:
+            by_name.setdefault(new, []).append(str(old))
+    if excluded := by_name.pop(None, []):
+        rows = count(labels.n_excluded, "row")
+        facts.append(("Excluded", f"{rows} of {shorten_list(excluded)}"))
+    if by_name:
+        merged = (f"{shorten_list(sorted(each))} as {name}" for name, each in by_name.items())
+        facts.append(("Merged", "; ".join(merged)))
+    if labels.misread:
+        facts.append(("Missing", _describe_misread(labels)))
     return [(word, as_text(text)) for word, text in facts]
 
 
-def _list_renamed(samples: Labelling) -> list[tuple[str, str]]:
-    """Environments that were left out or merged."""
-    by_name: dict[str | None, list[str]] = {}
-    for old, new in samples.renamed.items():
-        if old != new:
-            by_name.setdefault(new, []).append(str(old))
-    facts = []
-    if None in by_name:
-        rows = count(samples.n_excluded, "row")
-        facts.append(("Excluded", f"{rows} of {shorten_list(by_name.pop(None))}"))
-    merged = [f"{shorten_list(sorted(each))} as {name}" for name, each in by_name.items()]
-    return [*facts, *([("Merged", "; ".join(merged))] if merged else [])]
-
-
-def _tell_misread(misread: Mapping[tuple[str, str], int]) -> str:
+def _describe_misread(labels: Labelling) -> str:
     """Which texts were read as missing, and where."""
     by_text: dict[str, dict[str, int]] = {}
-    for (column, text), n in misread.items():
+    for (column, text), n in labels.misread.items():
         by_text.setdefault(text, {})[column] = n
     parts = []
     for text, cells in sorted(by_text.items(), key=lambda each: -sum(each[1].values())):
@@ -142,31 +113,32 @@ def _tell_misread(misread: Mapping[tuple[str, str], int]) -> str:
     return f"read as such: {shorten_list(parts)}{how}"
 
 
-_SAID_BELOW = (
-    ContraryLeafWarning,
-    FewEnvironmentsWarning,
-    LeftOutWarning,
-    NoEnvironmentsWarning,
-    NothingFoundWarning,
-    TooLittleDataWarning,
-    UnstableModelWarning,
+# Warnings of which the printed result has more.
+_IN_RESULT = (
+    exceptions.ContraryLeafWarning,
+    exceptions.FewEnvironmentsWarning,
+    exceptions.LeftOutWarning,
+    exceptions.NoEnvironmentsWarning,
+    exceptions.NothingFoundWarning,
+    exceptions.TooLittleDataWarning,
+    exceptions.UnstableModelWarning,
 )
 
 
 @contextmanager
-def said_below() -> Iterator[None]:
-    """Without the warnings that are said in other words when the rule is printed."""
+def hide_repeated_warnings() -> Iterator[None]:
+    """Without the warnings whose content is printed with the model."""
     with warnings.catch_warnings():
-        for category in _SAID_BELOW:
+        for category in _IN_RESULT:
             warnings.simplefilter("ignore", category)
         yield
 
 
 class Progress:
-    """Tells on standard error what is being done.
+    """Shows progress on standard error.
 
-    On a terminal a line that moves while it lasts; otherwise one plain line each, or nothing
-    when told to be quiet.
+    On a terminal a line that moves while it lasts; otherwise one plain line each, or nothing with
+    `quiet`.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -174,7 +146,7 @@ class Progress:
 
     @contextmanager
     def stage(self, text: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """While something is done; what it gives is to be called after each of `total` parts."""
+        """While something is done; its value is to be called after each of `total` parts."""
         if self.quiet or not sys.stderr.isatty():
             if not self.quiet:
                 print_line(f"{text} ...")

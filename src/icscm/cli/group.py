@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -12,17 +13,16 @@ from typing import Any, NoReturn
 import click
 
 from icscm._version import __version__
-from icscm.cli.console import print_line, spare_unprintable
+from icscm.cli.console import print_line
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter, is_short_of_memory
 from icscm.formatting import escape_controls
 
-# What is not the option of the same name.
+# Parameters that are not the option of the same name.
 _OPTIONS = {
     "X": "the table",
     "y": "the target",
-    "n_causes": "--parents",
-    "n_hospitals": "--environments",
-    "n_rows": "--rows",
+    "n_causes": "--n-parents",
+    "n_hospitals": "--n-environments",
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
@@ -30,6 +30,7 @@ _OPTIONS = {
     "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",
 }
 
+_COUNTED = ("samples", "distractors", "environments", "parents", "children", "rows", "folds")
 # Options of version 0.2, and what they are called now.
 RENAMED = {
     "--type": "--model-type",
@@ -39,6 +40,7 @@ RENAMED = {
     "--trees": "--n-estimators",
     "--habits": "--shortcut-strength",
     "--no-alpha-path": "--no-path",
+    **{f"--{name}": f"--n-{name}" for name in _COUNTED},
 }
 
 
@@ -60,7 +62,7 @@ def name_option(parameter: Parameter) -> str:
 def _debug_option() -> click.Option:
     """A new one each time: click keeps state in options."""
     return click.Option(
-        ["--debug"], is_flag=True, expose_value=False, help="On an error, show where it arose."
+        ["--debug"], is_flag=True, expose_value=False, help="On an error, show the traceback."
     )
 
 
@@ -94,7 +96,7 @@ class _OneLineErrors(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings():
-            # those of this package are part of the answer, whatever Python was told about others
+            # those of this package are part of the result, whatever Python's other filters are
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = _make_printer()
             try:
@@ -103,14 +105,19 @@ class _OneLineErrors(click.Group):
                 if isinstance(error, IcscmError) or not is_short_of_memory(error):
                     raise
                 options = self.commands[ctx.invoked_subcommand or ""].params
-                raise IcscmError(_advise_on_memory(options)) from error
+                names = {name for option in options for name in option.opts}
+                ways = [words for name, words in _SAVING.items() if name in names]
+                advice = "; ".join([*ways, "use fewer rows"])
+                raise IcscmError(f"out of memory; {advice}") from error
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         run: Any = super().main
         if not extra.pop("standalone_mode", True):
             return run(args, *more, standalone_mode=False, **extra)
         is_debug = "--debug" in (sys.argv[1:] if args is None else args)
-        spare_unprintable()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # no result is lost for a name
+                stream.reconfigure(errors="backslashreplace")
         try:
             status = run(args, *more, standalone_mode=False, **extra)
         except Exception as error:
@@ -145,40 +152,32 @@ def _describe(error: Exception) -> str:
         return str(error) or type(error).__name__
     return (
         f"something unforeseen happened ({type(error).__name__}: {error}); run it again with "
-        "--debug and report what that shows"
+        "--debug and report the traceback"
     )
 
 
-def _advise_on_memory(options: Sequence[click.Parameter]) -> str:
-    """What to do where there is too little of it, with the options that a command has."""
-    names = {name for option in options for name in option.opts}
-    ways = [words for name, words in _SAVING.items() if name in names]
-    return f"out of memory; {'; '.join([*ways, 'use fewer rows'])}"
-
-
 def _make_printer() -> Callable[..., None]:
-    """What shows a warning: one line, and each once."""
+    """A function that prints each warning once, on one line."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        told = message.say(name_option) if isinstance(message, IcscmWarning) else str(message)
-        text = f"Warning: {told}"
+        text = message.say(name_option) if isinstance(message, IcscmWarning) else str(message)
         if text not in shown:
             shown.add(text)
-            print_line(text)
+            print_line(f"Warning: {text}")
 
     return show
 
 
-# What takes less memory, by the option that does it.
+# Options that need less memory.
 _SAVING = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
     "--only": "use fewer columns (--only, --drop)",
-    "--samples": "set fewer --samples",
+    "--n-samples": "set fewer --n-samples",
     "--n-jobs": "set fewer --n-jobs",
 }
 
-# Of the commands in the help: as one gets to know them.
+# Of the commands in the help.
 _ORDER = (
     "demo", "check", "fit", "compare", "show", "evaluate", "predict", "export", "pack", "simulate",
     "reproduce", "datasets",
@@ -189,18 +188,18 @@ _ORDER = (
     cls=_OneLineErrors,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Every command explains itself: icscm fit --help.",
+    epilog="Every command has help of its own: icscm fit --help.",
 )
 @click.version_option(
     __version__, "-V", "--version", prog_name="icscm", help="Show the version and exit."
 )
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Learn short rules that hold in every environment.
+    """Learn short rules that are invariant across environments.
 
     From a table collected in several environments (hospitals, countries, years), learn a rule
     such as "age > 63 and smoker == yes" that predicts an outcome of two kinds. Rules under which
-    the outcome's rate shifts between the environments are refused.
+    the outcome's rate differs between the environments are rejected.
 
     \b
     A first session:

@@ -1,11 +1,16 @@
-"""Options in a line or two each, those that several commands share, and what they mean."""
+"""Options of the commands, and files read by them.
+
+`options.toml` and the parameter registry describe the options: name, values, help.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,19 @@ if TYPE_CHECKING:
 
 Decorator = Callable[[Any], Any]
 
+# Options that several commands share.
+ROLES = (
+    *("target", "environment", "exclude_environment", "merge_environments", "positive"),
+    "drop_missing",
+)
+COLUMNS = *ROLES, "drop", "only"
+LABELS = "labels", "sample_column"
+READING = "na", "no_default_na", "delimiter", "decimal", "encoding", "member", "quiet"
+
+# Presence/absence tables: features in rows, genomes in columns.
+BITS = ".bits"
+GENOME_ENDINGS = (BITS, ".rtab", ".rtab.gz")
+
 # Existence is checked where the file is read: that error suggests similar names.
 FILE = click.Path(path_type=Path)
 
@@ -34,10 +52,7 @@ class _Output(click.Path):
         return STDOUT if value == "-" else super().convert(value, param, ctx)
 
 
-OUTPUT = _Output(path_type=Path)
-
-
-class AllowedValue(click.ParamType):  # type: ignore[type-arg]
+class _AllowedValue(click.ParamType):  # type: ignore[type-arg]
     """A value that a parameter may have."""
 
     name = "value"
@@ -55,138 +70,57 @@ class AllowedValue(click.ParamType):  # type: ignore[type-arg]
 
     def get_metavar(self, param: Any, ctx: Any = None) -> str:  # noqa: ARG002
         choices = [str(each).lower() for each in self.allowed.choices]
-        kinds = ["NUMBER"] if self.allowed.ranges else []
-        text = "|".join([*kinds, *choices])
+        text = "|".join([*(["NUMBER"] if self.allowed.ranges else []), *choices])
         return text if self.allowed.ranges else f"[{text}]"
 
 
-def parameter(name: str, *, text: str = "", owner: Any = None) -> Decorator:
-    """The option of a learner's parameter, with its name, values and help; None if not given."""
-    spec = get_spec(name, owner)
-    assert spec.allowed is not None
-    shown = f"{text or spec.help}  [default: {spec.default}]"
-    return click.option(
-        f"--{name.replace('_', '-')}", name, type=AllowedValue(spec.allowed), help=shown
-    )
+_TYPES = {
+    "file": FILE,
+    "output": _Output(path_type=Path),
+    "folder": click.Path(file_okay=False, path_type=Path),
+    "float": click.FLOAT,
+}
 
 
-def value(words: str, text: str, kind: Any = str, default: Any = None, **more: Any) -> Decorator:
-    """An option's name and what it takes; without a default its help says what holds then."""
-    name, metavar = words.split()
-    if default is not None:
-        more |= {"default": default, "show_default": True}
-    return click.option(name, metavar=metavar, type=kind, help=text, **more)
+@cache
+def _load_registry() -> dict[str, Any]:
+    return tomllib.loads(files("icscm.cli").joinpath("options.toml").read_text("utf-8"))
 
 
-def number(
-    words: str, default: float | None, text: str, allowed: str = "int [1, inf)"
-) -> Decorator:
-    """A number in a range."""
-    name, metavar = [*words.split(), "NUMBER"][:2]
-    return value(f"{name} {metavar}", text, AllowedValue(allow(allowed)), default)
+def add_options(*names: str) -> Decorator:
+    """A decorator that adds options to a command, shown in this order."""
+
+    def add(command: Any) -> Any:
+        made = [_make_option(name, command.__name__) for name in names]
+        return reduce(lambda done, option: option(done), reversed(made), command)
+
+    return add
 
 
-def choice(words: str, text: str) -> Decorator:
-    """One of a few words, which follow the option's name; the first is the default."""
-    name, *choices = words.split()
-    kind = click.Choice(choices)
-    return click.option(name, type=kind, default=choices[0], show_default=True, help=text)
-
-
-def flag(words: str, text: str) -> Decorator:
-    """An option without a value, and further names of it."""
-    return click.option(*words.split(), is_flag=True, help=text)
-
-
-def apply(*options: Decorator) -> Decorator:
-    """Several options as one decorator, shown in this order."""
-    return lambda command: reduce(lambda done, option: option(done), reversed(options), command)
+def _make_option(name: str, command: str) -> Decorator:
+    """The option of a command; a parameter of the learners is None if not given."""
+    kind: Any = None
+    registry = _load_registry()
+    entry = {**registry.get(name, {}), **registry.get(command, {}).get(name, {})}
+    if not entry:
+        spec = get_spec(name)
+        assert spec.allowed is not None
+        entry["help"] = f"{spec.help}  [default: {spec.default}]"
+        kind = _AllowedValue(spec.allowed)
+    elif "numbers" in entry:
+        kind = _AllowedValue(allow(entry.pop("numbers")))
+    elif "choices" in entry:
+        kind = click.Choice(entry.pop("choices"))
+    else:
+        kind = _TYPES.get(entry.pop("type", ""))
+    names = f"--{name.replace('_', '-')}", entry.pop("short", None), entry.pop("to", name)
+    shown = "default" in entry
+    return click.option(*filter(None, names), type=kind, show_default=shown, **entry)
 
 
 def is_given(ctx: click.Context, name: str) -> bool:
     """Whether the user set an option."""
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
-
-
-# The options of `column_options` that say what target and environment are.
-_ROLES = (
-    *("target", "environment", "positive", "drop_missing"),
-    *("exclude_environment", "merge_environments"),
-)
-
-force_option = flag("--force", "Overwrite files that exist.")
-quiet_option = flag("--quiet -q", "Do not tell what is being done.")
-
-reading_options = apply(
-    value(
-        "--na TEXT",
-        "A text that means missing, such as '?' or -9. Repeatable. An empty cell, NA, N/A, "
-        "NaN, NULL, None and the like always do in text files.",
-        multiple=True,
-    ),
-    flag(
-        "--no-default-na",
-        "In text files only empty cells and --na mean missing: NA, None, .. are values.",
-    ),
-    value(
-        "--delimiter CHAR",
-        "Of text files.  [default: a tab for .tsv, .tab and .rtab, else what the first lines show]",
-    ),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Before the fraction of a number in text files.  [default: . or, to predict, as for "
-        "fit]",
-    ),
-    value("--encoding NAME", "Of text files.", default="utf-8"),
-    value("--member NAME", "Of a .zip file, the file in it to read.  [default: the only table]"),
-    quiet_option,
-)
-
-
-def column_options(*, needs_environment: bool) -> Decorator:
-    """Which column is what."""
-    return apply(
-        value(
-            "--target COLUMN",
-            "The outcome to predict. It has two values, or see --positive.",
-            required=True,
-        ),
-        value(
-            "--environment COLUMN",
-            "Where each row comes from: hospital, country, year; A,B joins columns. At least two "
-            "environments"
-            + ("." if needs_environment else "; --model scm and --tolerance none do without."),
-            required=needs_environment,
-        ),
-        value(
-            "--exclude-environment NAME",
-            "Leave out the rows of an environment, such as 'north / 2019' of joined columns. "
-            "Repeatable.",
-            multiple=True,
-        ),
-        value(
-            "--merge-environments A+B=C",
-            "Take environments A and B for one, called C. Repeatable.",
-            multiple=True,
-        ),
-        value(
-            "--positive VALUE",
-            "A value of the target that counts as positive, all others being negative. "
-            "Repeatable.  [default: of two values the one that sorts last]",
-            multiple=True,
-        ),
-        value("--drop COLUMNS", "Columns to leave out: A,B. Repeatable.", multiple=True),
-        value(
-            "--only COLUMNS",
-            "The only columns to use, even if they look like identifiers: A,B. Repeatable.",
-            multiple=True,
-        ),
-        flag(
-            "--drop-missing",
-            "Leave out rows in which target or environment is missing, instead of stopping.",
-        ),
-    )
 
 
 def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
@@ -216,8 +150,7 @@ def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
     misread: Counter[tuple[str, str]] = Counter()
     table, where = read_data(path, options, misread=misread), describe_path(path)
-    chosen = {name: options[name] for name in ("drop", "only")}
-    samples = read_samples(table, **get_role_options(options), **chosen, where=where)
+    samples = read_samples(table, **{name: options[name] for name in COLUMNS}, where=where)
     return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))
 
 
@@ -229,9 +162,24 @@ def find_kept(names: Sequence[str], options: dict[str, Any], where: str) -> Any:
     return split_names((*options["only"], *kept), names, where) or None
 
 
-def get_role_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options say of target and environment: parameters of `make_roles`."""
-    return {name: options[name] for name in _ROLES}
+def check_ending(path: Path | None, *endings: str) -> None:
+    """Raise unless the name of the file ends in one of these."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise IcscmError(f"{path} must end in {', '.join(endings)}, which determines the format")
+
+
+def check_labels(data: Path, labels: Path | None, endings: tuple[str, ...]) -> bool:
+    """Whether the data are genomes, by the ending; raise unless --labels is given for these only.
+
+    Tables have columns of the target and the environment, genomes a table of their own.
+    """
+    is_genomes = data.name.lower().endswith(endings)
+    if is_genomes and labels is None:
+        raise IcscmError(f"{data} needs --labels, the table of target and environment")
+    if not is_genomes and labels is not None:
+        kinds = ", ".join(endings)
+        raise IcscmError(f"--labels is for genomes ({kinds}); pack {data} first if it holds any")
+    return is_genomes
 
 
 def check_outputs(

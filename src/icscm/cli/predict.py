@@ -11,14 +11,12 @@ from icscm.cli.console import Progress, make_console, open_output, print_written
 from icscm.cli.group import main
 from icscm.cli.options import (
     FILE,
-    OUTPUT,
+    GENOME_ENDINGS,
+    READING,
+    add_options,
     check_outputs,
-    flag,
-    force_option,
     read_data,
     read_delimiter,
-    reading_options,
-    value,
 )
 from icscm.exceptions import IcscmError
 from icscm.io.formats import (
@@ -44,47 +42,32 @@ if TYPE_CHECKING:
 # Columns that predictions add.
 _ADDED = ("probability", "class", "rule")
 
-# Presence/absence tables: features in rows, genomes in columns.
-GENOME_ENDINGS = (".bits", ".rtab", ".rtab.gz")
-
 
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@value(
-    "--out FILE",
-    "Write predictions here: .csv, .tsv or .parquet.  [default: as CSV to standard output]",
-    OUTPUT,
-)
-@value(
-    "--keep-columns COLUMNS",
-    "Columns of DATA to carry over, such as an identifier: A,B. Repeatable.",
-    multiple=True,
-)
-@flag(
-    "--safe-csv", "For spreadsheets: an apostrophe before texts that they would take for formulas."
-)
-@force_option
-@reading_options
+@add_options("out", "keep_columns", "safe_csv", "force", *READING)
 def predict(
     model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
 ) -> None:
     """Predict new rows with a model file.
 
     Writes one line for each row of DATA, in the same order: the probability of the positive
-    class, the class that the rule predicts, and the rule that decided. Columns are found by
-    name, in any order; only those in the model's rules are needed, and no environment is. Text
-    that meant missing for fit (--na) does so here. DATA may also be a presence/absence table
-    (.Rtab, genes in rows) or what icscm pack made of it; then each line names its genome.
+    class, the predicted class, and the rule that decided. Columns are found by name, in any order;
+    only those in the model's rules are needed, and no environment is. Text that meant missing for
+    fit (--na) does so here. DATA may also be a presence/absence table (.Rtab, genes in rows) or a
+    store that icscm pack made; then each line names its genome.
 
-    Names and texts are written as DATA has them; only a terminal gets escapes for what does not
-    print. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA comes
-    from others, --safe-csv puts an apostrophe before it, and leaves numbers as they are.
+    Names and texts are written as DATA has them; only on a terminal are characters that do not
+    print escaped. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA
+    comes from others, --safe-csv puts an apostrophe before it, and leaves numbers as they are.
 
     \b
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
+    import pyarrow
+
     from icscm.model.saved import load
 
     out = None if out == STDOUT else out
@@ -93,19 +76,23 @@ def predict(
         if safe_csv and out.suffix.lower() in PARQUET_ENDINGS:
             raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
-    saved = load(model)
-    progress = Progress(quiet=quiet)
+    saved, progress = load(model), Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         table, kept = _read_rows(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
-        predictions = predict_table(saved, table, kept)
+        decisions = saved.decide(table)
+    columns = {name: table.column(name) for name in kept}
+    columns["probability"] = pyarrow.array(decisions.probability)
+    columns["class"] = pyarrow.array(decisions.prediction.tolist())
+    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
+    predictions = pyarrow.table(columns)
     if safe_csv:
         predictions = disarm_formulas(predictions)
     if out is None:
         write_text_table(predictions, open_output())
         return
     write_table(predictions, out)
-    print_written(make_console(), out, f" ({predictions.num_rows:,} rows)")
+    print_written(make_console(), out, more=f" ({predictions.num_rows:,} rows)")
 
 
 def _read_rows(
@@ -120,33 +107,36 @@ def _read_rows(
 
         delimiter = read_delimiter(options["delimiter"])
         return read_genomes(data, list_used(saved), delimiter), ["genome"]
-    table = read_data(data, read_alike(saved, options), types=find_types(saved))
+    table = read_alike(saved, data, options, find_types(saved))
     check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
-    clash = [name for name in kept if name in _ADDED]
-    if clash:
-        raise IcscmError(
-            f"{where} has a column {clash[0]!r}, as the predictions do; rename it to carry it over"
-        )
+    for name in kept:
+        if name in _ADDED:
+            raise IcscmError(
+                f"{where} has a column {name!r}, as the predictions do; rename it to carry it over"
+            )
     return table, kept
 
 
-def read_alike(saved: SavedModel, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with what meant missing, or a fraction, at fitting, if the file says so."""
+def read_alike(
+    saved: SavedModel, path: Path, options: dict[str, Any], types: dict[str, str]
+) -> pyarrow.Table:
+    """A file, with the settings for missing values and decimals of the model's own table."""
     from icscm.model.saved import get_table_settings, list_missing_texts
 
-    told = get_table_settings(saved)
-    return options | {
-        "na": (*options["na"], *list_missing_texts(told)),
-        "no_default_na": options["no_default_na"] or told.get("default_na") is False,
-        "decimal": options["decimal"] or ("," if told.get("decimal") == "," else "."),
+    settings = get_table_settings(saved)
+    alike = options | {
+        "na": (*options["na"], *list_missing_texts(settings)),
+        "no_default_na": options["no_default_na"] or settings.get("default_na") is False,
+        "decimal": options["decimal"] or ("," if settings.get("decimal") == "," else "."),
     }
+    return read_data(path, alike, types=types)
 
 
 def find_types(saved: SavedModel) -> dict[str, str]:
-    """How a text file's columns must be read: as what the rules compare them with.
+    """How a text file's columns must be read: as the rules compare them.
 
-    A level knows what it is: text that looks like a number stays text, and True is no text.
+    A level knows its type: text that looks like a number stays text, and True is no text.
     """
     from icscm.model.rules import CategoryRule, ThresholdRule
     from icscm.model.saved import list_used
@@ -163,15 +153,3 @@ def find_types(saved: SavedModel) -> dict[str, str]:
             types[str(rule.feature)] = name if len(kinds) == 1 else CATEGORY
     used = set(list_used(saved))
     return {name: kind for name, kind in types.items() if name in used}
-
-
-def predict_table(saved: SavedModel, table: pyarrow.Table, kept: list[str]) -> pyarrow.Table:
-    """What was carried over, the probability, the class and the rule that decided."""
-    import pyarrow
-
-    decisions = saved.decide(table)
-    columns = {name: table.column(name) for name in kept}
-    columns["probability"] = pyarrow.array(decisions.probability)
-    columns["class"] = pyarrow.array(decisions.prediction.tolist())
-    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
-    return pyarrow.table(columns)

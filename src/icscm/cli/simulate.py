@@ -1,103 +1,48 @@
-"""`icscm simulate` and `icscm demo`: simulated data with known causes."""
+"""`icscm simulate` and `icscm demo`: simulated data with known causes; `icscm datasets`."""
 
 from __future__ import annotations
 
+import inspect
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
-from icscm.cli.console import make_console, print_all, print_written, said_below
+from icscm.cli.console import hide_repeated_warnings, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.options import (
-    FILE,
-    OUTPUT,
-    Decorator,
-    apply,
-    check_outputs,
-    choice,
-    flag,
-    force_option,
-    number,
-    value,
-)
+from icscm.cli.options import add_options, check_outputs, is_given
 from icscm.exceptions import IcscmError, Parameter
-from icscm.formatting import as_text
+from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table
 from icscm.writing import STDOUT
 
 if TYPE_CHECKING:
     import pandas
-    from rich.console import Console
 
-    from icscm.datasets import Simulation
-    from icscm.estimators.cover import SCMClassifier
+# What `make_hospitals` calls the parameters of `make_conjunction`.
+_RENAMED = {"n_environments": "n_hospitals", "n_parents": "n_causes"}
 
-DEMO_REPORT = "icscm-demo.html"
-
-# Options of only one of the two simulations.
-_PAPERS = (
-    *("samples", "distractors", "children", "noise", "label_noise"),
-    *("child", "child_noise", "continuous"),
+_SIZES = "n_samples", "n_distractors"
+_PAPER = (
+    *("n_environments", "n_parents", "n_children", "model_type", "noise", "label_noise", "child"),
+    *("child_noise", "continuous"),
 )
-_HOSPITALS = "rows", "shortcut_strength", "missing", "missing_when", "label_shift", "new_hospital"
-
-size_options = apply(
-    number("--samples", 10_000, "Rows in each environment."),
-    number("--distractors", 3, "Features that are pure noise.", "int [0, inf)"),
-)
-seed_option = number("--random-state", 1, "Random seed.", "int [0, inf)")
-
-
-def _share(name: str, text: str, default: float = 0.05) -> Decorator:
-    return number(f"{name} SHARE", default, text, "float [0, 1]")
-
-
-hospital_options = apply(
-    flag("--hospitals", "Simulated admissions at hospitals, instead of the paper's data."),
-    number("--rows", 10_000, "Admissions at all hospitals together."),
-    _share("--shortcut-strength", "How often shortcuts follow the outcome, at most.", 0.95),
-    _share("--missing", "Share of laboratory values that were not measured.", 0.3),
-    choice("--missing-when normal random", "Which values of lactate are missing: normal, or any."),
-    value("--label-shift NUMBER", "Direct effect of hospitals on the log odds.", float, 0.0),
-    value(
-        "--new-hospital FILE",
-        "Write admissions at a hospital where the shortcuts are reversed.  [default: none]",
-        OUTPUT,
-    ),
-)
+_HOSPITALS = "n_rows", "shortcut_strength", "missing", "missing_when", "label_shift"
 
 
 @main.command()
-@value(
-    "--out FILE",
-    "Write the data here: .csv, .tsv or .parquet; - for CSV to standard output.",
-    OUTPUT,
-    required=True,
-)
-@size_options
-@number("--environments", None, "How many environments.  [default: 2; 5 hospitals]")
-@number("--parents", 2, "Features that cause the label.")
-@number("--children", 1, "Features C that are children of the label.", "int [0, inf)")
-@choice("--model-type conjunction disjunction tree", "How the parents determine the label.")
-@choice("--noise coin flip", "Label noise: replaced by a fair coin, or inverted.")
-@_share("--label-noise", "Probability of label noise.")
-@choice("--child code text", "Errors of children: as in the paper's code or text.")
-@_share("--child-noise", "How often a child has the environment's mark, not the label.")
-@flag("--continuous", "Features in [0, 1] that are cut at 0.5.")
-@hospital_options
-@seed_option
-@force_option
+@add_options("out", *_SIZES, *_PAPER, "hospitals", *_HOSPITALS, "new_hospital")
+@add_options("random_state", "force")
 @click.pass_context
 def simulate(
     ctx: click.Context,
     /,
     out: Path,
-    force: bool,
-    hospitals: bool,
     new_hospital: Path | None,
+    hospitals: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Write simulated data with known causes.
@@ -107,7 +52,7 @@ def simulate(
 
     With --hospitals: simulated admissions, none of them a patient's. age and lactate cause that a
     patient deteriorated; billing_code and troponin are shortcuts, which are specific to a site.
-    --rows, --shortcut-strength, --missing, --missing-when, --label-shift and --new-hospital are
+    --n-rows, --shortcut-strength, --missing, --missing-when, --label-shift and --new-hospital are
     for these alone. The columns deteriorated and hospital come last.
 
     \b
@@ -119,43 +64,39 @@ def simulate(
     """
     import pyarrow
 
-    foreign = _PAPERS if hospitals else _HOSPITALS
-    for name in foreign:
-        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            not_one = "not for --hospitals" if hospitals else "for --hospitals only"
-            raise IcscmError(f"{name_option(Parameter(name))} is {not_one}")
-        options.pop(name, None)
+    from icscm.datasets import make_conjunction, make_hospitals
+
+    known = inspect.signature(make_hospitals if hospitals else make_conjunction).parameters
+    named = {_RENAMED.get(name, name) if hospitals else name: name for name in options}
+    foreign = [name for name in named if name not in known]
+    for name in [*foreign, *([] if hospitals else ["new_hospital"])]:
+        if is_given(ctx, name):
+            kind = "not for --hospitals" if hospitals else "for --hospitals only"
+            raise IcscmError(Parameter(name), f" is {kind}")
     outputs = [each for each in (out, new_hospital) if each is not None]
     for each in outputs:
         check_output_kind(each)
     check_outputs(outputs, force=force)
-    if options["environments"] is None:
-        options["environments"] = 5 if hospitals else 2
+    settings = {new: options[old] for new, old in named.items() if new in known}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if hospitals:
+        tables = _make_hospitals(settings)
+    else:
+        data = make_conjunction(**settings)
+        columns = _to_arrow(data.X) | {"y": data.y, "environment": data.environments}
+        tables = [(columns, f"; causes: {', '.join(data.parents)}")]
     console = make_console(stderr=STDOUT in outputs)  # standard output is for the data then
-    tables = _make_hospitals(options) if hospitals else _make_conjunction(options)
     for path, (columns, note) in zip(outputs, tables, strict=False):
         table = pyarrow.table(columns)
         write_table(table, path)
-        print_written(console, path, f" ({table.num_rows:,} rows{note})")
+        print_written(console, path, more=f" ({table.num_rows:,} rows{note})")
 
 
-def _make_conjunction(options: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
-    """The columns of the paper's data, and a note on them."""
-    from icscm.datasets import make_conjunction
-
-    numbers = "samples", "distractors", "parents", "children", "environments"
-    renamed = {f"n_{name}": options.pop(name) for name in numbers}
-    data = make_conjunction(**renamed, **options)
-    columns = _to_arrow(data.X) | {"y": data.y, "environment": data.environments}
-    return [(columns, f"; causes: {', '.join(data.parents)}")]
-
-
-def _make_hospitals(options: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+def _make_hospitals(settings: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
     """The columns of admissions and of those at the new hospital, and a note on each."""
     from icscm.datasets import make_hospitals
 
-    names = {"rows": "n_rows", "environments": "n_hospitals", "parents": "n_causes"}
-    data = make_hospitals(**{names.get(name, name): each for name, each in options.items()})
+    data = make_hospitals(**settings)
     home = _to_arrow(data.X) | {"deteriorated": data.y, "hospital": data.environments}
     hospital = np.full(len(data.y_new), "New")
     new = _to_arrow(data.X_new) | {"deteriorated": data.y_new, "hospital": hospital}
@@ -171,13 +112,11 @@ def _to_arrow(features: pandas.DataFrame) -> dict[str, Any]:
 
 
 @main.command(short_help="Compare both learners on the paper's simulation.")
-@size_options
-@seed_option
-@value("--report FILE", "Write the report on ICSCM here: .html, .md or .json.", FILE, DEMO_REPORT)
-@flag("--no-report", "Write no report.")
-@force_option
+@add_options(*_SIZES, "random_state", "report", "no_report", "force")
 @click.pass_context
-def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **sizes: int) -> None:
+def demo(
+    ctx: click.Context, /, report: Path, no_report: bool, force: bool, **settings: Any
+) -> None:
     """Simulate the paper's data and learn from it with and without invariance.
 
     A1 and A2 cause the label and C1 is its child, a better predictor than the causes. The plain
@@ -187,7 +126,7 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
 
     \b
     Example:
-      icscm demo --samples 1000 --no-report
+      icscm demo --n-samples 1000 --no-report
     """
     from rich.text import Text
 
@@ -196,44 +135,74 @@ def demo(ctx: click.Context, /, report: Path, no_report: bool, force: bool, **si
     from icscm.report.summary import make_summary
     from icscm.report.terminal import render_summary
 
-    is_own_choice = ctx.get_parameter_source("report") is not ParameterSource.DEFAULT
-    is_kept = not is_own_choice and not force and report.exists()
+    is_kept = not is_given(ctx, "report") and not force and report.exists()
     is_wanted = not (no_report or is_kept)
     if is_wanted:
         check_outputs([report], force=force)
-    console = make_console()
-    samples, distractors = sizes["samples"], sizes["distractors"]
-    data = make_conjunction(samples, distractors, random_state=sizes["random_state"])
+    console, data = make_console(), make_conjunction(**settings)
     console.print(
-        f"The paper's simulation: 2 environments of {samples:,} samples. A1 and A2 cause the "
-        f"label, C1 is a child of label and environment, {distractors} features B are noise.\n"
+        f"The paper's simulation: 2 environments of {settings['n_samples']:,} samples. A1 and A2 "
+        "cause the label, C1 is a child of label and environment, "
+        f"{settings['n_distractors']} features B are noise.\n"
     )
-    with said_below():
-        plain = SCMClassifier().fit(data.X, data.y, environments=data.environments)
-        invariant = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    learners = {"SCM": SCMClassifier(), "ICSCM": ICSCMClassifier()}
+    with hide_repeated_warnings():
+        for learner in learners.values():
+            learner.fit(data.X, data.y, environments=data.environments)
     if is_wanted:
         name = "the paper's simulation"
-        found = invariant.report(data.X, data.y, data.environments, data_name=name)
+        found = learners["ICSCM"].report(data.X, data.y, data.environments, data_name=name)
         found.save(report, force=force)
-    _print_model(console, "SCM", plain, data)
-    _print_model(console, "ICSCM", invariant, data)
-    summary = make_summary(invariant, words=name_option)
-    console.print(Text("What ICSCM found, as shown by icscm fit", style="bold"))
+    for name, learner in learners.items():
+        used = learner.features_used_
+        marks = [f"{c} {'✓ parent' if c in data.parents else '✗ not a parent'}" for c in used]
+        marks += [f"{cause} missing" for cause in data.parents if cause not in used]
+        console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
+        console.print("      " + ", ".join(marks))
+        console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
+    console.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
+    summary = make_summary(learners["ICSCM"], words=name_option)
     print_all(console, render_summary(summary, with_rejected=True))
     if is_wanted:
         console.print()
-        print_written(console, report, ", the report on ICSCM")
+        print_written(console, report, more=", the report on ICSCM")
     elif is_kept and not no_report:
         console.print(f"\n{as_text(report)} exists and was kept; --force overwrites it.")
 
 
-def _print_model(console: Console, name: str, learner: SCMClassifier, data: Simulation) -> None:
-    """The model, which of its features are true parents, which parents are missing, accuracy."""
-    from rich.text import Text
+@main.command(short_help="List the real data sets, and whether their files are there.")
+@add_options("data")
+def datasets(data: Path | None) -> None:
+    """List the real data sets: size, source, licence, whether they are present, how to get them.
 
-    used, parents = learner.features_used_, data.parents
-    marks = [f"{each} {'✓ parent' if each in parents else '✗ not a parent'}" for each in used]
-    marks += [f"{each} missing" for each in parents if each not in used]
-    console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
-    console.print("      " + ", ".join(marks))
-    console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
+    Some can be downloaded with one line of Python (with the extra `data`); others have to be
+    downloaded from their publisher's page and saved in the folder under the name shown.
+
+    \b
+    Example:
+      icscm datasets --data ~/data
+    """
+    from icscm.datasets import list_datasets
+    from icscm.datasets._files import DATA_VARIABLE
+
+    console = make_console()
+    for info in list_datasets(data):
+        is_here = "here" if info.present else "not here"
+        text = (
+            f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}\n  {info.source}\n"
+            f"  licence: {info.licence}\n  to get it: {info.advice}\n"
+        )
+        console.print(escape_controls(text, keep="\n"), soft_wrap=True)  # addresses stay whole
+    folder = data or os.environ.get(DATA_VARIABLE)
+    where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
+    console.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
+
+
+@main.command(hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("ignored", nargs=-1, type=click.UNPROCESSED)
+def reproduce(ignored: tuple[str, ...]) -> None:  # noqa: ARG001
+    """Point to the reproduction of the paper, which is no longer part of the package."""
+    raise IcscmError(
+        "icscm reproduce was removed; run `make paper` in a checkout of the source repository to "
+        "reproduce the paper's tables and figures"
+    )
