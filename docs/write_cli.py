@@ -19,8 +19,8 @@ INTRODUCTION = """# The command line
 
 The output of `icscm --help` and of `icscm COMMAND --help`; written by `docs/write_cli.py`.
 
-Results go to standard output, messages to standard error. An error is one line, with exit status
-2. Files are written completely or not at all, and an existing file is overwritten only with
+Results go to standard output, messages to standard error. An error is one line, with exit
+status 2. Files are written completely or not at all, and an existing file is overwritten only with
 `--force`. In text files spaces around names and values are removed; a column is read as numbers,
 booleans (`true`, `false`) or dates (`2020-01-31`) where all its values are, and as text otherwise.
 Whole numbers with a leading 0 are text: the 0 is part of the code. Columns of dates are dropped.
