@@ -16,8 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from click.testing import CliRunner
+from drawn import describe_figure, list_svg
 from sklearn.base import clone
 from zoo import ALPHAS, CASES, TOLERANCES, Case, Table, make_admissions, make_many, make_sites
 from zoo import resample as learn_halves
@@ -195,22 +197,60 @@ def hold_findings(name: str) -> str:
     return write_json(found)
 
 
-def hold_figure(name: str) -> str:
-    """The texts in the figure of a model."""
-    return list_texts(fit(name).learner.plot())
-
-
-def list_texts(figure: Any) -> str:
-    """All that is written in a figure."""
+@cache
+def read_figure(draw: Callable[[], Any]) -> tuple[str, str]:
+    """What is written in a figure, and all that is drawn in it."""
     from matplotlib import pyplot
     from matplotlib.text import Text
 
+    figure = draw()
+    drawn = describe_figure(figure)
     texts = [each.get_text() for each in figure.findobj(Text)]
     pyplot.close(figure)
-    return "\n---\n".join(text for text in texts if text.strip()) + "\n"
+    return "\n---\n".join(text for text in texts if text.strip()) + "\n", drawn
+
+
+@cache
+def draw_case(name: str) -> Callable[[], Any]:
+    return partial(fit(name).learner.plot)
+
+
+def draw_within_axes() -> Any:
+    """The figure of a tree scaled down to axes of the caller's."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(4, 2))
+    return fit("effect_tree").learner.plot(axes) and figure
+
+
+def draw_by(order: str) -> Any:
+    return fit("many_environments").learner.plot(order=order)
+
+
+def draw_words() -> Any:
+    """A tree with so many leaves that each is described in words."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((3_000, 3)).round(2)).add_prefix("x")
+    y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
+    learner = InvariantTreeClassifier(tolerance=None, max_leaves=42, min_samples_leaf=5)
+    with warnings.catch_warnings(action="ignore"):
+        return learner.fit(X, y).plot()
 
 
 Hold = Callable[[str], str]
+
+
+def hold_texts(name: str) -> str:
+    return read_figure(draw_case(name))[0]
+
+
+def hold_drawn(name: str) -> str:
+    return read_figure(draw_case(name))[1]
+
+
+def hold_svg(name: str) -> str:
+    return list_svg(make_report(name).to_html())
+
 
 OF_ALL: dict[str, Hold] = {
     "printed.txt": hold_printed,
@@ -243,6 +283,8 @@ DRAWN = (
     "rate_tree",
     "tree_nothing",
 )
+# Pages whose drawings are held: every kind of plot is in one of them.
+WITH_SVG = ("conjunction", "disjunction", "equivalence", "effect_tree", "rate_tree_beyond")
 OF_FORESTS: dict[str, Hold] = {
     **{name: hold for name, hold in OF_REPORTED.items() if name.startswith("report")},
     "show-all.txt": hold_show_all,
@@ -254,7 +296,8 @@ def list_models() -> dict[tuple[str, str], Callable[[], str]]:
     found: dict[tuple[str, str], Callable[[], str]] = {}
     for name, case in CASES.items():
         holds = {**OF_ALL, **(OF_FORESTS if case.is_forest else OF_REPORTED)}
-        holds |= {"figure.txt": hold_figure} if name in DRAWN else {}
+        holds |= {"figure.txt": hold_texts, "drawn.txt": hold_drawn} if name in DRAWN else {}
+        holds |= {"svg.txt": hold_svg} if name in WITH_SVG else {}
         found |= {(name, artefact): partial(hold, name) for artefact, hold in holds.items()}
     return found
 
@@ -411,11 +454,7 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("evaluate_moved", "html.txt"): lambda: strip_tags(evaluate_moved().to_html()),
     ("evaluate_many", "result.csv"): lambda: write_frame(evaluate_many().to_frame()),
     ("evaluate_many", "html.txt"): lambda: strip_tags(evaluate_many().to_html()),
-    ("evaluate", "figure.txt"): lambda: list_texts(evaluate_admissions().plot()),
     ("evaluate", "printed.txt"): lambda: f"{evaluate_admissions()!r}\n",
-    ("compare", "figure.txt"): lambda: list_texts(compare_sites().plot()),
-    ("transfer", "figure.txt"): lambda: list_texts(transfer_sites().plot()),
-    ("tolerances", "figure.txt"): lambda: list_texts(follow_sites().plot()),
     ("evaluate_nothing", "terminal.txt"): lambda: run(
         "evaluate", "nothing.json", "others.csv", files=fit_admissions()
     ),
@@ -441,5 +480,22 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("choice", "terminal.txt"): ask_choice,
     ("choice", "result.csv"): lambda: write_frame(choose_for_sites().to_frame()),
 }
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "evaluate": lambda: evaluate_admissions().plot(),
+    "evaluate_many": lambda: evaluate_many().plot(),
+    "compare": lambda: compare_sites().plot(),
+    "transfer": lambda: transfer_sites().plot(),
+    "tolerances": lambda: follow_sites().plot(),
+    "figure_within_axes": draw_within_axes,
+    "figure_by_size": partial(draw_by, "size"),
+    "figure_by_rate": partial(draw_by, "rate"),
+    "figure_words": draw_words,
+}
+for study, draw in FIGURES.items():
+    if study in ("evaluate", "compare", "transfer", "tolerances"):
+        STUDIES[study, "figure.txt"] = lambda draw=draw: read_figure(draw)[0]
+    STUDIES[study, "drawn.txt"] = lambda draw=draw: read_figure(draw)[1]
+STUDIES["evaluate", "svg.txt"] = lambda: list_svg(evaluate_admissions().to_html())
 
 ARTEFACTS = {**list_models(), **STUDIES}

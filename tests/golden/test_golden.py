@@ -84,6 +84,7 @@ def test_all_kinds_are_held():
     assert len(ARTEFACTS) >= 540
     kinds = {artefact for _, artefact in ARTEFACTS}
     assert {"report.json", "report.md", "report.html.txt", "terminal.txt", "model.json"} <= kinds
+    assert {"drawn.txt", "svg.txt", "figure.txt"} <= kinds
     for name in CASES:
         assert sum(each == name for each, _ in ARTEFACTS) >= 12, name
 
