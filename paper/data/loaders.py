@@ -166,7 +166,7 @@ TABLES: dict[str, tuple[str, Callable[[PathLike | None], RealData]]] = {
 def find_present(data_home: PathLike | None) -> list[str]:
     """The data sets whose files are in the folder, possibly of some states only."""
     home = find_data_home(data_home)
-    return [name for name in LOADERS if library.is_present(SOURCES[name], home)]
+    return [name for name in LOADERS if library.find_present(SOURCES[name], home)]
 
 
 def fetch(

@@ -5,16 +5,17 @@ May import only the lowest layers: parameters, writing, text, exceptions, consta
 
 from typing import Any
 
-from icscm.datasets.catalogue import DatasetInfo, fetch, list_datasets
-from icscm.datasets.hospitals import Hospitals, make_hospitals
 from icscm.datasets.real import (
+    DatasetInfo,
     RealData,
+    fetch,
+    list_datasets,
     load_diabetes_by_source,
     load_heart_by_hospital,
     load_income_by_state,
     load_sachs,
 )
-from icscm.datasets.simulated import Simulation, make_conjunction
+from icscm.datasets.simulated import Hospitals, Simulation, make_conjunction, make_hospitals
 
 __all__ = [
     "DatasetInfo",

@@ -8,12 +8,11 @@ import struct
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any
 
 import pandas as pd
@@ -30,7 +29,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Valu
 
 def find_data_home(data_home: PathLike | None) -> Path:
     """The folder with the raw files: the one given, or that of the environment variable."""
-    chosen = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
+    chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
     if not chosen:
         raise IcscmError(
             "the folder of raw data files is not known; pass data_home or set the environment "
@@ -50,7 +49,7 @@ class RawFile:
     path: str
     url: str | None = None
     sha256: str | None = None
-    others: tuple[str, ...] = ()
+    others: Sequence[str] = ()
     state: str | None = None
 
     def find(self, home: Path) -> Path | None:
@@ -69,8 +68,8 @@ class Source:
     citation: str
     page: str
     licence: str
-    files: tuple[RawFile, ...]
-    columns: tuple[str, ...] = ()
+    files: Sequence[RawFile]
+    columns: Sequence[str] = ()
 
     def locate(self, file: RawFile, home: Path) -> Path:
         """The path of a file that has to be there."""
@@ -92,12 +91,11 @@ class Source:
             )
         try:
             pooch = importlib.import_module("pooch")
+            pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
         except ImportError:
             raise IcscmError(
                 "downloads need the package pooch; install it with pip install 'icscm[data]'"
             ) from None
-        try:
-            pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
         except (OSError, ValueError) as error:
             raise IcscmError(
                 f"could not download {file.url}: {_describe(error)}; try again later, or save the "
@@ -127,20 +125,15 @@ class Source:
             ) from error
 
     def read(
-        self,
-        path: Path,
-        columns: Sequence[str],
-        suffix: str = ".csv",
-        dtype: Mapping[str, Any] = MappingProxyType({}),
-        **options: Any,
+        self, path: Path, columns: Sequence[str], suffix: str = ".csv", **options: Any
     ) -> pd.DataFrame:
         """Columns of a CSV file in this order and spelling, whatever capitals the file uses."""
         with self.open(path, suffix) as stream:
             header = pd.read_csv(stream, nrows=0, encoding="utf-8-sig")
         spelling = match_columns(header, columns, path)
+        kinds = {spelling[name]: kind for name, kind in options.pop("dtype", {}).items()}
         # in one part: pandas 3.0 cannot join the parts of a category if one is all missing
-        options = {"low_memory": False, "encoding": "utf-8-sig", **options}
-        options["dtype"] = {spelling[name]: kind for name, kind in dtype.items()}
+        options = {"low_memory": False, "encoding": "utf-8-sig", "dtype": kinds} | options
         with self.open(path, suffix) as stream:
             table = pd.read_csv(stream, usecols=[*spelling.values()], **options)
         return table[[*spelling.values()]].set_axis([*spelling], axis=1)
@@ -181,18 +174,16 @@ SACHS_PARENTS = {name: parents.split() for name, parents in _FACTS.pop("sachs_pa
 
 def make_census_file(kind: str, state: str) -> RawFile:
     """The 2018 American Community Survey's file of a state's persons ("p") or households ("h")."""
-    name = f"csv_{kind}{state.lower()}.zip"
-    checksum = _CENSUS[kind].get(state)
+    name, checksum = f"csv_{kind}{state.lower()}.zip", _CENSUS[kind].get(state)
     return RawFile(f"acs2018/{name}", f"{_CENSUS['url']}/{name}", checksum, state=state)
 
 
 def make_source(name: str, facts: dict[str, Any]) -> Source:
     """A source from its entry in `sources.toml`."""
-    listed, kinds = facts.pop("files", ()), facts.pop("kinds", "")
-    columns = tuple(facts.pop("columns", "").split())
-    found = [RawFile(**file | {"others": tuple(file.get("others", ()))}) for file in listed]
+    found = [RawFile(**file) for file in facts.pop("files", ())]
+    kinds, columns = facts.pop("kinds", ""), facts.pop("columns", "").split()
     found += [make_census_file(kind, state) for state in STATES for kind in kinds]
-    return Source(name, files=tuple(found), columns=columns, **facts)
+    return Source(name, files=found, columns=columns, **facts)
 
 
 SOURCES = {name: make_source(name, facts) for name, facts in _FACTS.items()}
@@ -216,21 +207,15 @@ def check_states(states: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def find_present_states(source: Source, home: Path) -> list[str]:
-    """The states of which the data folder holds all files."""
+def find_present(source: Source, home: Path) -> list[str | None]:
+    """The states of which the data folder holds all files; [None] for data without states."""
     absent = {file.state for file in source.files if file.find(home) is None}
-    return [state for state in DEFAULT_STATES if state not in absent]
+    states = DEFAULT_STATES if source.files[0].state else (None,)
+    return [state for state in states if state not in absent]
 
 
 def find_states(source: Source, home: Path, states: Sequence[str] | None = None) -> list[str]:
     """The given states; by default those in the data folder, or all if there are none."""
     if states is not None:
         return check_states(states)
-    return find_present_states(source, home) or list(DEFAULT_STATES)
-
-
-def is_present(source: Source, home: Path) -> bool:
-    """Whether all files are in the data folder, or those of at least one state."""
-    if source.files[0].state:
-        return bool(find_present_states(source, home))
-    return all(file.find(home) is not None for file in source.files)
+    return [state for state in find_present(source, home) if state] or list(DEFAULT_STATES)

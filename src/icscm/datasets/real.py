@@ -1,11 +1,13 @@
 """Real tables with several environments each, from their publishers' own files.
 
-The files lie in a folder that the caller names; `list_datasets` says which and where to get them.
+The files lie in a folder that the caller names; `list_datasets` lists them, `fetch` downloads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,16 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icscm.datasets._files import (
-    SACHS_PARENTS,
-    SOURCES,
-    STATES,
-    PathLike,
-    Source,
-    find_data_home,
-    find_states,
-    make_census_file,
-)
+from icscm.datasets import _files
+from icscm.datasets._files import SACHS_PARENTS, SOURCES, PathLike, Source, find_data_home
 from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_value
 
@@ -90,13 +84,13 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     source, home = SOURCES["acs_income"], find_data_home(data_home)
     numbers, codes = source.columns[:3], source.columns[3:]
     columns = ["ST", "PINCP", *source.columns]
-    states = find_states(source, home)
+    states = _files.find_states(source, home)
     table = pd.concat([read_state(source, home, "p", each, columns) for each in states])
     kept = (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)
     table = table[kept].reset_index(drop=True)
     table["OCCP"] //= 100  # the first two digits of four
     y = (table["PINCP"] > 56_000).to_numpy(dtype=np.int64)
-    names = table["ST"].map({code: name for name, code in STATES.items()}).to_numpy()
+    names = table["ST"].map({code: name for name, code in _files.STATES.items()}).to_numpy()
     labels = {name: _label(table[name], "{:02.0f}", "missing") for name in codes}
     return RealData(table.assign(**labels)[[*numbers, *codes]], y, names, [])
 
@@ -238,7 +232,7 @@ def read_state(
     source: Source, home: Path, kind: str, state: str, columns: Sequence[str]
 ) -> pd.DataFrame:
     """Columns of a state's census file of 2018; household numbers begin with the year."""
-    path = source.locate(make_census_file(kind, state), home)
+    path = source.locate(_files.make_census_file(kind, state), home)
     first = source.read(path, ["SERIALNO"], dtype={"SERIALNO": str}, nrows=1)
     number = first["SERIALNO"].iloc[0] if len(first) else "none"
     if not str(number).startswith("2018"):
@@ -253,3 +247,117 @@ def _label(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Ser
     """A category from a column of numeric codes."""
     labels = codes.map({code: pattern.format(code) for code in codes.dropna().unique()})
     return (labels if missing is None else labels.fillna(missing)).astype("category")
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """A data set's description.
+
+    Attributes
+    ----------
+    name, title, source, licence : str
+        Its name, its topic, its publisher with the address, and its licence.
+    n_samples : int
+        Rows of the complete data.
+    files : tuple of str
+        The files expected in the data folder (`??` is a state).
+    present : bool
+        Whether `loader` finds the files it needs, possibly for some states only.
+    loader : callable
+        The function that loads it.
+    advice : str
+        How to get it, and the file name to save it under.
+
+    Examples
+    --------
+    >>> from icscm.datasets import list_datasets
+    >>> sachs = list_datasets()[-1]
+    >>> sachs.name, sachs.n_samples, sachs.loader.__name__
+    ('sachs', 6564, 'load_sachs')
+    """
+
+    name: str
+    title: str
+    n_samples: int
+    source: str
+    licence: str
+    files: tuple[str, ...]
+    present: bool
+    loader: Callable[..., RealData]
+    advice: str
+
+
+def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
+    """All real data sets, present or not.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder of the raw files, by default that of the environment variable ICSCM_DATA.
+
+    Returns
+    -------
+    list of DatasetInfo
+        One for each data set.
+
+    Examples
+    --------
+    >>> [info.name for info in list_datasets("no such folder") if info.present]
+    []
+    """
+    infos, home = [], None
+    with suppress(IcscmError):  # without a folder nothing is present, but all can be listed
+        home = find_data_home(data_home)
+    for name, source in SOURCES.items():
+        shown = tuple(dict.fromkeys(_show(file) for file in source.files))
+        targets = " and ".join(f"FOLDER/{path}" for path in shown)
+        advice = f"download it from {source.page} and save it as {targets}"
+        if all(file.url for file in source.files):
+            states = ", states=['AL', 'CA']" if source.files[0].state else ""
+            advice = f"icscm.datasets.fetch('{name}', 'FOLDER'{states}) saves it as {targets}"
+        about = source.title, source.n_samples, f"{source.citation}, {source.page}", source.licence
+        is_present = home is not None and bool(_files.find_present(source, home))
+        infos.append(DatasetInfo(name, *about, shown, is_present, LOADERS[name], advice))
+    return infos
+
+
+def fetch(
+    name: str, data_home: PathLike | None = None, *, states: Sequence[str] | None = None
+) -> list[Path]:
+    """Download the raw files of a data set into the data folder.
+
+    Files that are already there are kept if their checksum is right or unknown. Needs the package
+    pooch and a network connection.
+
+    Parameters
+    ----------
+    name : str
+        One of the names in `list_datasets`.
+    data_home : path, optional
+        The folder, by default that of the environment variable ICSCM_DATA.
+    states : sequence of str, optional
+        Of the American Community Survey, only these states; by default the 50 states and Puerto
+        Rico.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    IcscmError
+        If a download fails, or if the publisher offers no address for programs; the message then
+        names the page to get the files from.
+
+    Examples
+    --------
+    >>> from icscm.datasets import fetch
+    >>> fetch("heart_disease", "data")  # doctest: +SKIP
+    """
+    check_value("name", name, allow(*SOURCES))
+    return _files.fetch_files(SOURCES[name], find_data_home(data_home), states)
+
+
+def _show(file: _files.RawFile) -> str:
+    return file.path.replace(f"{file.state.lower()}.zip", "??.zip") if file.state else file.path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
@@ -14,21 +15,8 @@ from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
 from icscm.studies.folds import check_classifier
-from icscm.tables.columns import (
-    Column,
-    Level,
-    Levels,
-    Numbers,
-    is_frame,
-    open_frame,
-    read_column,
-    read_numbers,
-    read_series,
-    sort_key,
-)
-
-if TYPE_CHECKING:
-    import pandas
+from icscm.tables import columns
+from icscm.tables.columns import Level, Levels, Numbers
 
 BASELINE = "baseline"
 # Our rule learners by name, and how their parameters differ from the defaults.
@@ -130,41 +118,31 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.levels_.append(levels)
         return self
 
-    def transform(self, X: Any) -> pandas.DataFrame:
-        """The table with these levels, without columns of dates."""
-        import pandas
+    def transform(self, X: Any) -> pd.DataFrame:
+        """The table with these levels, without columns of dates.
 
-        columns = zip(_read_columns(X), self.levels_, strict=True)
-        return pandas.DataFrame(
-            {
-                f"x{j}": _read(column, levels)
-                for j, (column, levels) in enumerate(columns)
-                if isinstance(column, Numbers | Levels)
-            }
-        )
+        A part of a table may hold no number in a column of numbers, or no text in one of levels.
+        """
+        found: dict[str, Any] = {}
+        for j, (column, levels) in enumerate(zip(_read_columns(X), self.levels_, strict=True)):
+            if isinstance(column, Numbers):
+                numbers = columns.read_numbers(column).astype(np.float64)
+                codes = np.full(len(numbers), len(levels or ()))
+            elif isinstance(column, Levels):
+                known = {columns.sort_key(level): i for i, level in enumerate(levels or ())}
+                own = [known.get(columns.sort_key(level), len(known)) for level in column.levels]
+                codes = np.array([*own, len(known) + 1])[column.codes]
+                numbers = np.full(len(codes), np.nan)
+            else:
+                continue
+            found[f"x{j}"] = numbers
+            if levels is not None:  # then one for all others and one for missing values
+                every = range(len(levels) + 2)
+                found[f"x{j}"] = pd.Categorical.from_codes(codes, categories=every)
+        return pd.DataFrame(found)
 
 
-def _read_columns(X: Any) -> list[Column]:
-    if is_frame(X):
-        return [read_series(each) for each in open_frame(X).iter_columns()]
-    return [read_column(X, j, None) for j in range(X.shape[1])]
-
-
-def _read(column: Numbers | Levels, levels: list[Level] | None) -> Any:
-    """Floats, or a category: these levels, then one for all others and one for missing values.
-
-    A part of a table may hold no number in a column of numbers, or no text in one of levels.
-    """
-    import pandas
-
-    if levels is None:
-        if isinstance(column, Numbers):
-            return read_numbers(column).astype(np.float64)
-        return np.full(len(column.codes), np.nan)
-    if isinstance(column, Numbers):
-        codes = np.full(len(column.values), len(levels))
-    else:
-        known = {sort_key(level): i for i, level in enumerate(levels)}
-        own = [known.get(sort_key(level), len(levels)) for level in column.levels]
-        codes = np.array([*own, len(levels) + 1])[column.codes]
-    return pandas.Categorical.from_codes(codes, categories=range(len(levels) + 2))
+def _read_columns(X: Any) -> list[columns.Column]:
+    if columns.is_frame(X):
+        return [columns.read_series(each) for each in columns.open_frame(X).iter_columns()]
+    return [columns.read_column(X, j, None) for j in range(X.shape[1])]

@@ -241,9 +241,10 @@ def check_environments(
             if name not in dropped:
                 associations.append(_associate(name, values, codes, len(places)))
     associations.sort(key=lambda each: -each.strength)
-    table = _count(labels, codes, 2, len(places))
-    found = make_checkup(table, places, [*classes], alpha, coded.n_columns, associations, n_missing)
-    return add_advice(replace(found, dropped=dropped), words)
+    table, n_columns = _count(labels, codes, 2, len(places)), coded.n_columns
+    found = _make_checkup(table, places, [*classes], alpha, n_columns, associations, n_missing)
+    found = replace(found, dropped=dropped)
+    return replace(found, advice=tuple(_advise(found, words)))
 
 
 def check_presence(
@@ -269,14 +270,13 @@ def check_presence(
     check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
-    totals, names = source.count_totals(), source.environments
-    found = _find_strongest(source)
-    return add_advice(
-        make_checkup(totals, names, source.classes, alpha, countable.n_features, found), words
-    )
+    totals, environments, strongest = source.count_totals(), source.environments, _rank(source)
+    n_features, classes = countable.n_features, source.classes
+    found = _make_checkup(totals, environments, classes, alpha, n_features, strongest)
+    return replace(found, advice=tuple(_advise(found, words)))
 
 
-def _find_strongest(source: CountSource) -> list[Association]:
+def _rank(source: CountSource) -> list[Association]:
     """The features that are most strongly associated with the environment, of millions."""
     best: list[tuple[float, int, Codes]] = []
     for cube in source.counts():
@@ -292,7 +292,7 @@ def _find_strongest(source: CountSource) -> list[Association]:
     return [compute_association(r.feature, each[2]) for r, each in zip(rules, best, strict=True)]
 
 
-def make_checkup(
+def _make_checkup(
     table: Codes,
     names: Sequence[Any],
     classes: Sequence[Any],
@@ -327,12 +327,6 @@ def make_checkup(
         associations=tuple(associations),
         power=tuple(LeafPower(s, int(n.sum()), *_detect(n[None], alpha)) for s, n in leaves),
     )
-
-
-def add_advice(found: CheckUp, words: Words) -> CheckUp:
-    """The check-up with recommendations."""
-    sizes, power = _advise_on_sizes(found), _advise_on_power(found, words)
-    return replace(found, advice=(*sizes, *power, *_advise_on_columns(found, words)))
 
 
 def _detect(tables: Codes, alpha: float) -> list[float | None]:
@@ -390,7 +384,8 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
+def _advise(found: CheckUp, words: Words) -> Iterator[str]:
+    """Recommendations on environments, power and columns."""
     sparse = list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse))
     if sparse:
         few = f"fewer than {SPARSE_ENVIRONMENT} rows of a class"
@@ -402,9 +397,6 @@ def _advise_on_sizes(found: CheckUp) -> Iterator[str]:
         yield f"Group the {len(sizes)} environments, for example by region: {few}."
     if share > 0.95:
         yield f"One environment holds {share:.1%} of the rows: the others can hardly contradict it."
-
-
-def _advise_on_power(found: CheckUp, words: Words) -> Iterator[str]:
     whole, _, tenth = (each.difference for each in found.power)
     if whole is None or whole > BLIND_DIFFERENCE:
         yield (
@@ -423,27 +415,18 @@ def _advise_on_power(found: CheckUp, words: Words) -> Iterator[str]:
             "The rate of the label does not differ significantly between environments (p "
             f"{found.p_value:.2g}): few rules can be rejected."
         )
-
-
-def _advise_on_columns(found: CheckUp, words: Words) -> Iterator[str]:
-    columns = found.associations
-    copies = [each for each in columns if each.is_copy]
-    by_values = [each for each in columns if each.values >= STRONG and not each.is_copy]
-    by_missing = [each for each in columns if (each.missingness or 0) >= STRONG]
-    if copies:
-        yield f"Drop copies of the environment: {_list(copies)}."
-    if by_values:
-        yield (
-            f"Strongly associated with the environment: {_list(by_values)}. A rule on such a "
-            "column may be a rule on the environment; drop the column if it is."
-        )
-    if by_missing:
-        yield (
-            f"Missing values depend on the environment: {_list(by_missing)}. Such rules are tested "
-            f"like any other; {words(Parameter('missing', 'separate'))} keeps missing values out "
-            "of other rules; or drop the columns."
-        )
-
-
-def _list(columns: Sequence[Association]) -> str:
-    return shorten_list([as_text(each.column) for each in columns])
+    columns, separate = found.associations, words(Parameter("missing", "separate"))
+    advice = {
+        "Drop copies of the environment: {}.": [e for e in columns if e.is_copy],
+        "Strongly associated with the environment: {}. A rule on such a column may be a rule on "
+        "the environment; drop the column if it is.": [
+            e for e in columns if e.values >= STRONG and not e.is_copy
+        ],
+        "Missing values depend on the environment: {}. Such rules are tested like any other; "
+        f"{separate} keeps missing values out of other rules; or drop the columns.": [
+            e for e in columns if (e.missingness or 0) >= STRONG
+        ],
+    }
+    for text, concerned in advice.items():
+        if concerned:
+            yield text.format(shorten_list([as_text(each.column) for each in concerned]))

@@ -1,48 +1,123 @@
-"""Rule sets and other classifiers compared on the same folds."""
+"""Rule sets and other classifiers compared on the same folds: scores, sentences, a figure."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
 from icscm._types import BoolArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
-from icscm.parameters import allow, check_value
+from icscm.parameters import allow, check_matplotlib, check_value
+from icscm.report.canvas import make_figure
 from icscm.sources.countable import BinningConfig
-from icscm.sources.memory import open_memory
-from icscm.studies.candidates import choose_candidates
-from icscm.studies.conclusions import MEASURES, CandidateScores, draw_comparison, list_conclusions
-from icscm.studies.folds import (
-    Cohort,
-    FoldResult,
-    check_folds,
-    describe_model,
-    fit_and_score,
-    make_cohort,
-)
+from icscm.studies import folds
+from icscm.studies.candidates import BASELINE, choose_candidates
+from icscm.studies.folds import FoldResult, Scores
 from icscm.studies.scores import TITLES, Z
 from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
-    import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N_FOLDS = 5
 # Scores in environments with fewer rows, or fewer positive ones, are too noisy.
 MIN_ROWS, MIN_POSITIVES = 200, 20
-_WAYS = "rows", "environments", "worst"
+MEASURES = "error", "balanced_accuracy", "auc"
+_WAYS = {"rows": "Cross-validation by rows", "environments": "Leave-one-environment-out"}
 _SCORERS = {name: name for name in MEASURES}
+# Each kind of summary with its marker and label in the figure.
+_MARKS = {
+    "worst": ("|", "worst environment"),
+    "environments": ("o", "held-out environments, mean"),
+    "rows": (".", "by rows"),
+}
+_SUMMARIES = "rows", "environments", "worst"
+_COLUMNS = [(way, name) for way in _SUMMARIES for name in MEASURES]
+_COLORS = {
+    "baseline": "#5b5852",
+    "rules": "#7fa8b0",
+    "invariant": "#0b6170",
+    "trees": "#3f7d3a",
+    "other": "#b5651d",
+}
+_GROUPS = {
+    ("rules", "invariant"): "rule sets",
+    ("invariant",): "rule sets tested for invariance",
+    ("trees",): "trees tested for invariance",
+}
+_NOT_OURS = "baseline", "other"
+# Differences of errors below this are reported as equal.
+_NEGLIGIBLE = 0.0005
 
 # Shows progress: called with a text and a number of parts; its value is called after each part.
 Stage = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+
+
+@dataclass(frozen=True)
+class CandidateScores:
+    """The performance of one candidate; see `compare`.
+
+    Attributes
+    ----------
+    name, kind : str
+        Its name; "baseline", "rules" (not tested), "invariant" (rules tested for invariance),
+        "trees" (our trees and forests) or "other".
+    by_rows, by_environment : tuple of dict
+        Error, balanced accuracy and AUC in each fold of rows, and in each held-out environment;
+        None where the fit failed, or a metric is undefined.
+    gain : tuple of float
+        By rows: the error of the baseline minus that of the candidate, with its 95% interval.
+    seconds : float
+        Mean time of a fit.
+    model : str or None
+        The rules learned from all rows, or the size of a tree; None for other classifiers.
+    failure : str or None
+        Why a fit failed.
+    """
+
+    name: str
+    kind: str
+    by_rows: tuple[Scores | None, ...]
+    by_environment: tuple[Scores | None, ...]
+    gain: tuple[float, float, float] | None
+    seconds: float
+    model: str | None
+    failure: str | None
+
+    @property
+    def rows(self) -> Scores:
+        """Means over the folds of rows; None where a fit failed."""
+        return folds.average_scores(self.by_rows, MEASURES)
+
+    @property
+    def environments(self) -> Scores:
+        """Unweighted means over the held-out environments."""
+        return folds.average_scores(self.by_environment, MEASURES)
+
+    @property
+    def worst(self) -> Scores:
+        """The worst value of each metric over the held-out environments."""
+        found: Scores = dict.fromkeys(MEASURES)
+        for name, mean in self.environments.items():
+            if mean is not None:
+                values = [v for e in self.by_environment if e and (v := e[name]) is not None]
+                found[name] = max(values) if name == "error" else min(values)
+        return found
+
+    def get_error(self, way: str) -> float:
+        """The mean error by "rows" or "environments"; NaN where a fit failed."""
+        error = getattr(self, way)["error"]
+        return np.nan if error is None else float(error)
 
 
 @dataclass(frozen=True)
@@ -71,24 +146,21 @@ class Comparison:
     n_positive: int
     n_folds: int
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row for each candidate: by rows, by environment, the worst of these, and seconds."""
-        import pandas
-
-        return pandas.DataFrame(
+        return pd.DataFrame(
             {"candidate": each.name}
-            | {f"{w}_{name}": getattr(each, w)[name] for w in _WAYS for name in MEASURES}
+            | {f"{way}_{name}": getattr(each, way)[name] for way, name in _COLUMNS}
             | {"fit_seconds": each.seconds, "model": each.model}
             for each in self.candidates
         )
 
     def to_markdown(self) -> str:
         """The table of `to_frame` without the models, in Markdown."""
-        titles = [f"{way} {TITLES[name].lower()}" for way in _WAYS for name in MEASURES]
-        lines = [["candidate", *titles], ["---", *["---:"] * len(titles)]]
-        for each in self.candidates:
-            values = [getattr(each, way)[name] for way in _WAYS for name in MEASURES]
-            lines.append([each.name, *("-" if v is None else f"{v:.3f}" for v in values)])
+        table = self.to_frame().drop(columns=["fit_seconds", "model"])
+        lines = [[name.replace("_", " ") for name in table], ["---", *["---:"] * len(_COLUMNS)]]
+        for name, *values in table.itertuples(index=False):
+            lines.append([name, *("-" if pd.isna(v) else f"{v:.3f}" for v in values)])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +171,7 @@ class Comparison:
             plain = asdict(each)
             del plain["by_rows"]
             plain["fit_seconds"] = plain.pop("seconds")
-            plain |= {"rows": each.rows, "environments": each.environments, "worst": each.worst}
+            plain |= {way: getattr(each, way) for way in _SUMMARIES}
             plain["by_environment"] = dict(zip(names, each.by_environment, strict=True))
             candidates.append(plain)
         kept_in = {str(name): list(sizes) for name, sizes in self.kept_in.items()}
@@ -109,11 +181,22 @@ class Comparison:
     @property
     def conclusions(self) -> tuple[str, ...]:
         """The results in sentences."""
-        return tuple(list_conclusions(self.candidates))
+        return tuple(_list_conclusions(self.candidates))
 
     def plot(self) -> Figure:
         """Error, balanced accuracy and AUC of each candidate, by rows and by environment."""
-        return draw_comparison(self.candidates)
+        check_matplotlib()
+        n = len(self.candidates)
+        figure = make_figure((10.0, 1.5 + 0.32 * n), is_registered=True, layout="constrained")
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, measure in zip(panels, MEASURES, strict=True):
+            _draw_panel(axes, self.candidates, measure)
+        names = [each.name for each in self.candidates]
+        panels[0].set_yticks(range(n), labels=names, parse_math=False)
+        panels[0].invert_yaxis()
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+        return figure
 
 
 def compare(
@@ -186,40 +269,43 @@ def compare(
         check_value(name, value, allow("int [2, inf)"))
     check_value("min_positives", min_positives, allow("int [0, inf)"))
     chosen = choose_candidates(candidates, keep_columns)
-    cohort = make_cohort(X, y, environments)
+    cohort = folds.make_cohort(X, y, environments)
     check_several(cohort.labels)
     cohort, dropped = _drop_columns(cohort, keep_columns)
-    check_folds(cohort, n_folds)
+    cohort.check_folds(n_folds)
     sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
     is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
     show = stage or (lambda *_: nullcontext(lambda: None))
 
-    def run(words: str, folds: Sequence[BoolArray]) -> list[list[FoldResult]]:
+    def run(words: str, parts: Sequence[BoolArray]) -> dict[str, list[FoldResult]]:
         """The results of each candidate, fold by fold, without the fitted estimators."""
-        results: list[list[FoldResult]] = [[] for _ in chosen]
-        if not folds:
+        results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
+        if not parts:
             return results
-        with show(words, len(folds) * len(chosen)) as advance:
-            for is_test in folds:
-                found = fit_and_score(chosen.values(), *cohort.split(is_test), _SCORERS)
-                for own, each in zip(results, found, strict=True):
+        with show(words, len(parts) * len(chosen)) as advance:
+            for is_test in parts:
+                found = folds.fit_and_score(chosen.values(), *cohort.split(is_test), _SCORERS)
+                for own, each in zip(results.values(), found, strict=True):
                     own.append(each._replace(fitted=None))
                     advance()
         return results
 
     cell = 2 * cohort.numbers + cohort.is_positive
-    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(cell, cell)
     with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
-        rows = [np.isin(np.arange(len(cell)), test) for _, test in splits.split(cell, cell)]
+        rows = [np.isin(np.arange(len(cell)), test) for _, test in splits]
         by_rows = run("Comparing by rows", rows)
         places = [cohort.numbers == k for k in np.flatnonzero(is_large)]
         by_environment = run("Holding out environments", places)
         ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
-        whole = dict(zip(ours, fit_and_score(ours.values(), cohort, None, {}), strict=True))
-    parts = zip(chosen, chosen.values(), by_rows, by_environment, strict=True)
+        whole = dict(zip(ours, folds.fit_and_score(ours.values(), cohort, None, {}), strict=True))
+    baseline = by_rows[BASELINE]
     labels = list(enumerate(cohort.labels))
     return Comparison(
-        candidates=tuple(_summarize(*part, whole.get(part[0]), by_rows[0]) for part in parts),
+        candidates=tuple(
+            _summarize(name, each, by_rows[name], by_environment[name], whole.get(name), baseline)
+            for name, each in chosen.items()
+        ),
         environments=tuple(label for k, label in labels if is_large[k]),
         kept_in={e: (int(sizes[0][k]), int(sizes[1][k])) for k, e in labels if not is_large[k]},
         dropped=dropped,
@@ -252,27 +338,98 @@ def _summarize(
     for error in (each.failure for each in results if each.failure is not None):
         what = "" if isinstance(error, IcscmError) else f"{type(error).__name__}: "
         failure = f"{what}{error}"
-    return CandidateScores(
-        name=name,
-        kind=kind,
-        by_rows=tuple(each.scores for each in by_rows),
-        by_environment=tuple(each.scores for each in by_environment),
-        gain=gain,
-        seconds=float(np.mean(seconds)) if seconds else np.nan,
-        model=None if whole is None or whole.fitted is None else describe_model(whole.fitted),
-        failure=failure,
-    )
+    time = float(np.mean(seconds)) if seconds else np.nan
+    model = None if whole is None or whole.fitted is None else folds.describe_model(whole.fitted)
+    of_rows = tuple(each.scores for each in by_rows)
+    of_environments = tuple(each.scores for each in by_environment)
+    return CandidateScores(name, kind, of_rows, of_environments, gain, time, model, failure)
 
 
-def _drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
+def _drop_columns(cohort: folds.Cohort, keep: Any) -> tuple[folds.Cohort, dict[str, str]]:
     """Without the columns that our learners drop, such as a copy of the label."""
     if not is_frame(cohort.X):
         return cohort, {}
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
-        samples = open_memory(
-            cohort.X, cohort.y, cohort.environments, preparation=BinningConfig(keep_columns=keep)
-        )
+        samples = cohort.open(BinningConfig(keep_columns=keep))
     frame = open_frame(cohort.X)
     found = {} if samples.table is None else samples.table.dropped
     dropped = {frame.columns[j]: why for j, why in found.items()}
     return cohort._replace(X=frame.drop(list(dropped)).to_native()), dropped
+
+
+def _list_conclusions(candidates: Sequence[CandidateScores]) -> Iterator[str]:
+    """The best candidate, the best of ours, and whether they are better than the baseline."""
+    ranked = {}
+    for way in _WAYS:  # the smallest error first; ties in the order given
+        known = [each for each in candidates if not np.isnan(each.get_error(way))]
+        ranked[way] = sorted(known, key=lambda each: each.get_error(way))
+        if len(known) > 1:
+            yield from _conclude(ranked[way], way)
+    both = [each for each in ranked["rows"] if each in ranked["environments"]]
+    changes = []
+    for kinds in (("other",), *list(_GROUPS)[::2], ("baseline",)):
+        best = next((each for each in both if each.kind in kinds), None)
+        if best is not None:
+            change = best.get_error("environments") - best.get_error("rows")
+            changes.append(f"{best.name} {100 * change:+.1f}")
+    if len(changes) > 1:
+        listed = ", ".join(changes)
+        yield f"Change of the error from rows to held-out environments, in points: {listed}."
+
+
+def _conclude(ranked: list[CandidateScores], way: str) -> Iterator[str]:
+    """Sentences about one kind of folds."""
+    best, baseline = ranked[0], next(each for each in ranked if each.kind == "baseline")
+    error, smallest = baseline.get_error(way), best.get_error(way)
+    text = f"no candidate has a smaller error than the majority-class baseline, {error:.1%}"
+    if best is not baseline:
+        text = f"{best.name} has the smallest error, {smallest:.1%}, "
+        text += _compare_with(baseline, best, way)
+    yield f"{_WAYS[way]}: {text}."
+    named = [best, baseline]
+    for kinds, group in _GROUPS.items():
+        leader = next((each for each in ranked if each.kind in kinds), None)
+        if leader is not None and leader not in named:
+            named.append(leader)
+            text = f"Best of the {group}: {leader.name}, {leader.get_error(way):.1%}"
+            more = leader.get_error(way) - smallest
+            if best is not baseline and more >= _NEGLIGIBLE:
+                text += f", {100 * more:.1f} points more than {best.name}"
+            yield f"{text}; {_compare_with(baseline, leader, way)}."
+    excess = {e.name: e.get_error(way) - error for e in ranked if e.kind not in _NOT_OURS}
+    worse = [f"{n} (by {100 * e:.1f} points)" for n, e in excess.items() if e >= _NEGLIGIBLE]
+    if worse:
+        yield f"{_WAYS[way]}: worse than the majority-class baseline: {', '.join(worse)}."
+
+
+def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) -> str:
+    """Better or worse than the baseline; by rows the interval of the difference decides."""
+    error = baseline.get_error(way)
+    gain = low = high = error - each.get_error(way)
+    if way == "rows" and each.gain is not None:
+        _, low, high = each.gain
+    if abs(gain) < _NEGLIGIBLE:
+        return f"the same as the baseline ({error:.1%})"
+    if low <= 0 <= high:
+        return f"not significantly different from the baseline ({error:.1%})"
+    return f"{100 * abs(gain):.1f} points {'less' if gain > 0 else 'more'} than the baseline"
+
+
+def _draw_panel(axes: Axes, candidates: Sequence[CandidateScores], measure: str) -> None:
+    """One metric: by rows, the mean over held-out environments, and the worst of them."""
+    for place, each in enumerate(candidates):
+        color = _COLORS[each.kind]
+        values = {way: getattr(each, way)[measure] for way in _MARKS}
+        if None not in (values["environments"], values["worst"]):
+            reach = [values["environments"], values["worst"]]
+            axes.plot(reach, [place, place], color=color, linewidth=1)
+        for way, (marker, title) in _MARKS.items():
+            if values[way] is not None:
+                (mark,) = axes.plot(values[way], place, marker, color=color)
+                mark.set_markerfacecolor("white" if marker == "o" else color)
+                mark.set_label(title if place == 0 else "_")
+    baseline = candidates[0].rows[measure]
+    if baseline is not None:
+        axes.axvline(baseline, color="#d9d5cc", linewidth=1, zorder=0)
+    axes.set_xlabel(f"{TITLES[measure]} ({'less' if measure == 'error' else 'more'} is better)")
+    axes.spines[["top", "right"]].set_visible(False)

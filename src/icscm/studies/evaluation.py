@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
@@ -20,21 +21,12 @@ from icscm.model.splits import CHAINS
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.page import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
-from icscm.studies.calibration import LeafCalibration, calibrate
-from icscm.studies.scores import (
-    ALPHA,
-    BETTER,
-    TITLES,
-    UNCLEAR,
-    Score,
-    compare_errors,
-    compute_scores,
-)
+from icscm.studies import scores as metrics
+from icscm.studies.scores import TITLES, LeafCalibration, Score
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column, take_rows
 from icscm.tables.labels import encode_environments, take_environments
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 _UNDEFINED = Score(np.nan, np.nan, np.nan)
@@ -108,24 +100,23 @@ class Evaluation:
     def headline(self) -> str:
         """The verdict in a sentence or two."""
         error, other = self.overall.get_errors()
-        text = (
+        auc, end = self.overall.scores["auc"], ""
+        if self.verdict == metrics.UNCLEAR:
+            end = f", p = {format_p(self.p_value)}"
+        elif self.verdict != metrics.BETTER and auc is not None and auc.low > 0.5:
+            interval = f"{auc.low:.2f} to {auc.high:.2f}"
+            end = f". It ranks samples better than chance: AUC {auc.value:.2f} ({interval})"
+        return (
             f"{self.verdict.capitalize()} than the majority-class baseline (always "
             f"{self._name(self.baseline)}): error {format_share(error.value)} in "
             f"{count(self.overall.n_samples, 'sample')} (95% interval {format_share(error.low)} to "
-            f"{format_share(error.high)}), baseline {format_share(other.value)}"
+            f"{format_share(error.high)}), baseline {format_share(other.value)}{end}."
         )
-        auc = self.overall.scores["auc"]
-        if self.verdict == UNCLEAR:
-            return f"{text}, p = {format_p(self.p_value)}."
-        if self.verdict == BETTER or auc is None or auc.low <= 0.5:
-            return f"{text}."
-        interval = f"{auc.low:.2f} to {auc.high:.2f}"
-        return f"{text}. It ranks samples better than chance: AUC {auc.value:.2f} ({interval})."
 
     def _name(self, label: Any) -> str:
         return f"{as_text(self.target)} = " * (self.target is not None) + as_text(label)
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row for all samples and one for each environment.
 
         Returns
@@ -134,22 +125,18 @@ class Evaluation:
             `error`, `error_low`, `error_high`, `error_baseline` and so on for each metric; NaN
             where it is undefined.
         """
-        import pandas
-
         rows, places = [], (self.overall, *self.environments)
         for place in places:
-            row: Plain = {"n_samples": place.n_samples, "n_positive": place.n_positive}
-            row["is_new"] = place.is_new
+            names = "environment", "n_samples", "n_positive", "is_new"
+            row: Plain = {name: getattr(place, name) for name in names}
             for name in TITLES:
                 found, other = (s[name] or _UNDEFINED for s in (place.scores, place.baseline))
                 row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
                 row[f"{name}_baseline"] = other.value
             rows.append(row)
         # as objects: None among numbers would turn them to floats
-        labels = pandas.Series([each.environment for each in places], dtype=object)
-        frame = pandas.DataFrame(rows)
-        frame.insert(0, "environment", labels)
-        return frame
+        labels = pd.Series([each.environment for each in places], dtype=object)
+        return pd.DataFrame(rows).assign(environment=labels)
 
     def to_dict(self) -> Plain:
         """The whole evaluation.
@@ -159,14 +146,8 @@ class Evaluation:
         dict
             Values that JSON can hold.
         """
-        own = {
-            "headline": self.headline,
-            **asdict(self),
-            "positive": self._name(self.classes[1]),
-            "measures": TITLES,
-            "correction": "holm",
-            "alpha": ALPHA,
-        }
+        own = {"headline": self.headline, **asdict(self), "positive": self._name(self.classes[1])}
+        own |= {"measures": TITLES, "correction": "holm", "alpha": metrics.ALPHA}
         return make_plain(own, str)  # type: ignore[no-any-return]
 
     def plot(self) -> Figure:
@@ -235,12 +216,10 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     ('better', [False, False, False])
     """
     own, classes, known, settings = _open_model(model)
-    target, environment = _get_name(y), _get_name(environments)
     X, environments = take_environments(X, environments)
     is_positive = _read_labels(X, y, classes)
     numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
     if environments is not None:
-        environment = _get_name(environments)
         numbers, labels = _read_environments(environments, len(is_positive), settings)
     if (numbers < 0).any():
         kept = np.flatnonzero(numbers >= 0)
@@ -257,8 +236,8 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
 
     def score(label: Any, rows: Any, is_new: bool | None = None) -> Performance:
         truth, p = is_positive[rows], None if probability is None else probability[rows]
-        n, scores = len(truth), compute_scores(truth, predicted[rows], p)
-        baseline = compute_scores(truth, np.full(n, majority), np.full(n, rate))
+        n, scores = len(truth), metrics.compute_scores(truth, predicted[rows], p)
+        baseline = metrics.compute_scores(truth, np.full(n, majority), np.full(n, rate))
         return Performance(label, n, int(truth.sum()), is_new, scores, baseline)
 
     places = []
@@ -268,7 +247,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if labels else [(0, None)]
-    verdict, p_value = compare_errors(predicted != is_positive, is_positive != majority)
+    verdict, p_value = metrics.compare_errors(predicted != is_positive, is_positive != majority)
     return Evaluation(
         model=name,
         classes=classes,
@@ -278,10 +257,10 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         p_value=p_value,
         overall=score(None, slice(None)),
         environments=tuple(places),
-        leaves=() if leaves is None else calibrate(own, leaves, is_positive, numbers, new),
+        leaves=() if leaves is None else metrics.calibrate(own, leaves, is_positive, numbers, new),
         notes=(*notes, *_note_rows(is_positive, classes, places), *unusual),
-        target=target,
-        environment=environment,
+        target=_get_name(y),
+        environment=_get_name(environments),
     )
 
 
@@ -355,7 +334,6 @@ def _predict(
     model: Any, own: Any, X: Any, classes: Sequence[Any], settings: dict[str, Any]
 ) -> tuple[BoolArray, FloatArray | None, IntArray | None, list[str]]:
     """Predictions, probabilities, leaves of a tree, and notes on unusual values."""
-    leaves = None
     if own is None:
         chances = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else None
         return np.asarray(model.predict(X)) == classes[1], chances, None, []
@@ -363,15 +341,13 @@ def _predict(
         warnings.simplefilter("always", IcscmWarning)
         rows = model._check_rows(X)
         if isinstance(own, Forest):
-            predicted, probability, _ = own.decide(rows)
+            (predicted, probability, _), leaves = own.decide(rows), None
         else:
             leaves = own.find_leaves(rows)
             predicted, probability = own.leaf_verdicts[leaves], own.leaf_probabilities()[leaves]
-    notes = []
+    notes = [str(each.message) for each in caught if issubclass(each.category, IcscmWarning)]
     for each in caught:
-        if issubclass(each.category, IcscmWarning):
-            notes.append(str(each.message))
-        else:
+        if not issubclass(each.category, IcscmWarning):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     levels = settings.get("levels")
     notes += _note_levels(own.rules, rows, levels if isinstance(levels, dict) else {})
@@ -396,17 +372,16 @@ def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Ite
                 f"it contains {_list_levels(column.levels) or 'no value'}."
             )
         seen = training.get(feature)
-        if not isinstance(seen, list):
-            continue
-        known = [each for each in seen if isinstance(each, str | int | float)]
-        is_new = ~find_levels(column, known)
-        n_rows = int(np.append(is_new, False)[column.codes].sum())
-        if n_rows:
+        if isinstance(seen, list):
+            known = [each for each in seen if isinstance(each, str | int | float)]
+            is_new = ~find_levels(column, known)
+            n_rows = int(np.append(is_new, False)[column.codes].sum())
             new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
-            yield (
-                f"Column {feature!r} contains levels that did not occur in training, in "
-                f"{count(n_rows, 'row')}: {_list_levels(new)}."
-            )
+            if n_rows:
+                yield (
+                    f"Column {feature!r} contains levels that did not occur in training, in "
+                    f"{count(n_rows, 'row')}: {_list_levels(new)}."
+                )
 
 
 def _list_levels(levels: Sequence[Any]) -> str:

@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
@@ -25,7 +24,8 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
-from icscm.sources.memory import open_memory
+from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
 from icscm.tables.columns import count_rows, is_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
@@ -67,14 +67,36 @@ class Cohort(NamedTuple):
         labels[:] = self.labels
         return labels[self.numbers]
 
-    def take(self, rows: NDArray[np.intp]) -> Cohort:
-        """Some of the samples."""
-        own = take_rows(self.X, rows), self.y[rows], self.classes, self.numbers[rows]
-        return Cohort(*own, self.labels)
-
     def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
         """The training and the test part of a fold."""
-        return self.take(np.flatnonzero(~is_test)), self.take(np.flatnonzero(is_test))
+        train, test = (
+            self._replace(X=take_rows(self.X, rows), y=self.y[rows], numbers=self.numbers[rows])
+            for rows in (np.flatnonzero(~is_test), np.flatnonzero(is_test))
+        )
+        return train, test
+
+    def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
+        """The samples binned, for learners that share this preparation."""
+        return open_memory(self.X, self.y, self.environments, preparation=preparation)
+
+    def check_folds(self, n_folds: int) -> None:
+        """Raise unless each fold of rows can hold both classes."""
+        smallest = min(int(self.is_positive.sum()), int((~self.is_positive).sum()))
+        if smallest < n_folds:
+            raise IcscmError(
+                f"cross-validation with {n_folds} folds needs {n_folds} rows of each class; one "
+                f"has {smallest}; use fewer folds"
+            )
+
+    def check_environments(self, estimator: Any, what: str | Parameter) -> None:
+        """Raise where too few environments would remain to learn from without one of them."""
+        least = 3 if getattr(estimator, "tests_invariance", False) else 2
+        if len(self.labels) < least:
+            raise IcscmError(
+                what,
+                f" needs at least {least} environments for {type(estimator).__name__}, so that "
+                f"{least - 1} remain to learn from; got {len(self.labels)}",
+            )
 
 
 def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) -> Cohort:
@@ -90,29 +112,8 @@ def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) ->
 
 def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any, Cohort, Cohort]]:
     """Each environment, the samples outside of it and those in it."""
-    check_environments(estimator, cohort, "leave-one-environment-out")
+    cohort.check_environments(estimator, "leave-one-environment-out")
     return ((e, *cohort.split(cohort.numbers == k)) for k, e in enumerate(cohort.labels))
-
-
-def check_environments(estimator: Any, cohort: Cohort, what: str | Parameter) -> None:
-    """Raise where too few environments would remain to learn from without one of them."""
-    least = 3 if getattr(estimator, "tests_invariance", False) else 2
-    if len(cohort.labels) < least:
-        raise IcscmError(
-            what,
-            f" needs at least {least} environments for {type(estimator).__name__}, so that "
-            f"{least - 1} remain to learn from; got {len(cohort.labels)}",
-        )
-
-
-def check_folds(cohort: Cohort, n_folds: int) -> None:
-    """Raise unless each fold of rows can hold both classes."""
-    smallest = min(int(cohort.is_positive.sum()), int((~cohort.is_positive).sum()))
-    if smallest < n_folds:
-        raise IcscmError(
-            f"cross-validation with {n_folds} folds needs {n_folds} rows of each class; one has "
-            f"{smallest}; use fewer folds"
-        )
 
 
 class FoldResult(NamedTuple):
@@ -165,8 +166,7 @@ def _fit(learner: Any, train: Cohort, opened: dict[str, tuple[Any, float]]) -> f
         return perf_counter() - start
     preparation = learner.prepare()
     if repr(preparation) not in opened:
-        samples = open_memory(train.X, train.y, train.environments, preparation=preparation)
-        opened[repr(preparation)] = samples, perf_counter() - start
+        opened[repr(preparation)] = train.open(preparation), perf_counter() - start
         start = perf_counter()
     samples, seconds = opened[repr(preparation)]
     learner.fit_counts(replace(samples, source=samples.source.start_again()))
@@ -217,22 +217,19 @@ def describe_model(fitted: Any) -> str | None:
 
 def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
     """Each scorer by its name, checked."""
-    if isinstance(scorers, Mapping):
-        return {name: _find_scorer(each) for name, each in scorers.items()}
-    several = [scorers] if isinstance(scorers, str) or callable(scorers) else scorers
-    return {str(getattr(each, "__name__", each)): _find_scorer(each) for each in several}
-
-
-def _find_scorer(scorer: Any) -> Scorer:
-    if callable(scorer) or scorer in TITLES:
-        return scorer  # type: ignore[no-any-return]
-    try:
-        return get_scorer(scorer)  # type: ignore[no-any-return]
-    except ValueError:
-        raise IcscmError(
-            f"there is no scorer {scorer!r}; use one of {', '.join(TITLES)}, one of "
-            "scikit-learn's names, or a function of (estimator, X, y)"
-        ) from None
+    named: Any = [scorers] if isinstance(scorers, str) or callable(scorers) else scorers
+    if not isinstance(named, Mapping):
+        named = {str(getattr(each, "__name__", each)): each for each in named}
+    found: dict[str, Scorer] = dict(named)
+    for name, each in found.items():
+        try:
+            found[name] = each if callable(each) or each in TITLES else get_scorer(each)
+        except ValueError:
+            raise IcscmError(
+                f"there is no scorer {each!r}; use one of {', '.join(TITLES)}, one of "
+                "scikit-learn's names, or a function of (estimator, X, y)"
+            ) from None
+    return found
 
 
 def score_classifier(
@@ -256,8 +253,7 @@ def score_classifier(
         if callable(scorer):
             scores[name] = float(scorer(fitted, test.X, test.y))
         else:
-            score = own[scorer]
-            scores[name] = None if score is None else score.value
+            scores[name] = getattr(own[scorer], "value", None)
     return scores, predicted != test.is_positive
 
 

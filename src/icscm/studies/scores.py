@@ -1,7 +1,7 @@
-"""Metrics of predictions: each with its 95% interval, None where it is undefined.
+"""Metrics of predictions, each with its 95% interval, and the calibration of leaves.
 
 A metric takes the true labels (True or 1 is positive) and either the predicted labels or the
-probabilities of the positive class.
+probabilities of the positive class; it is None where it is undefined.
 
 Methods. Proportions (error, sensitivity, specificity, PPV, NPV) have Wilson's score interval.
 Balanced accuracy is the mean of two independent proportions: the distances to their Wilson bounds
@@ -16,15 +16,22 @@ expected label contain little information about losses that are rare and large.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm._types import BoolArray, FloatArray
+from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.model.tree import Tree
+from icscm.report.formatting import describe_rates
+from icscm.stats.criteria import adjust_holm
+from icscm.stats.independence import make_test
+from icscm.stats.new_environments import compute_surprise, make_expectations
 from icscm.stats.verdicts import compute_wilson
 
 # Level of the tests of differences.
@@ -65,15 +72,20 @@ def compute_scores(y: Any, predicted: Any, probability: Any = None) -> dict[str,
     0.5 None
     """
     y, predicted = np.asarray(y).astype(bool), np.asarray(predicted).astype(bool)
-    sensitivity, specificity = _compute_share(predicted[y]), _compute_share(~predicted[~y])
-    scores = {
-        "error": _compute_share(y != predicted),
-        "balanced_accuracy": _average_shares(sensitivity, specificity),
-        "sensitivity": sensitivity,
-        "specificity": specificity,
-        "ppv": _compute_share(y[predicted]),
-        "npv": _compute_share(~y[~predicted]),
+    hits = {
+        "error": y != predicted,
+        "sensitivity": predicted[y],
+        "specificity": ~predicted[~y],
+        "ppv": y[predicted],
+        "npv": ~y[~predicted],
     }
+    scores = {name: _compute_share(each) for name, each in hits.items()}
+    both, balanced = (scores["sensitivity"], scores["specificity"]), None
+    if both[0] and both[1]:
+        value, low, high = np.array([astuple(each) for each in both if each]).T
+        mean, reach = value.mean(), (np.hypot(*(value - low)) / 2, np.hypot(*(high - value)) / 2)
+        balanced = _bound(mean, mean - reach[0], mean + reach[1])
+    scores = {"error": scores.pop("error"), "balanced_accuracy": balanced, **scores}
     if probability is None:
         return scores | dict.fromkeys(PROBABILITY_METRICS)
     p = np.asarray(probability, dtype=np.float64)
@@ -135,16 +147,6 @@ def _compute_share(hits: BoolArray) -> Score | None:
     return _bound(n_hits / n, *compute_wilson(np.array(n_hits), np.array(n), Z))
 
 
-def _average_shares(first: Score | None, second: Score | None) -> Score | None:
-    if first is None or second is None:
-        return None
-    value, low, high = np.array([astuple(first), astuple(second)]).T
-    middle = value.mean()
-    return _bound(
-        middle, middle - np.hypot(*(value - low)) / 2, middle + np.hypot(*(high - value)) / 2
-    )
-
-
 def _compute_mean(losses: FloatArray, p: FloatArray, gap: FloatArray, most: float) -> Score | None:
     """The mean of losses; `gap` is the difference between the losses of the two labels."""
     n = len(losses)
@@ -156,3 +158,107 @@ def _compute_mean(losses: FloatArray, p: FloatArray, gap: FloatArray, most: floa
     mean, variance = losses.mean(), max(losses.var(ddof=min(1, n - 1)), implied)
     reach = Z * np.sqrt(variance / n)
     return _bound(mean, mean - reach, mean + reach, most)
+
+
+@dataclass(frozen=True)
+class IntervalCheck:
+    """Whether a leaf's rate in a new environment agrees with its 95% prediction interval.
+
+    Attributes
+    ----------
+    environment : label or None
+        None where the rows have no environments and are treated as one.
+    n_samples, n_positive : int
+        Its rows in the leaf, and the positive ones among them.
+    p_value : float
+        Of as few or as many positives, including the sampling error of these rows.
+    is_inside : bool
+        Whether the p-value is above 0.05.
+    """
+
+    environment: Any
+    n_samples: int
+    n_positive: int
+    p_value: float
+    is_inside: bool
+
+
+@dataclass(frozen=True)
+class LeafCalibration:
+    """The rate of a leaf in training and in the new rows.
+
+    Attributes
+    ----------
+    leaf, text : int, str
+        Number of the leaf, from 1, and its conditions.
+    n_training, expected : int, float or None
+        Training rows in it, and the share of positive ones.
+    n_samples, n_positive, observed, interval : int, int, float or None, pair of floats or None
+        New rows, the positive ones among them, their share and its Wilson interval (95%).
+    p_value, adjusted : float or None
+        Of Fisher's exact test (Pearson's for large counts) that both rates are equal, raw and
+        corrected for the number of leaves (Holm); None where one side has no row.
+    has_moved : bool or None
+        Whether the corrected p-value is at most 0.05.
+    new_interval : pair of floats or None
+        95% prediction interval of the rate in a new environment; None where it is undefined.
+    interval_checks : tuple of IntervalCheck
+        The rate in each new environment against that interval; empty where there is none.
+    """
+
+    leaf: int
+    text: str
+    n_training: int
+    expected: float | None
+    n_samples: int
+    n_positive: int
+    observed: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    adjusted: float | None
+    has_moved: bool | None
+    new_interval: tuple[float, float] | None = None
+    interval_checks: tuple[IntervalCheck, ...] = ()
+
+
+def calibrate(
+    model: Tree,
+    leaves: NDArray[np.intp],
+    is_positive: BoolArray,
+    environments: IntArray | None = None,
+    new: Sequence[tuple[int, Any]] = (),
+) -> tuple[LeafCalibration, ...]:
+    """The rate of each leaf in training and in these rows, which fall in `leaves`.
+
+    `new` are number and label of the environments that did not occur in training.
+    """
+    places = np.zeros_like(leaves) if environments is None else environments
+    training = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
+    now = np.zeros((len(training), 2, int(places.max()) + 1), dtype=np.int64)
+    np.add.at(now, (leaves, is_positive.astype(np.intp), places), 1)
+    tables = np.stack((training.sum(axis=2), now.sum(axis=2)), axis=2)  # (leaf, label, old or now)
+    is_tested = tables.sum(axis=1).min(axis=1) > 0
+    p_values = make_test("fisher").compute_p_values(tables[is_tested])
+    tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
+    n_rows = tables.sum(axis=1).T.tolist()  # (old or now, leaf)
+    rates = [describe_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
+    expected = make_expectations(training)
+    of_new = now[:, :, [number for number, _ in new]]
+    sizes, positives = of_new.sum(axis=1), of_new[:, 1]  # (leaf, new environment)
+    surprises = compute_surprise(training, positives, sizes)
+    found = []
+    for i, (before, after) in enumerate(zip(*rates, strict=True)):
+        p_value, adjusted = next(tested) if is_tested[i] else (None, None)
+        has_moved = None if adjusted is None else adjusted <= ALPHA
+        own = [each[i].tolist() for each in (sizes, positives, surprises)]
+        checks = [
+            IntervalCheck(label, n, k, p, p > ALPHA)
+            for (_, label), n, k, p in zip(new, *own, strict=True)
+            if not np.isnan(p)
+        ]
+        interval = after["rate_interval"] and tuple(after["rate_interval"])
+        old = i + 1, model.leaf_texts[i], before["n"], before["rate"]
+        observed = after["n"], after["n_positive"], after["rate"], interval
+        tests = p_value, adjusted, has_moved, expected[i].interval
+        found.append(LeafCalibration(*old, *observed, *tests, tuple(checks)))
+    return tuple(found)

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from icscm._repr import Display, DisplayMixin, display_frame
@@ -26,9 +27,6 @@ from icscm.parameters import allow, check_value
 from icscm.search.rules import find_model
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.tables.labels import number_environments, take_environments
-
-if TYPE_CHECKING:
-    import pandas
 
 Feature = str | int
 
@@ -96,16 +94,17 @@ class StabilitySelection(DisplayMixin):
         """Plain values for a report; only what was chosen at least once is listed."""
         rules = {str(rule) for rule in self.model.rules}
         own = {rule.feature for rule in self.model.rules}
-        features = {name: n for name, n in _rank(self.feature_frequencies).items() if n}
-        return {
-            "n_resamples": self.n_resamples,
-            "model_frequency": self.model_frequency,
-            "columns_frequency": self.columns_frequency,
-            "models": [_describe(e.text, e.frequency, e.is_own) for e in self.models],
-            "rules": [
-                _describe(text, n, text in rules) for text, n in self.rule_frequencies.items()
-            ],
-            "features": [_describe(format_name(j), n, j in own) for j, n in features.items()],
+        ranked = _rank(self.feature_frequencies)
+        lists: dict[str, list[tuple[str, float, bool]]] = {
+            "models": [(each.text, each.frequency, each.is_own) for each in self.models],
+            "rules": [(text, n, text in rules) for text, n in self.rule_frequencies.items()],
+            "features": [(format_name(j), n, j in own) for j, n in ranked.items() if n],
+        }
+        names = "text", "frequency", "is_own"
+        shares = "n_resamples", "model_frequency", "columns_frequency"
+        return {name: getattr(self, name) for name in shares} | {
+            kind: [dict(zip(names, each, strict=True)) for each in listed]
+            for kind, listed in lists.items()
         }
 
     def _display(self) -> Display:
@@ -113,17 +112,11 @@ class StabilitySelection(DisplayMixin):
         line = f"Stable features in {self.n_resamples:,} subsamples: {stable}"
         return display_frame(line, self.to_frame())
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row for each feature, the most frequent first."""
-        import pandas
-
         ranked = _rank(self.feature_frequencies)
-        frame = pandas.DataFrame({"feature": list(ranked), "frequency": list(ranked.values())})
+        frame = pd.DataFrame(ranked.items(), columns=["feature", "frequency"])
         return frame.assign(stable=frame["frequency"] >= self.threshold)
-
-
-def _describe(text: str, frequency: float, is_own: bool) -> dict[str, Any]:
-    return {"text": text, "frequency": frequency, "is_own": is_own}
 
 
 def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
@@ -259,25 +252,19 @@ def _summarize(
     by_rule = Counter(text for chosen in rules for text in dict.fromkeys(map(str, chosen)))
     frequencies = {name: by_feature[name] / n_models for name in names}
     mean_features = by_feature.total() / n_models
-    sets = [frozenset(each) for each in rules]
+    sets, own_set = [frozenset(each) for each in rules], frozenset(own.rules)
     texts = {chosen: str(model) for chosen, model in zip(sets, models, strict=True)}
-    texts |= {frozenset[Any](): "no rule"}
-    if own.rules:
-        texts[frozenset(own.rules)] = str(own)
+    texts |= {own_set: str(own), frozenset[Any](): "no rule"}
+    ranked = []
+    for chosen, n in Counter(sets).most_common():
+        features = frozenset(rule.feature for rule in chosen)
+        ranked.append(ResampledModel(texts[chosen], features, n / n_models, chosen == own_set))
     return StabilitySelection(
         feature_frequencies=frequencies,
         rule_frequencies=_rank({text: n / n_models for text, n in sorted(by_rule.items())}),
         stable_features=[name for name, share in _rank(frequencies).items() if share >= threshold],
         model=own,
-        models=tuple(
-            ResampledModel(
-                texts[chosen],
-                frozenset(rule.feature for rule in chosen),
-                n / n_models,
-                chosen == frozenset(own.rules),
-            )
-            for chosen, n in Counter(sets).most_common()
-        ),
+        models=tuple(ranked),
         n_resamples=n_models,
         threshold=threshold,
         mean_features=mean_features,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from icscm._constants import DEFAULT_TOLERANCES
@@ -17,21 +18,10 @@ from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import make_figure
 from icscm.report.path import Path, compute_tolerance_path
-from icscm.sources.memory import open_memory
-from icscm.studies.folds import (
-    Scorers,
-    Scores,
-    average_scores,
-    check_classifier,
-    describe_model,
-    fit_and_score,
-    leave_out_environments,
-    make_cohort,
-    name_scorers,
-)
+from icscm.studies import folds
+from icscm.studies.folds import Scorers, Scores
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 
@@ -96,18 +86,16 @@ class Transfer(DisplayMixin):
     def mean_scores(self) -> Scores:
         """The mean of each score over the environments in which it is defined."""
         scores = [each.scores for each in self.held_out]
-        return average_scores(scores, scores[0])
+        return folds.average_scores(scores, scores[0])
 
     def _display(self) -> Display:
         accuracies = f"mean {self.mean_accuracy:.1%}, lowest {self.worst_accuracy:.1%}"
         return display_frame(f"Leave-one-environment-out accuracy: {accuracies}", self.to_frame())
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row for each environment held out, a column for each scorer."""
-        import pandas
-
         names = "accuracy", "majority_accuracy", "training_accuracy", "model"
-        return pandas.DataFrame(
+        return pd.DataFrame(
             {"environment": each.environment, "n_samples": each.n_samples}
             | each.scores
             | {name: getattr(each, name) for name in names}
@@ -117,19 +105,18 @@ class Transfer(DisplayMixin):
     def plot(self) -> Figure:
         """Accuracy in each held-out environment, in training, and of the baseline."""
         check_matplotlib()
-        places = np.arange(len(self.held_out))
-        height = 1.6 + 0.45 * len(places)
+        frame = self.to_frame()
+        height = 1.6 + 0.45 * len(frame)
         figure = make_figure((7.0, height), is_registered=True, layout="constrained")
         axes = figure.subplots()
-        axes.barh(places, [e.accuracy for e in self.held_out], color="#9db7d8", height=0.6)
+        axes.barh(frame.index, frame["accuracy"], color="#9db7d8", height=0.6)
         for name, marker, size, label in (
             ("training_accuracy", "|", 16, "training environments"),
             ("majority_accuracy", ".", 9, "majority-class baseline"),
         ):
-            values = [getattr(each, name) for each in self.held_out]
-            axes.plot(values, places, marker, color="black", markersize=size, label=label)
+            axes.plot(frame[name], frame.index, marker, color="black", markersize=size, label=label)
         names = [f"{each.environment} (n = {each.n_samples:,})" for each in self.held_out]
-        axes.set_yticks(places, labels=names)
+        axes.set_yticks(frame.index, labels=names)
         axes.invert_yaxis()
         axes.set_xlim(0, 1.02)
         axes.set_xlabel("accuracy in the held-out environment")
@@ -188,25 +175,24 @@ def leave_one_environment_out(
     >>> print(f"{found.mean_scores['auc']:.2f}")
     0.99
     """
-    check_classifier(estimator)
-    named = name_scorers(scorers)
+    folds.check_classifier(estimator)
+    named = folds.name_scorers(scorers)
     held_out = []
-    cohort = make_cohort(X, y, environments)
-    for label, train, test in leave_out_environments(estimator, cohort):
-        (found,) = fit_and_score([estimator], train, test, named, _CONTEXT.format(label))
+    cohort = folds.make_cohort(X, y, environments)
+    for label, train, test in folds.leave_out_environments(estimator, cohort):
+        (found,) = folds.fit_and_score([estimator], train, test, named, _CONTEXT.format(label))
         is_right = np.asarray(found.fitted.predict(train.X)) == train.y
         majority = 2 * train.is_positive.sum() > len(train.y)
-        held_out.append(
-            HeldOutEnvironment(
-                environment=label,
-                n_samples=len(test.y),
-                scores=found.scores or {},
-                accuracy=float(np.mean(~found.is_wrong)),
-                majority_accuracy=float(np.mean(test.is_positive == majority)),
-                training_accuracy=float(is_right.mean()),
-                model=describe_model(found.fitted),
-            )
+        each = HeldOutEnvironment(
+            environment=label,
+            n_samples=len(test.y),
+            scores=found.scores or {},
+            accuracy=float(np.mean(~found.is_wrong)),
+            majority_accuracy=float(np.mean(test.is_positive == majority)),
+            training_accuracy=float(is_right.mean()),
+            model=folds.describe_model(found.fitted),
         )
+        held_out.append(each)
     return Transfer(tuple(held_out))
 
 
@@ -259,17 +245,15 @@ def tolerance_path(
             f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
         )
     started = time.perf_counter()
-    cohort = make_cohort(X, y, environments)
-    folds = leave_out_environments(estimator, cohort)
+    cohort = folds.make_cohort(X, y, environments)
+    held_out = folds.leave_out_environments(estimator, cohort)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
-        samples = open_memory(
-            cohort.X, cohort.y, cohort.environments, preparation=estimator.prepare()
-        )
+        samples = cohort.open(estimator.prepare())
         path = compute_tolerance_path(samples.source, estimator.make_settings(samples), tolerances)
         trees = [clone(estimator).set_params(tolerance=each.value) for each in path.points]
         aucs = []  # (environment, tolerance)
-        for label, train, test in folds:
-            found = fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
+        for label, train, test in held_out:
+            found = folds.fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
             aucs.append([each.scores and each.scores["auc"] for each in found])
     points = zip(path.points, zip(*aucs, strict=True), strict=True)
     return replace(

@@ -6,31 +6,25 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from icscm._types import Array
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.parameters import allow, check_value
-from icscm.studies.folds import Cohort, check_environments, check_folds, fit_and_score, make_cohort
-
-if TYPE_CHECKING:
-    import pandas
+from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
 
 # As in the paper.
 N_FOLDS = 5
 # The first is the default.
 SCORERS = ("balanced_accuracy", "auc", "log_loss", "accuracy")
 FOLDS = ("rows", "environments")
-
-# Called with a fitted classifier, rows and their labels, as scikit-learn's: larger is better.
-Scorer = Callable[[Any, Any, Array], float]
 
 
 @dataclass(frozen=True)
@@ -64,15 +58,13 @@ class GridSearch:
         gain = self.scores[self.tried.index(self.best)] - self.baseline
         return (-gain if self.scorer == "log_loss" else gain) > 0
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row for each combination, and the baseline in the last row."""
-        import pandas
-
         rows = [
             {**each, "score": score, "chosen": each == self.best}
             for each, score in zip(self.tried, self.scores, strict=True)
         ]
-        return pandas.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
+        return pd.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
 
 
 def grid_search(
@@ -82,7 +74,7 @@ def grid_search(
     environments: Any,
     grid: Mapping[str, Sequence[Any]],
     *,
-    scorer: str | Scorer = SCORERS[0],
+    scorer: Scorer = SCORERS[0],
     folds: str = FOLDS[0],
     n_folds: int = N_FOLDS,
     seed: int = 0,
@@ -200,16 +192,14 @@ def _assign_folds(
     learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, seed: int
 ) -> NDArray[np.intp]:
     """The fold of each row: environments, or the rows of each label in each, are dealt out."""
-    import pandas
-
     if folds == "environments":
-        check_environments(learner, cohort, Parameter("folds", "environments"))
+        cohort.check_environments(learner, Parameter("folds", "environments"))
         order = np.argsort(-np.bincount(cohort.numbers), kind="stable")  # the largest first
         dealt: NDArray[np.intp] = np.argsort(order)[cohort.numbers] % n_folds
         return dealt
-    check_folds(cohort, n_folds)
+    cohort.check_folds(n_folds)
     rng = np.random.default_rng(seed)
-    cells = [cohort.is_positive, pandas.factorize(cohort.numbers)[0]]
-    rows = pandas.Series(cells[0]).groupby(cells).indices
+    cells = [cohort.is_positive, pd.factorize(cohort.numbers)[0]]
+    rows = pd.Series(cells[0]).groupby(cells).indices
     order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
     return np.argsort(order) % n_folds
