@@ -243,8 +243,7 @@ def check_environments(
     associations.sort(key=lambda each: -each.strength)
     table, n_columns = _count(labels, codes, 2, len(places)), coded.n_columns
     found = _make_checkup(table, places, [*classes], alpha, n_columns, associations, n_missing)
-    found = replace(found, dropped=dropped)
-    return replace(found, advice=tuple(_advise(found, words)))
+    return replace(found, dropped=dropped, advice=tuple(_advise(found, words)))
 
 
 def check_presence(
@@ -270,13 +269,12 @@ def check_presence(
     check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
-    totals, environments, strongest = source.count_totals(), source.environments, _rank(source)
-    n_features, classes = countable.n_features, source.classes
-    found = _make_checkup(totals, environments, classes, alpha, n_features, strongest)
+    known = source.count_totals(), source.environments, source.classes
+    found = _make_checkup(*known, alpha, countable.n_features, _find_strongest(source))
     return replace(found, advice=tuple(_advise(found, words)))
 
 
-def _rank(source: CountSource) -> list[Association]:
+def _find_strongest(source: CountSource) -> list[Association]:
     """The features that are most strongly associated with the environment, of millions."""
     best: list[tuple[float, int, Codes]] = []
     for cube in source.counts():
@@ -353,8 +351,7 @@ def _associate(name: str | int, values: FloatArray, codes: Codes, n_places: int)
     found = compute_association(name, _count(bins, codes[~missing], N_BINS, n_places))
     if not missing.any():
         return found
-    missingness = compute_cramers_v(_count(missing * 1, codes, 2, n_places))
-    return replace(found, missingness=missingness)
+    return replace(found, missingness=compute_cramers_v(_count(missing * 1, codes, 2, n_places)))
 
 
 def compute_association(name: str | int, table: Codes) -> Association:

@@ -16,7 +16,7 @@ from icscm._types import BoolArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.report.canvas import make_figure
+from icscm.report.canvas import LINE, make_figure
 from icscm.sources.countable import BinningConfig
 from icscm.studies import folds
 from icscm.studies.candidates import BASELINE, choose_candidates
@@ -26,7 +26,6 @@ from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N_FOLDS = 5
@@ -186,13 +185,22 @@ class Comparison:
     def plot(self) -> Figure:
         """Error, balanced accuracy and AUC of each candidate, by rows and by environment."""
         check_matplotlib()
-        n = len(self.candidates)
-        figure = make_figure((10.0, 1.5 + 0.32 * n), is_registered=True, layout="constrained")
+        frame, colors = self.to_frame(), [_COLORS[each.kind] for each in self.candidates]
+        size, places = (10.0, 1.5 + 0.32 * len(frame)), frame.index
+        figure = make_figure(size, is_registered=True, layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for axes, measure in zip(panels, MEASURES, strict=True):
-            _draw_panel(axes, self.candidates, measure)
-        names = [each.name for each in self.candidates]
-        panels[0].set_yticks(range(n), labels=names, parse_math=False)
+            values = {way: frame[f"{way}_{measure}"].astype(float) for way in _MARKS}
+            axes.axvline(values["rows"][0], color=LINE, linewidth=1, zorder=0)
+            axes.hlines(places, values["environments"], values["worst"], colors, linewidth=1)
+            for way, (marker, label) in _MARKS.items():
+                is_open = marker == "o"
+                style = {"facecolors": "white", "edgecolors": colors} if is_open else {"c": colors}
+                axes.scatter(values[way], places, marker=marker, label=label, zorder=3, **style)
+            better = "less" if measure == "error" else "more"
+            axes.set_xlabel(f"{TITLES[measure]} ({better} is better)")
+            axes.spines[["top", "right"]].set_visible(False)
+        panels[0].set_yticks(places, labels=frame["candidate"], parse_math=False)
         panels[0].invert_yaxis()
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
@@ -413,23 +421,3 @@ def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) ->
     if low <= 0 <= high:
         return f"not significantly different from the baseline ({error:.1%})"
     return f"{100 * abs(gain):.1f} points {'less' if gain > 0 else 'more'} than the baseline"
-
-
-def _draw_panel(axes: Axes, candidates: Sequence[CandidateScores], measure: str) -> None:
-    """One metric: by rows, the mean over held-out environments, and the worst of them."""
-    for place, each in enumerate(candidates):
-        color = _COLORS[each.kind]
-        values = {way: getattr(each, way)[measure] for way in _MARKS}
-        if None not in (values["environments"], values["worst"]):
-            reach = [values["environments"], values["worst"]]
-            axes.plot(reach, [place, place], color=color, linewidth=1)
-        for way, (marker, title) in _MARKS.items():
-            if values[way] is not None:
-                (mark,) = axes.plot(values[way], place, marker, color=color)
-                mark.set_markerfacecolor("white" if marker == "o" else color)
-                mark.set_label(title if place == 0 else "_")
-    baseline = candidates[0].rows[measure]
-    if baseline is not None:
-        axes.axvline(baseline, color="#d9d5cc", linewidth=1, zorder=0)
-    axes.set_xlabel(f"{TITLES[measure]} ({'less' if measure == 'error' else 'more'} is better)")
-    axes.spines[["top", "right"]].set_visible(False)

@@ -267,8 +267,8 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:
     """The tree or forest (None for other classifiers), classes, environments and settings.
 
-    The environments are those of training, as a model file holds them, and the settings tell how
-    `icscm fit` read its table.
+    The environments are those of training, as a model file holds them; the settings are those with
+    which `icscm fit` read its table.
     """
     if isinstance(model, SavedModel):
         known = None if model.environments is None else {*model.environments}
@@ -317,8 +317,8 @@ def _read_environments(
     """As `encode_environments`, merged and excluded as `icscm fit` did; excluded rows have -1."""
     numbers, labels = encode_environments(environments, n_rows)
     options = [settings.get(name) for name in ("exclude_environment", "merge_environments")]
-    asked = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
-    renamed = find_renamed(labels, "", *asked, may_lack=True)
+    names = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
+    renamed = find_renamed(labels, "", *names, may_lack=True)
     if not renamed:
         return numbers, labels
     kept = [k for k, label in enumerate(labels) if renamed[label] is not None]
@@ -417,6 +417,6 @@ def _list(places: Sequence[Performance]) -> str:
 
 
 def _get_name(values: Any) -> str | None:
-    """That of a Series."""
+    """The name of a Series, or None."""
     name = getattr(values, "name", None)
     return None if name is None or callable(name) else str(name)

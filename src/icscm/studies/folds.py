@@ -61,11 +61,7 @@ class Cohort(NamedTuple):
     @property
     def environments(self) -> Array | None:
         """The label of each sample's environment; tuples stay whole."""
-        if not self.labels:
-            return None
-        labels = np.empty(len(self.labels), dtype=object)
-        labels[:] = self.labels
-        return labels[self.numbers]
+        return np.fromiter(self.labels, dtype=object)[self.numbers] if self.labels else None
 
     def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
         """The training and the test part of a fold."""

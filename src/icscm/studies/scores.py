@@ -72,20 +72,20 @@ def compute_scores(y: Any, predicted: Any, probability: Any = None) -> dict[str,
     0.5 None
     """
     y, predicted = np.asarray(y).astype(bool), np.asarray(predicted).astype(bool)
-    hits = {
-        "error": y != predicted,
-        "sensitivity": predicted[y],
-        "specificity": ~predicted[~y],
-        "ppv": y[predicted],
-        "npv": ~y[~predicted],
+    sensitivity, specificity = _compute_share(predicted[y]), _compute_share(~predicted[~y])
+    balanced = None
+    if sensitivity and specificity:
+        value, low, high = np.array([astuple(sensitivity), astuple(specificity)]).T
+        mean, below, above = value.mean(), np.hypot(*(value - low)), np.hypot(*(high - value))
+        balanced = _bound(mean, mean - below / 2, mean + above / 2)
+    scores = {
+        "error": _compute_share(y != predicted),
+        "balanced_accuracy": balanced,
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "ppv": _compute_share(y[predicted]),
+        "npv": _compute_share(~y[~predicted]),
     }
-    scores = {name: _compute_share(each) for name, each in hits.items()}
-    both, balanced = (scores["sensitivity"], scores["specificity"]), None
-    if both[0] and both[1]:
-        value, low, high = np.array([astuple(each) for each in both if each]).T
-        mean, reach = value.mean(), (np.hypot(*(value - low)) / 2, np.hypot(*(high - value)) / 2)
-        balanced = _bound(mean, mean - reach[0], mean + reach[1])
-    scores = {"error": scores.pop("error"), "balanced_accuracy": balanced, **scores}
     if probability is None:
         return scores | dict.fromkeys(PROBABILITY_METRICS)
     p = np.asarray(probability, dtype=np.float64)
