@@ -701,3 +701,7 @@ def test_options_of_version_02_still_work(clinics):
     assert "--type is now called --model-type" in done.stderr
     assert "--jobs is now called --n-jobs" in done.stderr
     assert Path("old.json").read_text() == Path("new.json").read_text()
+    run("simulate", "--n-samples", "9", "--n-environments", "3", "--out", "new.csv")
+    done = run("simulate", "--samples", "9", "--environments", "3", "--out", "old.csv")
+    assert "--samples is now called --n-samples" in done.stderr
+    assert Path("old.csv").read_text() == Path("new.csv").read_text()

@@ -1,7 +1,9 @@
 """The command line explains itself, and its page in the docs says the same."""
 
 import importlib.util
+import inspect
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -9,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
+from icscm.datasets import make_conjunction, make_hospitals
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(name for name, command in main.commands.items() if not command.hidden)
@@ -58,6 +61,26 @@ def test_defaults_are_shown(name):
             shown = parameter.show_default or "[default: " in parameter.help
             is_plain = parameter.name in ("out", "report", "environment", "cv")
             assert shown or is_plain, parameter.name
+
+
+def test_every_entry_of_the_registry_is_an_option():
+    """An entry that no command has would be help that nobody reads."""
+    registry = tomllib.loads((ROOT / "src/icscm/cli/options.toml").read_text("utf-8"))
+    opts = {name: {o for p in each.params for o in p.opts} for name, each in main.commands.items()}
+    for name, entry in registry.items():
+        if name in opts:
+            assert {f"--{each.replace('_', '-')}" for each in entry} <= opts[name]
+        else:
+            assert any(f"--{name.replace('_', '-')}" in each for each in opts.values()), name
+
+
+@pytest.mark.parametrize("make", [make_conjunction, make_hospitals])
+def test_options_of_simulate_have_the_parameters_names(make):
+    known = {parameter.name for parameter in main.commands["simulate"].params}
+    renamed = {"n_hospitals": "n_environments", "n_causes": "n_parents"}
+    without = {"risk", "n_new_rows", "habit_strength"}
+    wanted = {renamed.get(name, name) for name in inspect.signature(make).parameters}
+    assert wanted - without <= known
 
 
 def list_examples():

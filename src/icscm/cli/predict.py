@@ -19,17 +19,8 @@ from icscm.cli.options import (
     read_delimiter,
 )
 from icscm.exceptions import IcscmError
-from icscm.io.formats import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    PARQUET_ENDINGS,
-    check_output_kind,
-    describe_path,
-    disarm_formulas,
-    write_table,
-    write_text_table,
-)
+from icscm.io import formats
+from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
 from icscm.writing import STDOUT
@@ -72,12 +63,12 @@ def predict(
 
     out = None if out == STDOUT else out
     if out is not None:
-        check_output_kind(out)
-        if safe_csv and out.suffix.lower() in PARQUET_ENDINGS:
+        formats.check_output_kind(out)
+        if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
             raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
     saved, progress = load(model), Progress(quiet=quiet)
-    with progress.stage(f"Reading {describe_path(data)}"):
+    with progress.stage(f"Reading {formats.describe_path(data)}"):
         table, kept = _read_rows(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
         decisions = saved.decide(table)
@@ -87,11 +78,11 @@ def predict(
     columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
     predictions = pyarrow.table(columns)
     if safe_csv:
-        predictions = disarm_formulas(predictions)
+        predictions = formats.disarm_formulas(predictions)
     if out is None:
-        write_text_table(predictions, open_output())
+        formats.write_text_table(predictions, open_output())
         return
-    write_table(predictions, out)
+    formats.write_table(predictions, out)
     print_written(make_console(), out, more=f" ({predictions.num_rows:,} rows)")
 
 
@@ -101,7 +92,7 @@ def _read_rows(
     """The table, with columns read as they were at fitting, and the names to carry over."""
     from icscm.model.saved import list_used
 
-    where = describe_path(data)
+    where = formats.describe_path(data)
     if data.name.lower().endswith(GENOME_ENDINGS):
         from icscm.sources.bits.opening import read_genomes
 
