@@ -34,7 +34,7 @@ from icscm import SCMClassifier
 from icscm.cli.predict import find_types
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
-from icscm.export.python import quote_python
+from icscm.export.documents import quote_python
 from icscm.export.sql import format_sql_number
 from icscm.io.streams import read_file
 from icscm.model.parsing import Feature

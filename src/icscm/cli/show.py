@@ -37,7 +37,7 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     Example:
       icscm show model.json
     """
-    from icscm.export.fasta import export_fasta
+    from icscm.export.documents import export_fasta
     from icscm.formatting import dump_json
     from icscm.model.saved import load
 

@@ -14,9 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from icscm.exceptions import IcscmError
-from icscm.export.documents import make_json
-from icscm.export.prose import make_text
-from icscm.export.python import make_python
+from icscm.export.documents import make_json, make_python, make_text
 from icscm.export.sql import make_sql
 from icscm.model.saved import SavedModel
 

@@ -10,15 +10,8 @@ from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export.conditions import (
-    Absent,
-    Condition,
-    Leaf,
-    fill_template,
-    find_absent,
-    make_condition,
-    make_leaves,
-)
+from icscm.export import conditions
+from icscm.export.conditions import Absent, Condition, find_absent, make_condition, make_leaves
 from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
@@ -45,14 +38,20 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     (d."age"), since SQLite reads a lone "age" as text where there is no such column.
     """
     model, absent = saved.model, find_absent(saved)
-    _check_case(saved)
+    used = {rule.name.lower(): rule.name for rule in model.rules if rule.name is not None}
+    for name in (each.name for each in saved.features if each.name is not None):
+        if used.get(name.lower(), name) != name:  # SQL could read another column than the model
+            raise IcscmError(
+                f"{used[name.lower()]!r} and {name!r} are the same name to SQL; rename a column "
+                "before fitting, or export to 'python' or 'json'"
+            )
     texts = [escape_controls(_quote_text(each)) for each in absent.texts] if absent else []
     if isinstance(model, Forest):
         columns = _make_forest_columns(saved, model, absent)
     else:
         case = _make_case(saved, model, absent)
         columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
-    return fill_template(
+    return conditions.fill_template(
         "model.sql.txt",
         saved,
         rule=str(saved).split("\n"),
@@ -63,7 +62,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
         has_commas=get_table_settings(saved).get("decimal") == ",",
         is_unnamed=not saved.has_names,
         columns=columns,
-        place=".".join(_quote_name(each) for each in (schema, table) if each is not None),
+        place=".".join(_quote_text(each, '"') for each in (schema, table) if each is not None),
     )
 
 
@@ -112,7 +111,18 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
     So thousands of splits below each other nest no deeper than log2 of the number of leaves;
     SQLite's parser stops at about twenty.
     """
-    leaves = [_Case((), _make_leaf(leaf, saved)) for leaf in make_leaves(saved, tree)]
+    leaves = []
+    for leaf in make_leaves(saved, tree):
+        above, below = leaf.fraction or (None, None)
+        entries = {
+            "prediction": _quote_label(leaf.prediction),
+            "probability": f"{above}e0 / {below}e0"
+            if above
+            else format_sql_number(leaf.probability),
+            "decided_by": _quote_text(leaf.decided_by),
+            "vote": str(int(leaf.prediction == saved.classes[1])),
+        }
+        leaves.append(_Case((), entries))
     cases, sizes = [leaves[0]] * len(tree.splits), [0] * len(tree.splits)
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
@@ -129,35 +139,13 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
     return cases[0] if cases else leaves[0]
 
 
-def _check_case(saved: SavedModel) -> None:
-    """Raise where SQL, which ignores case, could read another column than the model."""
-    used = {rule.name.lower(): rule.name for rule in saved.model.rules if rule.name is not None}
-    for name in (each.name for each in saved.features if each.name is not None):
-        if used.get(name.lower(), name) != name:
-            raise IcscmError(
-                f"{used[name.lower()]!r} and {name!r} are the same name to SQL; rename a column "
-                "before fitting, or export to 'python' or 'json'"
-            )
-
-
-def _make_leaf(leaf: Leaf, saved: SavedModel) -> dict[str, str]:
-    """The entries of a leaf; the probability is a quotient of counts, or written exactly."""
-    above, below = leaf.fraction or (None, None)
-    return {
-        "prediction": _quote_label(leaf.prediction),
-        "probability": f"{above}e0 / {below}e0" if above else format_sql_number(leaf.probability),
-        "decided_by": _quote_text(leaf.decided_by),
-        "vote": str(int(leaf.prediction == saved.classes[1])),
-    }
-
-
 def _write_condition(condition: Condition, absent: Absent | None) -> str:
     """The condition, with NULL and NaN treated as the rule does.
 
     A CASE takes NULL for false, so where missing is false NULL needs no mention.
     """
     name = format_name(condition.position) if condition.column is None else condition.column
-    column = f"d.{_quote_name(name)}"
+    column = "d." + _quote_text(name, '"')
     if absent is not None:
         return _make_guarded_condition(condition, absent, column)
     number = None  # what may be NaN
@@ -188,14 +176,11 @@ def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -
         text = f"LOWER({text})"
         levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
     texts = [_quote_level(level) for level in levels]
-    missing = [_quote_text(each) for each in absent.texts]
-    if condition.operator == "in" and not condition.if_missing:
-        return _is_in(text, texts)
-    if condition.operator == "not in" and condition.if_missing:
-        return f"{_is_in(text, texts, 'NOT IN')} OR {column} IS NULL"
-    if condition.if_missing:
-        return f"{_is_in(text, texts + missing)} OR {column} IS NULL"
-    return _is_in(text, texts + missing, "NOT IN")
+    is_listed = condition.operator in ("in", "is missing")
+    if is_listed == condition.if_missing:
+        texts += [_quote_text(each) for each in absent.texts]
+    truth = _is_in(text, texts, "IN" if is_listed else "NOT IN")
+    return f"{truth} OR {column} IS NULL" if condition.if_missing else truth
 
 
 def _guard_number(condition: Condition, absent: Absent, column: str, text: str) -> str:
@@ -246,18 +231,14 @@ def format_sql_number(value: float) -> str:
     if isinstance(value, int) or (value.is_integer() and abs(value) < LARGEST_EXACT):
         return str(int(value))
     text = repr(value)
-    if _is_read_exactly(text):
+    # a quotient of two exact floats is rounded once
+    _, digits, exponent = Decimal(text).as_tuple()
+    if len(digits) <= MAX_SQL_DIGITS and -MAX_TEN_POWER <= int(exponent) <= 0:
         return text if "e" in text else f"{text}e0"
     above, below = abs(value).as_integer_ratio()
     product = " * ".join(f"{factor}e0" for factor in _factor(above) or [1])
     quotient = product + "".join(f" / {factor}e0" for factor in _factor(below))
     return f"({'-' if value < 0 else ''}{quotient} /* {text} */)"
-
-
-def _is_read_exactly(text: str) -> bool:
-    """Whether a number is a quotient of two exact floats, so that it is rounded once."""
-    _, digits, exponent = Decimal(text).as_tuple()
-    return len(digits) <= MAX_SQL_DIGITS and -MAX_TEN_POWER <= int(exponent) <= 0
 
 
 def _factor(number: int) -> list[int]:
@@ -272,10 +253,6 @@ def _factor(number: int) -> list[int]:
     odd = number >> n_twos
     whole, rest = divmod(n_twos, 52)
     return [odd] * (odd > 1) + [2**52] * whole + [2**rest] * (rest > 0)
-
-
-def _quote_name(name: str) -> str:
-    return _quote_text(name, '"')
 
 
 def _quote_text(text: str, mark: str = "'") -> str:
