@@ -32,7 +32,7 @@ def test_names_of_an_earlier_fit_are_forgotten():
     X, y = np.arange(40).reshape(-1, 1), np.arange(40) > 20
     places = np.arange(40) % 2
     learner = SCMClassifier().fit(X, pd.Series(y, name="disease"), pd.Series(places, name="clinic"))
-    assert learner._get_series_names() == {"target": "disease", "environment": "clinic"}
+    assert learner._series_names_ == {"target": "disease", "environment": "clinic"}
     assert "disease" in str(learner.report().to_dict())
     for refit in (
         lambda: learner.fit(X, y, places),
@@ -40,7 +40,7 @@ def test_names_of_an_earlier_fit_are_forgotten():
     ):
         learner.fit(X, pd.Series(y, name="disease"), pd.Series(places, name="clinic"))
         refit()
-        assert learner._get_series_names() == {"target": None, "environment": None}
+        assert learner._series_names_ == {"target": None, "environment": None}
         assert "clinic" not in str(learner.report().to_dict())
 
 

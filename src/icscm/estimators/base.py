@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -14,17 +15,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm._types import Array
 from icscm.estimators.describing import describe_leaves
-from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
-from icscm.tables.columns import Level, is_dask
-from icscm.tables.labels import check_known
+from icscm.tables.columns import is_dask
+from icscm.tables.labels import check_known, warn_of_sparse
 from icscm.tables.parsing import check_rows
 
 if TYPE_CHECKING:
@@ -41,21 +41,17 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     tests_invariance: ClassVar[bool] = False
 
-    max_thresholds: int | None
-    n_jobs: int | None
     missing: str
-    keep_columns: Any
-    device: str
     model_: Any
     trace_: Any
-    classes_: Array
-    environments_: tuple[Any, ...] | None
-    #: training samples by label and environment
-    class_counts_: LeafCounts
-    n_features_in_: int
-    feature_types_: tuple[str, ...]
-    levels_: dict[str | int, tuple[Level, ...]]
-    dropped_columns_: dict[str | int, str]
+
+    if not TYPE_CHECKING:  # or mypy would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise NotFittedError, an AttributeError, for what `fit` sets."""
+            if name.endswith("_") and not name.endswith("__"):
+                check_is_fitted(self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a table, its labels and the environment of each row.
@@ -83,13 +79,11 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the data or the parameters cannot be used; the message says what to do.
         """
         config = self.prepare()
-        countable: Countable[Any]
+        open_table: Any = open_memory
         if is_dask(X):
-            from icscm.sources.dask.opening import open_dask  # dask is an extra
+            from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
 
-            countable = open_dask(X, y, environments, sample_weight, preparation=config)
-        else:
-            countable = open_memory(X, y, environments, sample_weight, preparation=config)
+        countable = open_table(X, y, environments, sample_weight, preparation=config)
         return self._fit(countable, config, y, environments)
 
     def fit_dataset(
@@ -187,7 +181,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with countable:
             self._keep_table(countable)
             self._learn(countable)
-        self._series_names = _get_name(target), _get_name(environments)
+        self._series_names_ = _get_names(target, environments)
         self._warn_of_findings()
         return self
 
@@ -207,7 +201,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         self._check_together()
         return BinningConfig(
-            self.max_thresholds, self.missing, self.keep_columns, self.n_jobs, self.device
+            **{each.name: getattr(self, each.name) for each in fields(BinningConfig)}
         )
 
     def _check_together(self) -> None:
@@ -216,20 +210,32 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _keep_table(self, countable: Countable[Any]) -> None:
         """Keep what is known of the table."""
         self.classes_ = countable.classes
-        self.class_counts_ = freeze_counts(countable.source.count_totals())
+        #: training samples by label and environment
+        self.class_counts_: LeafCounts = freeze_counts(countable.source.count_totals())
         self.n_features_in_ = countable.n_features
-        self.environments_ = None
+        self.environments_: tuple[Any, ...] | None = None
         if countable.has_environments:
             self.environments_ = tuple(countable.source.environments)
         if countable.names is not None:
             self.feature_names_in_ = np.array(countable.names, dtype=object)
-        self.dropped_columns_ = {}
+        self.dropped_columns_: dict[str | int, str] = {}
         table = countable.table
         if table is not None:
             names = table.names or range(table.n_columns)
             self.feature_types_ = table.list_types()
             self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.dropped_columns_ = {names[j]: why for j, why in table.dropped.items()}
+
+    def _warn_of_environments(self, countable: Countable[Any], lost: str) -> None:
+        """Warn of environments that are missing or sparse."""
+        source = countable.source
+        if countable.has_environments:
+            warn_of_sparse(source.count_totals(), source.environments, source.classes)
+            return
+        advice = "Pass fit(X, y, environments=...)."
+        warn(
+            f"No environments were given, so nothing can be {lost}. {advice}", NoEnvironmentsWarning
+        )
 
     def make_settings(self, countable: Countable[Any]) -> Any:
         """The settings of the search."""
@@ -262,14 +268,11 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         IcscmError
             If X lacks a column that the model uses.
         """
-        check_is_fitted(self, "model_")
         if is_dask(X):
             from icscm.sources.dask.frames import predict_lazily
 
             return predict_lazily(self.predict, X, self.classes_[:0])
-        verdict = self.model_.predict(self._check_rows(X))
-        predicted: Array = self.classes_[verdict.astype(np.intp)]
-        return predicted
+        return self.classes_[self.model_.predict(self._check_rows(X)).astype(np.intp)]
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
@@ -287,7 +290,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         array of shape (n_samples, 2)
             A column for each of `classes_`; of a Dask collection a Dask array.
         """
-        check_is_fitted(self, "model_")
         if is_dask(X):
             from icscm.sources.dask.frames import predict_lazily
 
@@ -312,7 +314,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             Between 0 and 1; labels that were not there at fitting raise an error.
         """
-        check_is_fitted(self)
         if not is_dask(y):
             check_known(y, self.classes_)
         return float(super().score(X, y, sample_weight=sample_weight))
@@ -329,7 +330,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def rules_(self) -> tuple[Rule, ...]:
         """The model's rules, in the order in which they were chosen."""
-        check_is_fitted(self, "model_")
         rules: tuple[Rule, ...] = self.model_.rules
         return rules
 
@@ -366,7 +366,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             - `note`: why there is no interval (fewer than three environments have samples); the
               numbers are NaN then.
         """
-        check_is_fitted(self, "model_")
         verdicts = getattr(self.trace_, "verdicts", ())
         return describe_leaves(self.model_, verdicts, has_environments=bool(self.environments_))
 
@@ -388,20 +387,14 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from icscm.report.figures import draw_model
 
-        check_is_fitted(self, "model_")
-        return draw_model(self, ax, order, is_registered=ax is None, **self._get_series_names())
+        return draw_model(self, ax, order, is_registered=ax is None, **self._series_names_)
 
     def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
         from icscm.report.page import make_report  # jinja2 is slow to import
 
-        names = self._get_series_names()
-        given = {"target": _get_name(y), "environment": _get_name(environments)}
-        names |= {key: name for key, name in given.items() if name is not None}
+        given = {key: name for key, name in _get_names(y, environments).items() if name is not None}
+        names = self._series_names_ | given
         return make_report(self, dropped=self.dropped_columns_, **names, **options)
-
-    def _get_series_names(self) -> dict[str, str | None]:
-        """What a report calls the label and the environments: as their columns are called."""
-        return dict(zip(("target", "environment"), self._series_names, strict=True))
 
     def _open_again(self, X: Any, y: Any, environments: Any, weight: Any) -> Countable[Any]:
         """The samples that `fit` was given, once more."""
@@ -427,7 +420,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         force : bool
             Whether a file of that name may be replaced.
         """
-        check_is_fitted(self, "model_")
         make_saved_model(self).save(path, force=force)
 
     def __sklearn_tags__(self) -> Tags:
@@ -440,7 +432,10 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _get_name(column: Any) -> str | None:
-    """The name of a column; a text is one."""
-    name = column if isinstance(column, str) else getattr(column, "name", None)
-    return name if isinstance(name, str) and name else None
+def _get_names(target: Any, environments: Any) -> dict[str, str | None]:
+    """Names of the columns of the label and of the environments, for reports; a text is a name."""
+    names: dict[str, str | None] = {}
+    for key, column in (("target", target), ("environment", environments)):
+        name = column if isinstance(column, str) else getattr(column, "name", None)
+        names[key] = name if isinstance(name, str) and name else None
+    return names

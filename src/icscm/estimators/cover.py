@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils.validation import check_is_fitted
-
+from icscm import exceptions
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier
-from icscm.exceptions import (
-    ContraryLeafWarning,
-    IcscmError,
-    NoEnvironmentsWarning,
-    NothingFoundWarning,
-    Parameter,
-    TooLittleDataWarning,
-    warn,
-)
+from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count, shorten_list
 from icscm.model.rules import Rule
 from icscm.model.tree import Tree
@@ -33,7 +24,7 @@ from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
-from icscm.tables.labels import check_several, warn_of_sparse
+from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
     from icscm.report.page import Report
@@ -140,31 +131,27 @@ class SCMClassifier(BaseRuleClassifier):
         model, trace = self.model_, self.trace_
         if not model.rules:
             why = f"No rule was found because {STOP_REASONS[trace.stop_reason or 'no_candidate']}"
-            if trace.discarded is not None:
-                why = (
-                    f"The rules found ({trace.discarded}) do worse than the majority-class baseline"
-                )
+            if (rules := trace.discarded) is not None:
+                why = f"The rules found ({rules}) do worse than the majority-class baseline"
             warn(
                 f"{why}: the model is: {model}. See trace_ for what was tried and rejected.",
-                NothingFoundWarning,
+                exceptions.NothingFoundWarning,
             )
         if n_contrary := sum(model.count_contrary()):
             warn(
                 f"predict and predict_proba disagree for {count(n_contrary, 'training sample')}: "
                 "their leaf holds more of the class that it does not predict; see model_.leaves.",
-                ContraryLeafWarning,
+                exceptions.ContraryLeafWarning,
             )
 
     @property
     def rule_importances_(self) -> FloatArray:
         """Each rule's share of the training samples that rules cover correctly."""
-        check_is_fitted(self, "model_")
         return self.model_.compute_importances()
 
     @property
     def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
         """For each rule, the others that would have covered exactly the same samples."""
-        check_is_fitted(self, "model_")
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
 
@@ -205,14 +192,13 @@ class SCMClassifier(BaseRuleClassifier):
         IcscmError
             If the data are not those that the learner was fitted on.
         """
-        check_is_fitted(self, "model_")
         levels, path = list(alphas or ()), None
         if X is not None and environments is not None and levels and self.tests_invariance:
             countable = self._open_again(X, y, environments, sample_weight)
             path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
             self._check_same(path.own_point.model, "report")
-        options = {"data_name": data_name, "path": path, "stability": stability}
-        return self._make_report(y, environments, **options)
+        names = {"data_name": data_name, "stability": stability}
+        return self._make_report(y, environments, path=path, **names)
 
 
 @document_parameters
@@ -309,24 +295,15 @@ class ICSCMClassifier(SCMClassifier):
 
     def _check_together(self) -> None:
         make_test(self.test)
-        if self.correction is not None and self.criterion == "equivalence":
-            raise IcscmError(
-                Parameter("correction"),
-                " adjusts p-values, which ",
-                Parameter("criterion", self.criterion),
-                " does not use; leave ",
-                Parameter("correction", None),
-            )
+        criterion, correction = self.criterion, Parameter("correction")
+        if self.correction is not None and criterion == "equivalence":
+            reason = " adjusts p-values, which ", Parameter("criterion", criterion), " does not use"
+            raise IcscmError(correction, *reason, "; leave ", Parameter("correction", None))
         is_ratio = self.margin_on == "odds_ratio"
         if is_ratio != (self.margin > 1):
             wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
-            raise IcscmError(
-                "with ",
-                Parameter("margin_on", self.margin_on),
-                " ",
-                Parameter("margin"),
-                f" must be {wanted}; got {self.margin!r}",
-            )
+            names = Parameter("margin_on", self.margin_on), " ", Parameter("margin")
+            raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
     def make_settings(self, countable: Countable[Any]) -> Settings:
         """The settings of the search.
@@ -355,25 +332,17 @@ class ICSCMClassifier(SCMClassifier):
         alpha = self.alpha
         if isinstance(alpha, str):  # "auto"
             alpha = choose_alpha(int(countable.source.count_totals().sum()))
-        names = [
-            "stop", "pruning", "min_replication", "min_utility", "search", "evidence",
-            "n_candidates", "screen", "criterion", "margin", "margin_on", "correction",
-        ]  # fmt: skip
-        values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        return replace(plain, alpha=float(alpha), test=make_test(self.test), **values)
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(plain)}
+        values |= {"p": plain.p, "feature_weights": plain.feature_weights}
+        return Settings(**values | {"alpha": float(alpha), "test": make_test(self.test)})
 
     def _learn(self, countable: Countable[Any]) -> None:
-        source, settings = countable.source, self.make_settings(countable)
+        settings = self.make_settings(countable)
+        plain = "this is a plain set covering machine"
+        self._warn_of_environments(countable, f"tested for invariance: {plain}")
         if countable.has_environments:
-            warn_of_sparse(source.count_totals(), source.environments, source.classes)
             self.alpha_ = settings.alpha
-        else:
-            warn(
-                "No environments were given, so nothing can be tested for invariance: "
-                "this is a plain set covering machine. Pass fit(X, y, environments=...).",
-                NoEnvironmentsWarning,
-            )
-        self.model_, self.trace_ = find_model(source, settings)
+        self.model_, self.trace_ = find_model(countable.source, settings)
 
     @property
     def verdicts_(self) -> Verdicts:
@@ -382,13 +351,11 @@ class ICSCMClassifier(SCMClassifier):
         One for each rule, of the samples that it covers, and one for the uncovered samples. Empty
         without environments.
         """
-        check_is_fitted(self, "model_")
         return Verdicts(self.trace_.verdicts)
 
     @property
     def accepted_sets_(self) -> dict[tuple[str | int, ...], float]:
         """The p-value of each set of features that the exhaustive search accepted."""
-        check_is_fitted(self, "model_")
         return {test.features: test.p_value for test in self.trace_.sets if test.accepted}
 
     @property
@@ -398,7 +365,6 @@ class ICSCMClassifier(SCMClassifier):
         Of the exhaustive search: a feature is reported when this is not above alpha (and some
         set was accepted).
         """
-        check_is_fitted(self, "model_")
         sets = self.trace_.sets
         return {
             each.rule.feature: max(t.p_value for t in sets if each.rule.feature not in t.features)
@@ -409,20 +375,17 @@ class ICSCMClassifier(SCMClassifier):
         """Warn, too, of leaves in which even a large difference would likely be missed."""
         super()._warn_of_findings()
         names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
-        blind = [
-            name
-            for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_))
-            if verdict.conclusion == TOO_LITTLE_DATA
-            and (
-                verdict.minimum_detectable_difference is None
-                or verdict.minimum_detectable_difference > BLIND_DIFFERENCE
-            )
-        ]
+        blind = []
+        for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):
+            detectable = verdict.minimum_detectable_difference
+            is_blind = detectable is None or detectable > BLIND_DIFFERENCE
+            if verdict.conclusion == TOO_LITTLE_DATA and is_blind:
+                blind.append(name)
         if self.rules_ and blind:
             warn(
                 "Too little data to tell whether the label is invariant in the leaf of "
                 f"{shorten_list(blind)}: even rates {BLIND_DIFFERENCE:.0%} apart "
                 "between environments would likely go unseen. See verdicts_; min_samples_leaf or "
                 "criterion='equivalence' keep such rules out.",
-                TooLittleDataWarning,
+                exceptions.TooLittleDataWarning,
             )

@@ -43,21 +43,18 @@ def describe_leaves(
         verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA, DEFAULT_MARGIN)
     conclusions: list[str | None] = [each.conclusion for each in verdicts] or [None] * len(tables)
     sizes, found, nothing = tables.sum(axis=(1, 2)), make_expectations(tables), (None, None)
-    numbers = {
-        "tau": [each.tau for each in found],
-        "tau_low": [(each.tau_interval or nothing)[0] for each in found],
-        "tau_high": [(each.tau_interval or nothing)[1] for each in found],
-        "i2": [each.i2 for each in found],
-        "new_low": [(each.interval or nothing)[0] for each in found],
-        "new_high": [(each.interval or nothing)[1] for each in found],
-    }
+    numbers = [
+        (each.tau, *(each.tau_interval or nothing), each.i2, *(each.interval or nothing))
+        for each in found
+    ]
+    names = "tau", "tau_low", "tau_high", "i2", "new_low", "new_high"
     return pandas.DataFrame(
         {
             "leaf": np.arange(1, len(tables) + 1),
             "rule": list(model.leaf_texts),
             "n": sizes,
             "rate": np.where(sizes, tables[:, 1].sum(axis=1) / np.maximum(sizes, 1), np.nan),
-            **{name: np.array(values, dtype=np.float64) for name, values in numbers.items()},
+            **dict(zip(names, np.array(numbers, dtype=np.float64).T, strict=True)),
             "verdict": pandas.Series(conclusions, dtype=object),
             "note": pandas.Series([each.reason for each in found], dtype=object),
         }

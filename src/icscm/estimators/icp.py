@@ -120,18 +120,34 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             tested; the message says what to do.
         """
         check_parameters(self)
-        found = self._find_sets(*self._check(*take_environments(X, environments), y))
-        names = self._get_features()
+        X, environments = take_environments(X, environments)
+        table = check_table(self, X)
+        labels, _ = check_labels(y, len(table))
+        if environments is None:
+            raise IcscmError(
+                "environments are missing: invariance across them is all that is tested here; "
+                "pass fit(X, y, environments=...), one label per row (in a pipeline, route them)"
+            )
+        numbers, self.environments_ = encode_environments(environments, len(table))
+        check_several(self.environments_)
+        found, names = self._find_sets(table, labels, numbers), self._get_features()
         self.parents_ = None
         if found.shared is not None:
             self.parents_ = tuple(names[j] for j in sorted(found.shared))
         self.accepted_sets_ = {
             tuple(names[j] for j in features): p for features, p in found.accepted.items()
         }
-        self.p_values_ = found.p_values
-        self.n_sets_tested_ = found.n_tested
+        self.p_values_, self.n_sets_tested_ = found.p_values, found.n_tested
         if self.parents_ is None:
-            self._warn_of_nothing()
+            warn(
+                f"All {found.n_tested} sets of features were rejected at alpha={self.alpha}: "
+                "given any set, the label still depends on the environment. parents_ is None, "
+                "which is not the empty set. Possible reasons are a cause that is hidden, binned "
+                "too coarsely or excluded by max_set_size, and an environment that acts on the "
+                "label directly. Try a smaller alpha, more features (screened if they are many), "
+                f"a larger {self._finer}, or other and more environments.",
+                NothingAcceptedWarning,
+            )
         return self
 
     def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
@@ -142,30 +158,6 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         check_affordable(counts, size, self.max_set_size)
         return find_invariant_sets(
             counts.merge_equal(), size, test=self.test, dof=self.dof, alpha=self.alpha
-        )
-
-    def _check(self, X: Any, environments: Any, y: Any) -> tuple[Array, Array, Array]:
-        """The table, labels and environments as numbers."""
-        table = check_table(self, X)
-        labels, _ = check_labels(y, len(table))
-        if environments is None:
-            raise IcscmError(
-                "environments are missing: invariance across them is all that is tested here; "
-                "pass fit(X, y, environments=...), one label per row (in a pipeline, route them)"
-            )
-        numbers, self.environments_ = encode_environments(environments, len(table))
-        check_several(self.environments_)
-        return table, labels, numbers
-
-    def _warn_of_nothing(self) -> None:
-        warn(
-            f"All {self.n_sets_tested_} sets of features were rejected at alpha={self.alpha}: "
-            "given any set, the label still depends on the environment. parents_ is None, which is "
-            "not the empty set. Possible reasons are a cause that is hidden, binned too coarsely "
-            "or excluded by max_set_size, and an environment that acts on the label directly. Try "
-            "a smaller alpha, more features (screened if they are many), "
-            f"a larger {self._finer}, or other and more environments.",
-            NothingAcceptedWarning,
         )
 
     def _get_features(self) -> list[str | int]:
@@ -245,20 +237,10 @@ class TreeCausalPrediction(InvariantCausalPrediction):
         self.random_state = random_state
 
     def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
-        source = make_memory_source(
-            table,
-            labels,
-            environments,
-            environment_labels=self.environments_,
-            max_thresholds=self.max_thresholds,
-            n_jobs=1,
-        )
-        settings = SetSettings(
-            float(self.alpha),
-            self.max_features,
-            self.max_set_size or self.max_features,
-            self.max_leaves,
-            float(self.min_samples_leaf),
-            int(check_random_state(self.random_state).randint(2**31 - 1)),
-        )
+        options: dict[str, Any] = {"max_thresholds": self.max_thresholds, "n_jobs": 1}
+        options["environment_labels"] = self.environments_
+        source = make_memory_source(table, labels, environments, **options)
+        sizes = self.max_features, self.max_set_size or self.max_features, self.max_leaves
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = SetSettings(float(self.alpha), *sizes, float(self.min_samples_leaf), seed)
         return find_tree_sets(source, table.shape[1], settings)

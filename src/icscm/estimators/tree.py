@@ -1,4 +1,4 @@
-"""Trees whose splits, or leaves, are homogeneous across environments."""
+"""Trees and forests whose splits, or leaves, are homogeneous across environments."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from collections.abc import Iterable
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
+from sklearn.utils import check_random_state
 
+from icscm import exceptions
 from icscm._constants import DEFAULT_TOLERANCES
+from icscm.engine.threads import count_threads
 from icscm.estimators.base import BaseRuleClassifier
-from icscm.exceptions import (
-    FewEnvironmentsWarning,
-    NoEnvironmentsWarning,
-    NothingFoundWarning,
-    NotInvariantWarning,
-    warn,
-)
+from icscm.exceptions import IcscmError, NothingFoundWarning, warn
+from icscm.model.forest import Forest
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
+from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
-from icscm.tables.labels import check_several, warn_of_sparse
+from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
     import pandas
@@ -38,15 +37,33 @@ class BaseTreeClassifier(BaseRuleClassifier):
 
     tests_invariance: ClassVar[bool] = True
 
-    invariance: str
-    tolerance: float | str | None
-    max_leaves: int
-    min_samples_leaf: float
-    probabilities: str
-
     #: the tolerance used; None for a plain tree
     tolerance_: float | None
     trace_: Trace
+
+    def __init__(
+        self,
+        invariance: str = "effect",
+        tolerance: float | str | None = "auto",
+        max_leaves: int = 16,
+        min_samples_leaf: float = 0.01,
+        max_thresholds: int | None = 50,
+        probabilities: str = "pooled",
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.invariance = invariance
+        self.tolerance = tolerance
+        self.max_leaves = max_leaves
+        self.min_samples_leaf = min_samples_leaf
+        self.max_thresholds = max_thresholds
+        self.probabilities = probabilities
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.keep_columns = keep_columns
+        self.device = device
 
     def make_settings(self, countable: Countable[Any]) -> TreeSettings:
         """The settings of the search.
@@ -83,23 +100,17 @@ class BaseTreeClassifier(BaseRuleClassifier):
             balanced=self.probabilities == "balanced",
         )
 
-    def _warn_of_environments(self, countable: Countable[Any]) -> None:
+    def _warn_of_environments(
+        self, countable: Countable[Any], lost: str = "compared: this is a plain tree"
+    ) -> None:
         """Warn of environments that are missing, sparse or few."""
-        source = countable.source
-        if not countable.has_environments:
-            warn(
-                "No environments were given, so nothing can be compared: this is a plain tree. "
-                "Pass fit(X, y, environments=...).",
-                NoEnvironmentsWarning,
-            )
-            return
-        warn_of_sparse(source.count_totals(), source.environments, source.classes)
-        if len(source.environments) == 2:
+        super()._warn_of_environments(countable, lost)
+        if countable.has_environments and len(countable.source.environments) == 2:
             warn(
                 "With two environments a difference between them can be detected, but not the "
                 "heterogeneity of effects: a shortcut that both share is not rejected. Use three "
                 "or more.",
-                FewEnvironmentsWarning,
+                exceptions.FewEnvironmentsWarning,
             )
 
 
@@ -159,31 +170,6 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     """
 
     model_: Tree
-    trace_: Trace
-
-    def __init__(
-        self,
-        invariance: str = "effect",
-        tolerance: float | str | None = "auto",
-        max_leaves: int = 16,
-        min_samples_leaf: float = 0.01,
-        max_thresholds: int | None = 50,
-        probabilities: str = "pooled",
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        device: str = "cpu",
-    ) -> None:
-        self.invariance = invariance
-        self.tolerance = tolerance
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.max_thresholds = max_thresholds
-        self.probabilities = probabilities
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
-        self.device = device
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self.make_settings(countable)
@@ -199,7 +185,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
                 NothingFoundWarning,
             )
         if (beyond := self.trace_.describe_excess()) is not None:
-            warn(beyond, NotInvariantWarning)
+            warn(beyond, exceptions.NotInvariantWarning)
 
     def report(
         self,
@@ -239,14 +225,12 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on.
         """
-        check_is_fitted(self, "model_")
-        path = tolerance_path
-        has_data = X is not None and environments is not None and self.tolerance_ is not None
+        path, has_data = tolerance_path, X is not None and environments is not None
         if path is not None:
             self._check_same(path.own_point.model, "tolerance_path")
-        elif has_data and tolerances is not None:
-            path = self._compute_path(X, y, environments, sample_weight, tolerances)
-            self._check_same(path.own_point.model, "report")
+        elif has_data and self.tolerance_ is not None and tolerances is not None:
+            data = X, y, environments, sample_weight
+            path = self._compute_path(*data, tolerances, "report")
         return self._make_report(y, environments, data_name=data_name, path=path)
 
     def tolerance_path(
@@ -281,18 +265,18 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on, or it is a plain tree.
         """
-        check_is_fitted(self, "model_")
-        path = self._compute_path(X, y, environments, sample_weight, tolerances)
-        self._check_same(path.own_point.model, "tolerance_path")
-        return path
+        data = X, y, environments, sample_weight
+        return self._compute_path(*data, tolerances, "tolerance_path")
 
     def _compute_path(
-        self, X: Any, y: Any, environments: Any, weight: Any, tolerances: Iterable[float | None]
+        self, X: Any, y: Any, environments: Any, weight: Any, tolerances: Any, what: str
     ) -> Path:
         from icscm.report.path import compute_tolerance_path  # rules have no use for it
 
         countable = self._open_again(X, y, environments, weight)
-        return compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)
+        path = compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)
+        self._check_same(path.own_point.model, what)
+        return path
 
     @property
     def verdicts_(self) -> Verdicts:
@@ -300,7 +284,6 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Rates may differ in a tree of invariant effects: every environment has its own.
         """
-        check_is_fitted(self, "model_")
         return Verdicts(self.trace_.verdicts if self.environments_ else ())
 
     @property
@@ -312,10 +295,151 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         """
         import pandas
 
-        check_is_fitted(self, "model_")
         index = getattr(self, "feature_names_in_", range(self.n_features_in_))
         columns = ["deviance_explained", "rate_heterogeneity"]
         frame = pandas.DataFrame(0.0, index=index, columns=columns)
         for feature, values in self.trace_.list_importances().items():
             frame.loc[feature] = values
         return frame
+
+
+@document_parameters
+class InvariantForestClassifier(BaseTreeClassifier):
+    """A forest of invariant trees, which predicts by their mean.
+
+    Binned once, counted many times. Features are screened once, on all rows, as by
+    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left.
+
+    {parameters}
+
+    Attributes
+    ----------
+    model_ : Forest
+        The fitted trees: `model_.trees`.
+    trace_ : Trace
+        The screening of all features on all rows: which were rejected, and why.
+    tolerance_ : float or None
+        The tolerance used; None for a plain forest.
+    out_of_bag_ : DataFrame
+        A row for each environment and one for all: samples that some tree was not grown on, and
+        accuracy, AUC and Brier score of those trees on them. With `resample="environments"`
+        every such tree never saw the environment.
+    classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
+    dropped_columns_
+        As in `InvariantTreeClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm import InvariantForestClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> clinic, age = rng.integers(0, 4, 2000), rng.integers(20, 90, 2000)
+    >>> ill = rng.random(2000) < np.where(age > 60, 0.8, 0.1)
+    >>> forest = InvariantForestClassifier(n_estimators=10, random_state=0)
+    >>> forest.fit(age.reshape(-1, 1), ill, environments=clinic).predict([[30], [80]])
+    array([False,  True])
+    """
+
+    model_: Forest
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        invariance: str = "effect",
+        tolerance: float | str | None = "auto",
+        max_leaves: int = 64,
+        min_samples_leaf: float = 0.005,
+        max_features: float = 0.6,
+        resample: str = "rows",
+        max_thresholds: int | None = 50,
+        probabilities: str = "pooled",
+        n_jobs: int | None = None,
+        missing: str = "candidate",
+        keep_columns: Any = None,
+        random_state: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_features = max_features
+        self.resample = resample
+        self.random_state = random_state
+        shared = invariance, tolerance, max_leaves, min_samples_leaf, max_thresholds, probabilities
+        super().__init__(*shared, n_jobs, missing, keep_columns, device)
+
+    def _learn(self, countable: Countable[Any]) -> None:
+        source = countable.source
+        if not hasattr(source, "draw"):
+            raise IcscmError(
+                "a forest draws rows, which these samples do not allow; fit it on a table in "
+                "memory or with fit_dataset, or grow one InvariantTreeClassifier"
+            )
+        if self.resample == "environments" and len(source.environments) < 3:
+            raise IcscmError(
+                "resample='environments' needs at least 3 environments, of which two are drawn; "
+                f"got {len(source.environments)}: use resample='rows'"
+            )
+        tree = self.make_settings(countable)
+        self._warn_of_environments(countable)
+        self.tolerance_ = tree.tolerance
+        settings = ForestSettings(
+            tree,
+            n_trees=self.n_estimators,
+            max_features=float(self.max_features),
+            resample=self.resample,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=count_threads(self.n_jobs),
+        )
+        self.model_, self.trace_, held_out = find_forest(source, settings)
+        self.out_of_bag_ = _score(held_out, source.environments)
+
+    def _warn_of_findings(self) -> None:
+        if not any(tree.splits for tree in self.model_.trees):
+            warn(
+                "No tree has a split: the forest predicts the same for every sample. See trace_ "
+                "for what was rejected.",
+                NothingFoundWarning,
+            )
+
+    def report(self, *, data_name: str | None = None) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        Parameters
+        ----------
+        data_name : str, optional
+            The name of the data.
+
+        Returns
+        -------
+        Report
+            Trees and the columns that they use, rejected columns, and out-of-bag errors.
+        """
+        return self._make_report(None, None, data_name=data_name)
+
+    @property
+    def feature_shares_(self) -> pandas.Series:
+        """The share of the trees that use each feature, the most used first."""
+        import pandas
+
+        uses = self.model_.count_uses()  # the most used first
+        shares = {feature: n / len(self.model_.trees) for feature, n in uses.items()}
+        return pandas.Series(shares, dtype=float, name="share of trees")
+
+
+def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
+    """Out-of-bag scores, of all rows and of each environment."""
+    import pandas
+    from sklearn.metrics import roc_auc_score
+
+    rows = {}
+    is_known = ~np.isnan(held_out.votes)
+    for k, name in enumerate(("all", *environments), start=-1):
+        own = is_known if k < 0 else is_known & (held_out.environments == k)
+        labels, votes = held_out.labels[own], held_out.votes[own]
+        is_mixed = len(np.unique(labels)) == 2
+        rows[name] = {
+            "n": len(labels),
+            "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
+            "auc": float(roc_auc_score(labels, votes)) if is_mixed else np.nan,
+            "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
+        }
+    return pandas.DataFrame.from_dict(rows, orient="index")

@@ -6,20 +6,12 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
+from icscm import formatting
 from icscm._repr import align
 from icscm.exceptions import IcscmError
 from icscm.export import conditions
-from icscm.export.conditions import Condition, Leaf, describe_missing_error, make_leaves
-from icscm.formatting import (
-    as_text,
-    count,
-    format_exactly,
-    format_json,
-    format_level,
-    format_name,
-    make_plain,
-    shorten_list,
-)
+from icscm.export.conditions import describe_missing_error, make_leaves
+from icscm.formatting import count, format_json, format_level, format_name, make_plain
 from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule
 from icscm.model.saved import SavedModel, get_table_settings
@@ -30,21 +22,6 @@ from icscm.tables.columns import Level
 # --- JSON ----------------------------------------------------------------------------------------
 
 SCHEMA: Final = 1
-
-_FOLLOW_TREE: Final = (
-    "Begin at split 0, or at leaf 0 if there is none. Where a split's condition is true go to "
-    "if_true, else to if_false: a number from 0 is that of a split, -1 is leaf 0, -2 leaf 1 and so "
-    "on."
-)
-_FOLLOW_FOREST: Final = (
-    f"In each tree: {_FOLLOW_TREE} The probability is the mean of the leaves' probabilities, "
-    "added in order; above 1/2 it is the second of the classes, else the first."
-)
-_MISSING: Final = (
-    " For a missing value (null, NaN) a condition is what its if_missing says. Columns without a "
-    "name are found by position, from 0. Text that is in missing_texts, spaces around it aside, is "
-    "missing, and in columns of numbers all that is in missing_numbers is."
-)
 
 
 def make_json(saved: SavedModel) -> str:
@@ -58,15 +35,15 @@ def make_json(saved: SavedModel) -> str:
         ]
         leaves = [asdict(leaf) for leaf in make_leaves(saved, tree)]
         trees.append({"splits": make_plain(splits), "leaves": make_plain(leaves)})
-    form, follow, content = "tree", _FOLLOW_TREE, trees[0]
-    if isinstance(saved.model, Forest):
-        form, follow, content = "forest", _FOLLOW_FOREST, {"trees": trees}
+    is_forest = isinstance(saved.model, Forest)
+    content = {"trees": trees} if is_forest else trees[0]
+    how_to_read = conditions.fill_template("how_to_read.txt", saved, is_forest=is_forest)
     absent = conditions.find_absent(saved)
     document = {
-        "format": f"icscm-decision-{form}",
+        "format": f"icscm-decision-{'forest' if is_forest else 'tree'}",
         "schema": SCHEMA,
         "version": saved.version,
-        "how_to_read": " ".join([follow + _MISSING, *describe_missing_error(saved)]),
+        "how_to_read": " ".join(how_to_read.split()),
         "missing_texts": [] if absent is None else list(absent.texts),
         "missing_numbers": [] if absent is None else list(absent.numbers),
         "rule": str(saved),
@@ -124,7 +101,7 @@ def _make_leaf_tables(saved: SavedModel, model: Tree, negative: str, positive: s
     how = f"{first} The probability is\n(samples of {positive} + 1) / (samples + 2){mean}."
     parts = ["\n".join(align(rows, n_text=2)), how]
     if saved.environments is not None:
-        columns = [["environment", *map(as_text, saved.environments)]]
+        columns = [["environment", *map(formatting.as_text, saved.environments)]]
         for number, (negatives, positives) in enumerate(model.leaves, start=1):
             pairs = zip(negatives, positives, strict=True)
             columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
@@ -151,16 +128,11 @@ def make_python(saved: SavedModel) -> str:
     if absent is not None and any(readers):
         sets["MISSING_TEXTS"] = absent.texts
         sets |= {"MISSING_NUMBERS": absent.numbers} if absent.numbers else {}
-    is_forest = isinstance(model, Forest)
-    trees = [
-        (
-            [(numbers[each.rule], each.if_true, each.if_false) for each in tree.splits],
-            [_make_leaf(leaf, saved, is_forest=is_forest) for leaf in make_leaves(saved, tree)],
-        )
-        for tree in conditions.list_trees(model)
-    ]
+    trees = []
+    for tree in conditions.list_trees(model):
+        splits = [(numbers[each.rule], each.if_true, each.if_false) for each in tree.splits]
+        trees.append((splits, make_leaves(saved, tree)))
     lines = str(saved).replace("\n", "\n    ")
-    negative, positive = map(quote_python, saved.classes)
     return conditions.fill_template(
         "model.py.txt",
         saved,
@@ -169,14 +141,15 @@ def make_python(saved: SavedModel) -> str:
         positive=_escape(format_level(saved.classes[1])),
         absent=absent,
         stripped="value.strip()" if absent is None or absent.is_trimmed else "value",
-        sets={name: map(quote_python, values) for name, values in sets.items()},
+        sets=sets,
         readers=readers,
-        rules=map(_make_rule, rules, readers),
+        rules=zip(rules, readers, strict=True),
         trees=trees,
-        is_forest=is_forest,
+        is_forest=isinstance(model, Forest),
         n_trees=count(len(trees), "tree"),
-        negative_literal=negative,
-        positive_literal=positive,
+        classes=saved.classes,
+        quote=quote_python,
+        exact=formatting.format_exactly,
     )
 
 
@@ -185,33 +158,14 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _make_leaf(leaf: Leaf, saved: SavedModel, *, is_forest: bool) -> str:
-    """What `predict` returns for a leaf; in a forest what is summed over its trees."""
-    above, below = leaf.fraction or (leaf.probability, 1)
-    if is_forest:
-        return f"{above} / {below}, {leaf.prediction == saved.classes[1]}"
-    return f"{quote_python(leaf.prediction)}, {above} / {below}, {quote_python(leaf.decided_by)}"
-
-
-def _make_rule(condition: Condition, reader: str) -> str:
-    """An entry of the table of rules; being missing leaves nothing to compare."""
-    value = "()"
-    if isinstance(condition.value, tuple):
-        value = f"{{{', '.join(map(quote_python, condition.value))}}}"
-    elif condition.value is not None:
-        value = format_exactly(condition.value)
-    operator = "in" if condition.operator == "is missing" else condition.operator
-    operator = "not in" if operator == "is present" else operator
-    column = quote_python(condition.position if condition.column is None else condition.column)
-    return f'{column}, {reader or "as_found"}, "{operator}", {value}, {condition.if_missing}'
-
-
-def quote_python(value: Level) -> str:
-    """A literal: `repr`, with the quotes that most code has where the text allows them.
+def quote_python(value: Level | tuple[Level, ...]) -> str:
+    """A literal: `repr`, with the quotes that most code has where the text allows them; or a set.
 
     >>> print(quote_python("age"), quote_python('"'), quote_python(2))
     "age" '"' 2
     """
+    if isinstance(value, tuple):
+        return f"{{{', '.join(map(quote_python, value))}}}"
     literal = repr(value)
     is_simple = isinstance(value, str) and literal == f"'{value}'" and '"' not in value
     return f'"{value}"' if is_simple else literal
@@ -241,8 +195,8 @@ def export_fasta(saved: SavedModel) -> str:
     others = [repr(name) for _, name in records if not _SEQUENCE.fullmatch(name)]
     if others:
         raise IcscmError(
-            f"FASTA is for rules on k-mers or unitigs, and {shorten_list(others)} names no "
-            "sequence of nucleotides; see the rule with icscm show"
+            f"FASTA is for rules on k-mers or unitigs, and {formatting.shorten_list(others)} names "
+            "no sequence of nucleotides; see the rule with icscm show"
         )
     if not records:
         raise IcscmError("the model has no rule, and so no sequence")

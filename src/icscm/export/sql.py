@@ -113,12 +113,10 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
     """
     leaves = []
     for leaf in make_leaves(saved, tree):
-        above, below = leaf.fraction or (None, None)
+        exact = leaf.fraction and "{}e0 / {}e0".format(*leaf.fraction)
         entries = {
             "prediction": _quote_label(leaf.prediction),
-            "probability": f"{above}e0 / {below}e0"
-            if above
-            else format_sql_number(leaf.probability),
+            "probability": exact or format_sql_number(leaf.probability),
             "decided_by": _quote_text(leaf.decided_by),
             "vote": str(int(leaf.prediction == saved.classes[1])),
         }

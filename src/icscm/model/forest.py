@@ -100,12 +100,8 @@ class Forest(DisplayMixin):
             total += tree.leaf_probabilities()[leaves]
             n_positive += tree.leaf_verdicts[leaves]
         mean = total / n_trees
-        return Votes(mean > 0.5, mean, np.array(self.vote_texts, dtype=object)[n_positive])
-
-    @property
-    def vote_texts(self) -> list[str]:
-        """What decides, by the number of trees that vote positive."""
-        return [f"{n:,} of {count(len(self.trees), 'tree')}" for n in range(len(self.trees) + 1)]
+        texts = [f"{n:,} of {count(n_trees, 'tree')}" for n in range(n_trees + 1)]
+        return Votes(mean > 0.5, mean, np.array(texts, dtype=object)[n_positive])
 
     @property
     def rules(self) -> tuple[Rule, ...]:

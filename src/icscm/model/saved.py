@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,6 @@ from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing
 from icscm.model.forest import Forest, Model, make_model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
-from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.parsing import check_rows
@@ -149,7 +148,10 @@ class SavedModel:
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
         is_positive, *others = self.model.decide(self._check_rows(X))
-        return Decisions(_make_array(self.classes)[is_positive.astype(np.intp)], *others)
+        classes = np.array(self.classes)
+        if classes.tolist() != list(self.classes):  # NumPy's text drops trailing NULs
+            classes = np.array(self.classes, dtype=object)
+        return Decisions(classes[is_positive.astype(np.intp)], *others)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.
@@ -322,12 +324,6 @@ def list_used(saved: SavedModel) -> list[str]:
     return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
 
-def _make_array(classes: Sequence[Label]) -> Array:
-    """The classes as the array type that holds them exactly: NumPy's text drops trailing NULs."""
-    array = np.array(classes)
-    return array if array.tolist() == list(classes) else np.array(classes, dtype=object)
-
-
 class Learner(Protocol):
     """A fitted learner.
 
@@ -345,9 +341,6 @@ class Learner(Protocol):
     dropped_columns_: Mapping[str | int, str]
     environments_: tuple[Any, ...] | None
     class_counts_: LeafCounts
-
-    @property
-    def rules_(self) -> tuple[Rule, ...]: ...
 
     @property
     def features_used_(self) -> list[str | int]: ...
@@ -376,7 +369,10 @@ def make_saved_model(learner: Learner) -> SavedModel:
     model = make_model(make_plain(learner.model_.to_dict()))
     types = getattr(learner, "feature_types_", None)
     if types is None:  # a packed store of millions of columns: those of the rules are enough
-        model, features = _keep_used(model)
+        columns = sorted({rule.column: rule.name for rule in model.rules}.items())
+        places = {column: place for place, (column, _) in enumerate(columns)}
+        features = tuple(Feature(name, NUMBER) for _, name in columns)
+        model = model.replace_rules(lambda rule: replace(rule, column=places[rule.column]))
     else:
         names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
         features = tuple(
@@ -403,14 +399,6 @@ def make_saved_model(learner: Learner) -> SavedModel:
         fingerprint=parsing.compute_fingerprint(features),
         alpha=None if alpha is None else float(alpha),
     )
-
-
-def _keep_used(model: Model) -> tuple[Model, tuple[Feature, ...]]:
-    """The model with the columns of its rules renumbered, and these columns."""
-    columns = sorted({rule.column: rule.name for rule in model.rules}.items())
-    places = {column: place for place, (column, _) in enumerate(columns)}
-    features = tuple(Feature(name, NUMBER) for _, name in columns)
-    return model.replace_rules(lambda rule: replace(rule, column=places[rule.column])), features
 
 
 def make_label(label: Any) -> Label:

@@ -13,22 +13,9 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
+from icscm.model import splits as tree_splits
 from icscm.model.rules import Rule, simplify
-from icscm.model.splits import (
-    CHAINS,
-    WIDTH,
-    LeafCounts,
-    Node,
-    Split,
-    check_splits,
-    count_labels,
-    format_counts,
-    format_paths,
-    make_chain_splits,
-    read_columns,
-    sum_leaves,
-    walk,
-)
+from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, format_counts, walk
 from icscm.tables.columns import Column, count_rows
 
 
@@ -83,11 +70,10 @@ class Tree(DisplayMixin):
                 f"a {self.kind} of {count(n, what)} has {count(n + 1, 'leaf')}, got counts for "
                 f"{len(self.leaves):,}"
             )
-        if self.is_chain:
-            if self.splits != make_chain_splits(self.kind, self.rules):
-                raise IcscmError(f"the splits of a {self.kind} must form a chain")
-            return
-        check_splits(self.splits)
+        if not self.is_chain:
+            tree_splits.check_splits(self.splits)
+        elif self.splits != tree_splits.make_chain_splits(self.kind, self.rules):
+            raise IcscmError(f"the splits of a {self.kind} must form a chain")
 
     # --- predicting -----------------------------------------------------------------------------
 
@@ -151,7 +137,7 @@ class Tree(DisplayMixin):
         array of int, of shape (n_samples,)
             From 0, as in `leaves`.
         """
-        return self.follow(read_columns(X, self.rules), count_rows(X))
+        return self.follow(tree_splits.read_columns(X, self.rules), count_rows(X))
 
     def follow(self, columns: dict[str | int, Column], n_rows: int) -> NDArray[np.intp]:
         """As `find_leaves`, for columns that `read_columns` read.
@@ -259,7 +245,7 @@ class Tree(DisplayMixin):
         Tree
             Without a split; predicts the more likely class.
         """
-        return replace(self, splits=(), leaves=(sum_leaves(self.leaves),))
+        return replace(self, splits=(), leaves=(tree_splits.sum_leaves(self.leaves),))
 
     def count_wrong(self) -> tuple[int, int]:
         """Training samples that are predicted wrongly, by label.
@@ -321,7 +307,7 @@ class Tree(DisplayMixin):
         if self.is_chain:
             _, _, covered, uncovered = CHAINS[self.kind]
             return (*(f"{covered}: {rule}" for rule in self.rules), uncovered)
-        return format_paths(self.splits)
+        return tree_splits.format_paths(self.splits)
 
     def list_nodes(self) -> Iterator[Node]:
         """The nodes of a depth-first walk that visits the true side first.
@@ -391,7 +377,7 @@ class Tree(DisplayMixin):
             return Display(f"{kind}: {self}")
         rows = [
             (
-                node.indent + clip(node.text, WIDTH),
+                node.indent + clip(node.text, tree_splits.WIDTH),
                 "" if node.leaf is None else words[node.leaf],
                 *format_counts(*node.counts),
             )
@@ -419,4 +405,4 @@ def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...])
     >>> print(make_chain("conjunction", [rule, rule], (((1,), (0,)), ((0,), (0,)), ((0,), (1,)))))
     age > 63
     """
-    return Tree(make_chain_splits(kind, rules), leaves, kind)
+    return Tree(tree_splits.make_chain_splits(kind, rules), leaves, kind)

@@ -10,8 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
-from icscm.estimators.forest import InvariantForestClassifier
-from icscm.estimators.tree import InvariantTreeClassifier
+from icscm.estimators.tree import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
 from icscm.studies.folds import check_classifier
