@@ -85,7 +85,7 @@ class FewEnvironmentsWarning(IcscmWarning):
 
 
 class NothingFoundWarning(IcscmWarning):
-    """No rule was chosen, so the model is empty; `trace_` says why each candidate was refused."""
+    """No rule was chosen, so the model is empty; `trace_` says why each candidate was rejected."""
 
 
 class NotInvariantWarning(IcscmWarning):

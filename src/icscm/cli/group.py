@@ -27,7 +27,7 @@ _OPTIONS = {
     "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
     "icscm.studies.checkup.check_environments": "icscm check",
-    "icscm.studies.choice.choose": "--cv p=0.1,1,balanced",
+    "icscm.studies.tuning.grid_search": "--cv p=0.1,1,balanced",
 }
 
 _COUNTED = ("samples", "distractors", "environments", "parents", "children", "rows", "folds")

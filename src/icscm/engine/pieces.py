@@ -5,7 +5,7 @@
                                                `----------> counts            counts
 
 What is still in play is kept apart from the codes, so every step is a pure function of the piece,
-the step before and a rule. A lost piece, and all that followed, can be made again.
+the step before and a rule. A lost piece, and all that followed, can be recomputed.
 """
 
 from __future__ import annotations

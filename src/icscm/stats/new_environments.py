@@ -172,8 +172,8 @@ def compute_surprise(
     """
     tables = np.asarray(tables, dtype=np.int64)
     p_values = np.full(sizes.shape, np.nan)
-    is_told = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
-    for part in _split(np.flatnonzero(is_told), tables.shape[2]):
+    is_known = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
+    for part in _split(np.flatnonzero(is_known), tables.shape[2]):
         fitted = _fit(tables[part])
         ends = fitted.find_quantile(1e-6), fitted.find_quantile(1 - 1e-6)
         edges = np.linspace(*ends, _N_BINS + 1, axis=1)

@@ -55,7 +55,7 @@ class PackedStore(Store):
     """The patterns of a packed store, of which `order` are the samples that count, sorted.
 
     A block of patterns is sorted when it is first read. Sorted blocks are kept unless they are too
-    large together; then they are made again for each scan, and left unsorted if segments are few.
+    large together; then they are recomputed for each scan, and left unsorted if segments are few.
     No pages of the file stay in memory.
     """
 
