@@ -230,7 +230,7 @@ def draw_by(order: str) -> Any:
 def draw_words() -> Any:
     """A tree with so many leaves that each is described in words."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.random((3_000, 3)).round(2)).add_prefix("x")
+    X = pd.DataFrame(rng.random((4_000, 6)).round(2)).add_prefix("x")
     y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
     learner = InvariantTreeClassifier(tolerance=None, max_leaves=42, min_samples_leaf=5)
     with warnings.catch_warnings(action="ignore"):
@@ -453,6 +453,8 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("evaluate_moved", "result.json"): lambda: write_json(evaluate_moved().to_dict()),
     ("evaluate_moved", "html.txt"): lambda: strip_tags(evaluate_moved().to_html()),
     ("evaluate_many", "result.csv"): lambda: write_frame(evaluate_many().to_frame()),
+    ("evaluate_many", "printed.txt"): lambda: f"{evaluate_many()}\n",
+    ("evaluate_moved", "printed.txt"): lambda: f"{evaluate_moved()}\n",
     ("evaluate_many", "html.txt"): lambda: strip_tags(evaluate_many().to_html()),
     ("evaluate", "printed.txt"): lambda: f"{evaluate_admissions()!r}\n",
     ("evaluate_nothing", "terminal.txt"): lambda: run(

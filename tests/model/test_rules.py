@@ -286,3 +286,12 @@ def test_paths_of_a_chain_are_in_the_order_of_its_leaves(kind):
     second = SECOND.negate() if kind == "conjunction" else SECOND
     paths = make_chain(kind, (FIRST, SECOND), LEAVES).list_paths()
     assert paths == [(covered,), (uncovered, second), (uncovered, second.negate())]
+
+
+def test_several_rules_on_an_unseen_missing_value_are_named_in_one_warning():
+    rules = [ThresholdRule(0, "age", level, above=True) for level in (10, 20)]
+    X = pd.DataFrame({"age": [None, 70.0]})
+    leaves = (((1,), (1,)),) * 3
+    with pytest.warns(UnseenMissingWarning) as told:
+        make_chain("conjunction", rules, leaves).predict(X)
+    assert "Column 'age' is missing in 1 row and never was at fitting: " in str(told[0].message)

@@ -1,6 +1,7 @@
 """Trees and forests: where rows go, what they predict, and how they read."""
 
 import math
+import re
 import warnings
 from random import Random
 
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from hostile import HOSTILE_NAMES
 from icscm.exceptions import IcscmError, UnseenMissingWarning
-from icscm.model.forest import Forest, make_model
+from icscm.model.forest import Forest, describe_size, make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
-from icscm.model.splits import Split
+from icscm.model.splits import Node, Split
 from icscm.model.tree import Tree
 from random_trees import compute_chance, find_leaf, forests, make_chain, make_tree, trees
 
@@ -305,3 +306,26 @@ def test_names_do_not_break_lines(name):
     assert max(map(len, str(tree).split("\n"))) <= 80
     assert "<script>" not in tree._repr_html_()
     assert not any(math.isnan(each) for each in tree.leaf_probabilities())
+
+
+def test_very_deep_nodes_have_their_depth_as_a_number():
+    shallow = Node(depth=2, text="age > 3", counts=(3, 1), leaf=None)
+    assert shallow.indent == "    "
+    deep = Node(depth=1_234, text="age > 3", counts=(3, 1), leaf=0)
+    assert re.fullmatch(r"(  )+\[1,234\] ", deep.indent)
+    assert deep.format(["negative"]).endswith("age > 3: 25.0% of 4 -> negative")
+    last = Node(depth=len(deep.indent.split("[")[0]) // 2, text="", counts=(1, 1), leaf=None)
+    assert last.indent == deep.indent.split("[")[0]
+
+
+def test_a_tree_without_a_split_names_its_rate():
+    assert str(Tree((), (((3,), (1,)),), "tree")) == (
+        "no split was found (always negative: 25.0% of 4 samples are positive)"
+    )
+    assert repr(Tree((), (((3,), (1,)),), "tree")).startswith("Tree: no split was found")
+
+
+def test_the_size_of_a_forest():
+    tree = make_chain([ThresholdRule(0, "age", 3, above=True)])
+    assert describe_size(Forest((tree, tree))) == "forest of 2 trees"
+    assert Forest((tree, tree)).vote_texts == ["0 of 2 trees", "1 of 2 trees", "2 of 2 trees"]

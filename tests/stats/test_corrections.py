@@ -60,3 +60,21 @@ def test_share_of_false_refusals():
 def test_unknown_method():
     with pytest.raises(ValueError, match="method must be one of None, 'bonferroni', 'holm', 'bh'"):
         find_cutoff(np.array([0.1]), 0.05, "sidak")
+
+
+@pytest.mark.parametrize(
+    ("p_values", "method", "cutoff"),
+    [
+        ([0.025, 0.5], "bonferroni", 0.025),
+        ([0.025, 0.05], "holm", 0.05),
+        ([0.025, 0.06], "holm", 0.05),
+        ([0.026, 0.05], "holm", 0.025),
+        ([0.025, 0.05], "bh", 0.05),
+        ([0.04, 0.06], "bh", 0.025),
+        ([0.05], None, 0.05),
+    ],
+)
+def test_a_p_value_at_its_bound_is_rejected(p_values, method, cutoff):
+    found = find_cutoff(np.array(p_values), 0.05, method)
+    assert found == pytest.approx(cutoff, rel=1e-6)
+    assert found >= cutoff

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from icscm._constants import P_VALUE_SLACK
+from icscm.exceptions import IcscmError
 from icscm.stats import _kernels
 from icscm.stats.independence import (
     ChiSquaredTest,
@@ -231,3 +232,33 @@ def test_tables_of_any_layout_and_integer():
         wanted = test.compute_p_values(tables).tolist()
         for other in (np.asfortranarray(tables), tables[::-1][::-1], tables.astype(np.int64)):
             assert test.compute_p_values(other).tolist() == wanted
+
+
+class Wrong(Strict):
+    """A test whose p-values are of the wrong number, or none."""
+
+    def __init__(self, p_values):
+        self.p_values = p_values
+
+    def compute_p_values(self, tables):
+        return np.array(self.p_values)
+
+    def __repr__(self):
+        return "Wrong()"
+
+
+def test_wrong_p_values_are_rejected_in_one_sentence():
+    tables = np.full((3, 2, 2), 50)
+    with pytest.raises(IcscmError) as error:
+        make_test(Wrong([0.5, 0.5])).compute_p_values(tables)
+    assert str(error.value) == (
+        "Wrong().compute_p_values must return one p-value for each of 3 tables, "
+        "got an array of shape (2,)"
+    )
+    for wrong in (np.nan, -0.1, 1.1):
+        with pytest.raises(IcscmError) as error:
+            make_test(Wrong([0.5, 0.5, wrong])).compute_p_values(tables)
+        assert str(error.value) == (
+            "Wrong().compute_p_values returned a p-value that is NaN or outside [0, 1]"
+        )
+    assert make_test(Wrong([0, 0.5, 1])).compute_p_values(tables).tolist() == [0.0, 0.5, 1.0]

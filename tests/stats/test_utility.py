@@ -113,3 +113,19 @@ def test_what_is_a_candidate_and_what_is_small():
     assert worth.is_small.tolist() == [False, True, False, True, False]
     assert worth.margin.tolist() == [-5, 1, 1, 1, 2]
     assert worth.utility.tolist() == [-25, 2, -4, -10, -8]
+
+
+def test_a_weight_below_one_makes_a_gain_smaller_and_a_loss_larger():
+    """Features of weight 0 are no candidates; every other weight leaves them what they are."""
+    weights = np.full(len(LEAVES), 0.5)
+    weights[::7] = 0.0
+    tables = LeafTables(np.arange(len(LEAVES)), ORDERED, (False,), (False,), LEAVES)
+    plain = make_utility(1.0, np.ones(len(LEAVES)), 1000).weigh(tables, 1000, 1)
+    found = make_utility(1.0, weights, 1000).weigh(tables, 1000, 1)
+    assert plain.is_candidate.all()
+    assert (found.is_candidate == (weights > 0)).all()
+    kept = weights > 0
+    gain, loss = plain.utility[kept] > 0, plain.utility[kept] < 0
+    assert np.allclose(found.utility[kept][gain], plain.utility[kept][gain] / 2)
+    assert np.allclose(found.utility[kept][loss], plain.utility[kept][loss] * 2)
+    assert not found.is_small[~kept].any()
