@@ -274,7 +274,7 @@ def test_a_thinned_sample_is_told_of():
     with dask.config.set(ON_THIS_THREAD), contextlib.ExitStack() as stack:
         for name, function in small.items():
             function = function or merge_hash_counts
-            limited = mock.Mock(side_effect=lambda part, to=function: to(part, 20_000))
+            limited = mock.Mock(side_effect=lambda part, *_, to=function: to(part, 20_000))
             stack.enter_context(mock.patch(name, limited))
         notes = ICSCMClassifier().fit(X, y, e).trace_.notes
     assert notes[-1] == THINNED.format(1)

@@ -125,7 +125,7 @@ def _read_rows(
     roles = Roles(target=target, places=tuple(places), positive=positive, drop_missing=may_drop)
     check_columns([*list_used(saved), *roles.columns], table.column_names, where)
     tally = tally_roles(table, roles)
-    known = index_texts(list(tally.labels))
+    known = index_texts(key[0] for key in tally if None not in key)
     if unknown := [text for text in options["positive"] if text not in known]:
         near = suggest(unknown[0], list(known))
         raise IcscmError(f"the target {target!r} is never {unknown[0]!r}{near}")
@@ -136,7 +136,7 @@ def _read_rows(
     y = _list_values(table, target)
     if positive:
         y = np.array([saved.classes[label is True] for label in y.tolist()], dtype=object)
-        others = labels.negative or tuple(sorted(tally.labels, key=str))
+        others = labels.negative or tuple(sorted(set(known.values()), key=str))
         labels = replace(labels, positive=positive, negative=others)
     return table, y, labels, notes
 

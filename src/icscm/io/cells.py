@@ -28,7 +28,15 @@ from pyarrow import compute, types
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.exceptions import IcscmError, IcscmWarning, warn
 from icscm.formatting import escape_controls, shorten_list
-from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, NUMBER_PATTERN, WHOLE_PATTERN, TextFormat
+from icscm.io.formats import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    NUMBER_PATTERN,
+    WHOLE_PATTERN,
+    TextFormat,
+    find_numbers,
+)
 
 Kinds = NDArray[np.uint8]
 Result = TypeVar("Result")
@@ -245,7 +253,7 @@ def _convert(texts: Any, kind: Any, form: TextFormat) -> Any:
     if types.is_temporal(kind):
         return compute.cast(texts, kind)
     numbers = compute.cast(texts if form.decimal == "." else _replace_commas(texts), kind)
-    return _drop_numbers(numbers, form.missing_numbers)
+    return _drop_numbers(numbers, find_numbers(form.na))
 
 
 def _can_cast(texts: Any, kind: Any) -> bool:
@@ -325,7 +333,7 @@ def _drop_values(column: Any, form: TextFormat) -> Any:
     if types.is_string_view(kind) or types.is_string(kind) or types.is_large_string(kind):
         is_missing = compute.is_in(column, value_set=pyarrow.array(form.na, type=column.type))
         return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
-    return _drop_numbers(column, form.missing_numbers)
+    return _drop_numbers(column, find_numbers(form.na))
 
 
 def _drop_numbers(column: Any, numbers: Sequence[float]) -> Any:

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from icscm.exceptions import IcscmError, is_short_of_memory
 from icscm.formatting import shorten_list
@@ -86,14 +86,9 @@ class TextFormat:
         """All texts that stand for missing."""
         return ["", *(text.strip() for text in self.na), *(MISSING_TEXTS * self.default_na)]
 
-    @property
-    def missing_numbers(self) -> list[float]:
-        """Texts of the user that are numbers, as such: -9 is missing as -9.0, too."""
-        return find_numbers(self.na)
-
 
 def find_numbers(texts: Iterable[str]) -> list[float]:
-    """The numbers among texts.
+    """The numbers among texts that mean missing: -9 is missing as -9.0, too.
 
     >>> find_numbers(["?", "-9", "99.5", "nan"])
     [-9, 99.5]
@@ -174,7 +169,10 @@ def find_sources(path: Path, member: str | None = None) -> list[Source]:
         return [Source(path, "input.csv", "text", content=content)]
     if path.is_dir():
         return _list_folder(path)
-    _check_there(path)
+    if not path.exists():
+        _reject_absent(path)
+    if path.is_file() and path.stat().st_size == 0:
+        raise IcscmError(f"{path} is empty")
     if path.suffix.lower() == ".zip":
         return [_find_member(path, member)]
     return [Source(path, path.name, find_kind(str(path)))]
@@ -267,16 +265,11 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         raise IcscmError(f"{path} is no zip archive, or a damaged one") from None
 
 
-def _check_there(path: Path) -> None:
-    if not path.exists():
-        folder = path.parent
-        names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
-        near = get_close_matches(path.name, names, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        what = "file" if path.suffix else "file or folder"
-        raise IcscmError(f"there is no {what} {path}{hint}")
-    if path.is_file() and path.stat().st_size == 0:
-        raise IcscmError(f"{path} is empty")
+def _reject_absent(path: Path) -> NoReturn:
+    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, names, n=3)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise IcscmError(f"there is no {'file' if path.suffix else 'file or folder'} {path}{hint}")
 
 
 @contextmanager
@@ -312,19 +305,20 @@ def check_output_kind(path: Path) -> None:
 
 def write_table(table: pyarrow.Table, path: Path) -> None:
     """Write the table completely or not at all, in the format of the file's ending."""
-    check_output_kind(path)
-    write_whole(path, partial(_fill, table, path.suffix.lower()))
-
-
-def _fill(table: pyarrow.Table, ending: str, file: IO[bytes]) -> None:
     from pyarrow import parquet
 
-    if ending in PARQUET_ENDINGS:
-        parquet.write_table(table, file)
-        return
-    text = TextIOWrapper(file, encoding="utf-8", newline="")
-    write_text_table(table, text, "\t" if ending == ".tsv" else ",")
-    text.detach()
+    check_output_kind(path)
+    ending = path.suffix.lower()
+
+    def fill(file: IO[bytes]) -> None:
+        if ending in PARQUET_ENDINGS:
+            parquet.write_table(table, file)
+            return
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        write_text_table(table, text, "\t" if ending == ".tsv" else ",")
+        text.detach()
+
+    write_whole(path, fill)
 
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:
@@ -348,31 +342,23 @@ class _Lines(io.TextIOBase):
 def disarm_formulas(table: pyarrow.Table) -> pyarrow.Table:
     """The table with an apostrophe before names and texts that a spreadsheet would compute."""
     import pyarrow
-
-    columns = [_disarm(each) if _is_text(each.type) else each for each in table.columns]
-    names = _disarm(pyarrow.array(table.column_names, pyarrow.string()))
-    return pyarrow.table(columns, names=names.to_pylist())
-
-
-def _is_text(kind: pyarrow.DataType) -> bool:
     from pyarrow import types
 
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    columns = list(table.columns)
+    for i, kind in enumerate(table.schema.types):
+        plain = kind.value_type if types.is_dictionary(kind) else kind
+        if types.is_string(plain) or types.is_large_string(plain) or types.is_string_view(plain):
+            columns[i] = _disarm(columns[i])
+    names = _disarm(pyarrow.array(table.column_names, pyarrow.string()))
+    return pyarrow.table(columns, names=names.to_pylist())
 
 
 def _disarm(column: Any) -> Any:
     import pyarrow
     from pyarrow import compute
 
-    texts, mark, between = (
-        each.cast(pyarrow.large_string())
-        for each in (column, pyarrow.scalar("'"), pyarrow.scalar(""))
-    )
-    is_formula = compute.and_not(
-        compute.match_substring_regex(texts, _FORMULA),
-        compute.match_substring_regex(texts, _NUMBER),
-    )
-    return compute.if_else(
-        is_formula, compute.binary_join_element_wise(mark, texts, between), texts
-    )
+    texts = column.cast(pyarrow.large_string())
+    mark, between = (pyarrow.scalar(each, pyarrow.large_string()) for each in ("'", ""))
+    match = partial(compute.match_substring_regex, texts)
+    marked = compute.binary_join_element_wise(mark, texts, between)
+    return compute.if_else(compute.and_not(match(_FORMULA), match(_NUMBER)), marked, texts)

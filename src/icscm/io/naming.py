@@ -135,23 +135,18 @@ def as_level_text(level: Any) -> str:
     return level if isinstance(level, str) else format_level(level)
 
 
-def list_texts(level: Any) -> set[str]:
-    """All texts by which a user may mean a value.
-
-    >>> sorted(list_texts(True)), sorted(list_texts(2.0))
-    (['True', 'true'], ['2', '2.0'])
-    """
-    texts = {as_level_text(level), str(level)}
-    return texts | {str(level).lower()} if isinstance(level, bool) else texts
-
-
 def index_texts(levels: Iterable[Any]) -> dict[str, Any]:
     """Levels by the texts by which a user may mean them.
 
     >>> sorted(index_texts([True, 2.0]))
     ['2', '2.0', 'True', 'true']
     """
-    return {text: level for level in levels for text in list_texts(level)}
+    found: dict[str, Any] = {}
+    for level in levels:
+        texts = [as_level_text(level), str(level)]
+        texts += [str(level).lower()] if isinstance(level, bool) else []
+        found |= dict.fromkeys(texts, level)
+    return found
 
 
 def find_renamed(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,19 +14,7 @@ from icscm._constants import JOINT
 from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_level, shorten_list
-from icscm.io.naming import (
-    as_level_text,
-    check_columns,
-    find_renamed,
-    index_texts,
-    is_index,
-    list_texts,
-    read_environments,
-    rename,
-    simplify,
-    split_known,
-    suggest,
-)
+from icscm.io import naming
 
 if TYPE_CHECKING:
     import pyarrow
@@ -86,7 +73,7 @@ def make_roles(
     where: str = "the table",
 ) -> Roles:
     """The roles that the options define for a table of these columns."""
-    check_columns([target], names, where)
+    naming.check_columns([target], names, where)
     places = () if environment is None else tuple(split_names([environment], names, where))
     if environment is not None and not places:
         raise IcscmError(f"{environment!r} names no column of environments")
@@ -175,11 +162,11 @@ class Labelling:
         columns = {name: rows.column(name) for name in rows.schema.names}
         is_kept = []
         if self.roles.places and {*self.roles.places} <= {*columns}:
-            places = rename(read_environments(rows, self.roles.places), self.renamed)
+            places = naming.rename(naming.read_environments(rows, self.roles.places), self.renamed)
             columns[self.environment or ""] = places
             is_kept.append(compute.invert(places.is_null(nan_is_null=True)))
         if self.target in columns:
-            labels = simplify(columns[self.target], self.target)
+            labels = naming.simplify(columns[self.target], self.target)
             is_missing = labels.is_null(nan_is_null=True)
             is_kept.append(compute.invert(is_missing))
             if self.positive:
@@ -262,8 +249,8 @@ def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[
     >>> split_names(["a,b", "c,d,a"], ["a", "b", "c,d"], "the table")
     ['a', 'b', 'c,d']
     """
-    wanted = [name for text in texts for name in split_known(text, ",", names)]
-    check_columns(wanted, names, where)
+    wanted = [name for text in texts for name in naming.split_known(text, ",", names)]
+    naming.check_columns(wanted, names, where)
     return list(dict.fromkeys(wanted))
 
 
@@ -289,74 +276,66 @@ def choose_features(
     if both:
         raise IcscmError(f"{both[0]!r} is to be used and to be left out; choose one")
     away = {*roles.columns, *dropped}
-    chosen = wanted or [name for name in names if name not in away and not is_index(name)]
+    chosen = wanted or [name for name in names if name not in away and not naming.is_index(name)]
     if not chosen:
         raise IcscmError(f"{where} has no column left to learn from")
     return chosen
 
 
-@dataclass
-class RoleTally:
-    """Counts and values of target and environment in some rows."""
+def tally_roles(rows: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
+    """The number of rows by target and, if there is one, environment; None where it is missing."""
+    import pyarrow
 
-    n_rows: int = 0
-    n_excluded: int = 0
-    n_dropped: int = 0
-    n_missing: Counter[str] = field(default_factory=Counter)
-    labels: set[Any] = field(default_factory=set)
-    places: set[Any] = field(default_factory=set)
-
-    def __or__(self, other: RoleTally) -> RoleTally:
-        joined = (
-            mine | its if isinstance(mine, set) else mine + its
-            for mine, its in zip(vars(self).values(), vars(other).values(), strict=True)
-        )
-        return RoleTally(*joined)
-
-
-def tally_roles(rows: Any, roles: Roles) -> RoleTally:
-    """Summarise target and environment of some rows, without those of excluded environments."""
-    from pyarrow import compute
-
-    n_rows, found = len(rows), RoleTally(len(rows))
-    columns = {roles.target: simplify(rows.column(roles.target), roles.target)}
-    if roles.environment is not None:
-        places = read_environments(rows, roles.places)
-        found.places = {*places.unique().to_pylist()} - {None}
-        left_out = {each: None for each in found.places if list_texts(each) & {*roles.excluded}}
-        if left_out:
-            is_in = compute.invert(compute.is_null(rename(places, left_out)))
-            is_kept = compute.or_(is_in, compute.is_null(places, nan_is_null=True))
-            columns[roles.target] = columns[roles.target].filter(is_kept)
-            places = places.filter(is_kept)
-        columns[roles.environment] = places
-    is_missing = {name: each.is_null(nan_is_null=True) for name, each in columns.items()}
-    is_dropped = reduce(compute.or_, is_missing.values())
-    kept = columns[roles.target].filter(compute.invert(is_dropped))
-    found.labels = {*kept.unique().to_pylist()}
-    found.n_excluded = n_rows - len(is_dropped)
-    found.n_dropped = compute.sum(is_dropped, min_count=0).as_py()
-    n_missing = {name: compute.sum(each, min_count=0).as_py() for name, each in is_missing.items()}
-    found.n_missing = Counter(n_missing)
+    columns = {"target": naming.simplify(rows.column(roles.target), roles.target)}
+    if roles.places:
+        columns["environment"] = naming.read_environments(rows, roles.places)
+    counted = pyarrow.table(columns).group_by([*columns]).aggregate([([], "count_all")])
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in counted.select([*columns, "count_all"]).to_pylist():
+        *key, n_rows = row.values()
+        found[tuple(None if value != value else value for value in key)] += n_rows
     return found
 
 
 def find_labelling(
-    tallies: Iterable[RoleTally], roles: Roles, *, is_new: bool = False
+    tallies: Iterable[Mapping[tuple[Any, ...], int]], roles: Roles, *, is_new: bool = False
 ) -> Labelling:
     """What the labels mean, by all rows; raise for missing ones unless their rows may go.
 
     New rows (`is_new`) of a table that a model was learned from need not have every label.
     """
-    found = reduce(or_, tallies, RoleTally())
-    if found.n_rows == 0:
+    found: Counter[tuple[Any, ...]] = Counter()
+    for tally in tallies:
+        found.update(tally)
+    if not found:
         raise IcscmError("the data has no rows")
-    renamed = find_renamed(found.places, roles.environment or "", roles.excluded, roles.merged)
-    n_rows = found.n_rows - found.n_excluded
+    places = {key[-1] for key in found if roles.places} - {None}
+    renamed = naming.find_renamed(places, roles.environment or "", roles.excluded, roles.merged)
+    excluded = {level for level, name in renamed.items() if name is None}
+    kept = {key: n for key, n in found.items() if not (roles.places and key[-1] in excluded)}
+    n_rows = sum(kept.values())
     if n_rows == 0:
         raise IcscmError("--exclude-environment leaves no row; leave out fewer environments")
-    for name, n_missing in found.n_missing.items():
-        role = "target" if name == roles.target else "environment"
+    n_dropped = _count_dropped(kept, roles, n_rows)
+    labels = {key[0] for key in kept if None not in key}
+    levels = sorted(labels, key=lambda value: (type(value).__name__, value))
+    chosen = tuple(_find_positive(levels, roles, is_new=is_new))
+    return Labelling(
+        roles=roles,
+        label=bool(chosen) or levels[-1],
+        positive=chosen,
+        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
+        renamed=renamed,
+        n_dropped=n_dropped,
+        n_excluded=found.total() - n_rows,
+    )
+
+
+def _count_dropped(kept: Mapping[tuple[Any, ...], int], roles: Roles, n_rows: int) -> int:
+    """Rows without target or environment; raise unless they may be dropped and others remain."""
+    for i, name in enumerate(filter(None, (roles.target, roles.environment))):
+        role = "environment" if i else "target"
+        n_missing = sum(n for key, n in kept.items() if key[i] is None)
         if n_missing == n_rows:
             raise IcscmError(f"the {role} {name!r} is missing in every row")
         if n_missing and not roles.drop_missing:
@@ -364,44 +343,30 @@ def find_labelling(
                 f"the {role} {name!r} is missing in {n_missing:,} of {n_rows:,} rows; fill it "
                 "in, or leave these rows out with --drop-missing"
             )
-    target, positive = roles.target, roles.positive
-    if found.n_dropped == n_rows:
-        raise IcscmError(f"no row has both the target {target!r} and {roles.environment!r}")
-    levels = sorted(found.labels, key=lambda value: (type(value).__name__, value))
-    if is_new:
-        known = index_texts(levels)
-        positive = tuple(text for text in positive if text in known)
-    elif not positive and len(levels) != 2:
+    n_dropped = sum(n for key, n in kept.items() if None in key)
+    if n_dropped == n_rows:
+        raise IcscmError(f"no row has both the target {roles.target!r} and {roles.environment!r}")
+    return n_dropped
+
+
+def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list[Any]:
+    """The levels of the target that the user named by their texts; none if there are just two."""
+    by_text, target = naming.index_texts(levels), roles.target
+    chosen = []
+    for text in dict.fromkeys(roles.positive):
+        if text in by_text:
+            chosen.append(by_text[text])
+        elif not is_new:
+            hint = naming.suggest(text, map(naming.as_level_text, levels))
+            raise IcscmError(f"the target {target!r} is never {text!r}{hint}")
+    if not is_new and not chosen and len(levels) != 2:
         listed = shorten_list([format_level(level) for level in levels])
         what, advice = "one value only", "learning needs two"
         if len(levels) > 1:
             what = f"{len(levels):,} values"
             advice = "name those that count as positive with --positive, the rest being negative"
         raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
-    chosen = tuple(_find_positive(levels, target, positive, is_new=is_new)) if positive else ()
-    return Labelling(
-        roles=roles,
-        label=bool(chosen) or levels[-1],
-        positive=chosen,
-        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
-        renamed=renamed,
-        n_dropped=found.n_dropped,
-        n_excluded=found.n_excluded,
-    )
-
-
-def _find_positive(
-    levels: Sequence[Any], target: str, positive: Sequence[str], *, is_new: bool
-) -> list[Any]:
-    """The levels that the user named by their texts."""
-    by_text = index_texts(levels)
-    chosen = []
-    for text in dict.fromkeys(positive):
-        if text not in by_text:
-            known = [as_level_text(level) for level in levels]
-            raise IcscmError(f"the target {target!r} is never {text!r}{suggest(text, known)}")
-        chosen.append(by_text[text])
-    if len(set(chosen)) == len(levels) and not is_new:
+    if not is_new and len(set(chosen)) == len(levels):
         raise IcscmError(
             f"every value of the target {target!r} is named positive; leave at least one out"
         )

@@ -156,7 +156,7 @@ def _count(
         table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
     else:
         binned = given if rows is None else given.take(rows)
-        table = CodedTable(np.empty((0, given.n_columns), dtype=given.values.dtype))
+        table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
     source = make_memory_source(
         binned,
         labels,

@@ -12,7 +12,7 @@ Samples without a label are in no tile; the masks hold the samples still in play
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from icscm._constants import (
     WORD_BITS,
     WORD_DTYPE,
 )
-from icscm._types import Array, BoolArray, IntArray
+from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import CountCube, SourceInfo
@@ -165,13 +165,11 @@ def make_packed_source(
     order = counted[np.argsort(segments, kind="stable")]
     sizes = np.bincount(segments, minlength=2 * len(environment_labels))
     rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
-    unsorted = Unsorted(
-        bits.n_patterns,
-        2 * bits.n_words,
-        lambda patterns: bits.read_words(patterns).view(np.uint32),
-        order,
-        BLOCK_PATTERNS,
-    )
+
+    def read(patterns: slice) -> Array:
+        return bits.read_words(patterns).view(np.uint32)
+
+    unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, read, order, BLOCK_PATTERNS)
     card = choose_card(device, unsorted.n_bytes)
     if card is None:
         store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
@@ -263,17 +261,9 @@ def open_bits(
         notes=[silent] if n_silent else [],
         device=asked.device,
     )
+    size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
-    return Countable(
-        source,
-        None,
-        None,
-        classes,
-        store.n_features,
-        has_environments=environments is not None,
-        config=asked,
-        is_binned=False,
-    )
+    return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)
 
 
 def _find_samples(store: BitFile, names: list[str]) -> IntArray:
@@ -316,22 +306,20 @@ def read_genomes(
         If the file cannot be read, or lacks a gene.
     """
     path = Path(path)
-    is_packed = path.suffix.lower() == ".bits"
-    genomes, found = _read_bits(path, genes) if is_packed else read_lines(path, genes, delimiter)
+    if path.suffix.lower() == ".bits":
+        store = open_store(path)
+        if store.names is None:
+            raise IcscmError(f"{path} holds no names of features, by which the model goes")
+        genomes, numbers = store.samples, {gene: store.names.find(gene) for gene in genes}
+        found: Mapping[str, Array] = {
+            gene: unpack(store.read_feature(number), len(genomes))
+            for gene, number in numbers.items()
+            if number is not None
+        }
+    else:
+        genomes, found = read_lines(path, genes, delimiter)
     absent = [repr(gene) for gene in genes if gene not in found]
     if absent:
         raise IcscmError(f"{path} has no {shorten_list(absent)}, which the model needs")
     columns = {"genome": pyarrow.array(genomes)}
     return pyarrow.table(columns | {gene: pyarrow.array(found[gene]) for gene in genes})
-
-
-def _read_bits(path: Path, genes: Sequence[str]) -> tuple[list[str], dict[str, BoolArray]]:
-    store = open_store(path)
-    if store.names is None:
-        raise IcscmError(f"{path} holds no names of features, by which the model goes")
-    numbers = {gene: store.names.find(gene) for gene in genes}
-    return list(store.samples), {
-        gene: unpack(store.read_feature(number), len(store.samples))
-        for gene, number in numbers.items()
-        if number is not None
-    }

@@ -26,17 +26,8 @@ from icscm.engine import _kernels
 from icscm.engine.bits import PatternNumbers, make_copies, set_bits
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.bits.store import (
-    ALIGNMENT,
-    BLOCK_PATTERNS,
-    HEADER,
-    MAGIC,
-    TRAILER,
-    Footer,
-    add_to_sums,
-    check_samples,
-    count_words,
-)
+from icscm.sources.bits import store as bitfile
+from icscm.sources.bits.store import BLOCK_PATTERNS, add_to_sums, check_samples, count_words
 from icscm.writing import check_free, write_whole
 
 # Called with the number of bytes read so far and the size of the file.
@@ -241,9 +232,8 @@ def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
     if delimiter == b"\t":
         return lambda text: text
     if delimiter == b" ":
-        return lambda text: re.sub(
-            rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", text)
-        )
+        ends, blanks = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
+        return lambda text: blanks.sub(b"\t", ends.sub(b"", text))
     tabs = bytes.maketrans(delimiter, b"\t")
     return lambda text: text.translate(tabs, b'"')
 
@@ -309,10 +299,8 @@ def _add_lines(
         try:
             names.tobytes().decode()
         except UnicodeDecodeError:
-            number = n_read + chunk.count(b"\n") + 1
-            raise IcscmError(
-                f"{path} holds names that are not UTF-8, before line {number}"
-            ) from None
+            where = f"before line {n_read + chunk.count(b'\n') + 1}"
+            raise IcscmError(f"{path} holds names that are not UTF-8, {where}") from None
         writer.add(words[:n_lines], names, ends[:n_lines])
     return bool(n_lines)
 
@@ -334,7 +322,7 @@ class BitWriter:
         self._sums: dict[str, list[int]] = {}
         self._file = file
         self._names: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `write_bits`)
-        self._file.write(HEADER)
+        self._file.write(bitfile.HEADER)
 
     def add(self, words: Array, names: Array = _NO_NAMES, ends: Array | None = None) -> None:
         """Add features: their words, and their names as `parse_lines` returns them."""
@@ -342,7 +330,7 @@ class BitWriter:
         stored = np.empty((0, self._n_words), dtype=WORD_DTYPE)
         if first:  # the patterns written so far
             shape = first, self._n_words
-            stored = np.memmap(self._file, "<u8", mode="r", offset=ALIGNMENT, shape=shape)
+            stored = np.memmap(self._file, "<u8", mode="r", offset=bitfile.ALIGNMENT, shape=shape)
         numbers, new = self._patterns.add(words, np.asarray(stored))
         self._numbers.append(numbers)
         fresh = words if len(new) == len(words) else words[new]
@@ -370,7 +358,7 @@ class BitWriter:
         name_ends = np.concatenate(self._name_ends)[1:]
         if len(name_ends):
             self._check_distinct(name_ends)
-        self._file.seek(ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
+        self._file.seek(bitfile.ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
         sections: dict[str, Array] = {"sums": np.concatenate(self._block_sums), "numbers": numbers}
         sections |= {"offsets": copies.offsets, "members": copies.members, "name_ends": name_ends}
         for name, array in sections.items():
@@ -379,7 +367,7 @@ class BitWriter:
         self._write("names", iter(lambda: self._names.read(_COPIED), b""))
         n_name_bytes = int(name_ends[-1]) if len(name_ends) else None
         sizes = len(numbers), self._patterns.n_patterns, n_name_bytes
-        self._write_footer(Footer(list(self._samples), *sizes, self._sums))
+        self._write_footer(bitfile.Footer(list(self._samples), *sizes, self._sums))
         self._file.flush()
 
     def _write(self, name: str, parts: Iterable[Any]) -> None:
@@ -388,12 +376,14 @@ class BitWriter:
             add_to_sums(part, sums)
             self._file.write(part)
             length += len(part)
-        self._file.write(bytes(-length % ALIGNMENT))
+        self._file.write(bytes(-length % bitfile.ALIGNMENT))
         self._sums[name] = sums.tolist()
 
-    def _write_footer(self, footer: Footer) -> None:
+    def _write_footer(self, footer: bitfile.Footer) -> None:
         text, offset = footer.format(), self._file.tell()
-        self._file.write(text + TRAILER.pack(offset, len(text), zlib.crc32(text), MAGIC))
+        self._file.write(
+            text + bitfile.TRAILER.pack(offset, len(text), zlib.crc32(text), bitfile.MAGIC)
+        )
 
     def _check_distinct(self, ends: IntArray) -> None:
         """Raise if two features share a name, by which rules refer to them."""

@@ -12,6 +12,7 @@ A file is one partition if it is compressed, or if quotes in it could hold ends 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,7 +36,7 @@ from icscm.io.formats import (
     find_sources,
 )
 from icscm.io.lines import Lines
-from icscm.io.roles import Labelling, Roles, RoleTally, find_labelling, tally_roles
+from icscm.io.roles import Labelling, Roles, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
 from icscm.sources.dask.client import Tasks, compute
 from icscm.tables.columns import is_dask
@@ -51,6 +52,7 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
     Its columns are typed as the same files would be in memory.
     """
     import dask.dataframe
+    import pandas
 
     try:
         sources = _find_texts(str(path))
@@ -58,7 +60,12 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
             return dask.dataframe.read_parquet(str(path))
     except (OSError, ValueError) as error:
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
-    return _read_texts(TextFiles(sources, text or TextFormat(), {}))
+    tasks, files = Tasks(), TextFiles(sources, text or TextFormat(), {})
+    parts = [*chain.from_iterable(compute(tasks.map("cut", cut_lines, files.files)))]
+    find = partial(Lines.find_kinds, names=files.names)
+    schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
+    meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
+    return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 
 
 def _find_texts(path: str) -> list[Source]:
@@ -71,18 +78,6 @@ def _find_texts(path: str) -> list[Source]:
 
     found = [(Path(file.path), file) for file in open_files(path, compression="infer")]
     return [Source(where, where.name, "text", remote=file) for where, file in found]
-
-
-def _read_texts(files: TextFiles) -> Any:
-    import dask.dataframe
-    import pandas
-
-    tasks = Tasks()
-    parts = [*chain.from_iterable(compute(tasks.map("cut", cut_lines, files.files)))]
-    find = partial(Lines.find_kinds, names=files.names)
-    schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
-    meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
-    return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 
 
 def cut_lines(lines: Lines) -> list[Lines]:
@@ -141,8 +136,8 @@ def take_apart(
     return (X, take(special, [target])[target], places), labelling
 
 
-def tally_partition(frame: Any, roles: Roles) -> RoleTally:
-    """What target and environment are in one partition."""
+def tally_partition(frame: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
+    """The rows of one partition by target and environment."""
     return tally_roles(pyarrow.Table.from_pandas(frame, preserve_index=False), roles)
 
 

@@ -18,7 +18,7 @@ whose hash begins with enough zero bits, however the rows are cut into partition
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -113,10 +113,10 @@ def open_dask(
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
     if asked.device == "cuda":
-        reason = (
-            " is for data on this machine, and Dask collections are counted where they are; leave "
+        reason = " is for data on this machine, and Dask collections are counted where they are"
+        raise IcscmError(
+            Parameter("device", "cuda"), reason, "; leave ", Parameter("device", "cpu")
         )
-        raise IcscmError(Parameter("device", "cuda"), reason, Parameter("device", "cpu"))
     X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()
@@ -145,17 +145,14 @@ def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey,
     """Pass one."""
     scans = tasks.map("survey", reader.scan, *parts)
     merged = tasks.merge("merge", partial(merge_scans, names=reader.names), scans)
-    scan: Scan = compute(tasks.map("choose", keep_sampled, [merged]))[0]
-    for what, n_missing in zip(("y", "environments"), scan.n_missing, strict=True):
-        if n_missing:
-            raise make_missing_error(what, f"{n_missing:,} rows", is_label=what == "y")
-    survey = scan.survey
-    assert survey is not None
-    assert isinstance(scan.hashes, Sample)
+    survey, n_missing, sample = compute(tasks.map("choose", keep_sampled, [merged]))[0]
+    for what, n_rows in zip(("y", "environments"), n_missing.tolist(), strict=True):
+        if n_rows:
+            raise make_missing_error(what, f"{n_rows:,} rows", is_label=what == "y")
     if survey.n_rows == 0 or not survey.columns:
         what = "feature" if survey.n_rows else "sample"
         raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    return survey, scan.hashes
+    return survey, sample
 
 
 def plan_thresholds(
@@ -240,146 +237,6 @@ def open_dask_files(
         return open_dask(X, y, places, preparation=preparation)
 
 
-# Different labels, or environments, that one partition may hold: far more than can be compared.
-MAX_GROUPS = 2**12
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Results of pass one for some partitions; the survey is None where labels are missing.
-
-    In the end the sample takes the place of the hashes of all rows.
-    """
-
-    survey: Survey | None
-    n_missing: tuple[int, int]
-    hashes: HashCounts | Sample
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Reads partitions: `columns` are those of a frame, `names` their names in rules."""
-
-    columns: tuple[Any, ...] | None
-    names: tuple[str, ...] | None
-    max_thresholds: int | None
-
-    def scan(self, X: Any, y: Any, environments: Any, number: int) -> Scan:
-        """Pass one over one partition."""
-        columns, n_rows = self.read(X, number)
-        labels, n_no_label = read_groups(y, n_rows, "y", number)
-        places, n_no_place = None, 0
-        if environments is not None:
-            places, n_no_place = read_groups(environments, n_rows, "environments", number)
-        hashes = tally_hashes(hash_piece(columns, n_rows))
-        if n_no_label or n_no_place:
-            return Scan(None, (n_no_label, n_no_place), hashes)
-        survey = survey_piece(
-            columns, n_rows, labels, places, max_thresholds=self.max_thresholds, names=self.names
-        )
-        return Scan(survey, (0, 0), hashes)
-
-    def read(self, X: Any, number: int) -> tuple[list[Column], int]:
-        """The columns of one partition."""
-        if self.columns is None:
-            array = np.asfortranarray(X)
-            return [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])], len(X)
-        if tuple(X.columns) != self.columns:
-            found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
-            raise IcscmError(
-                f"partition {number} of X has the columns {shorten_list(found)}, where "
-                f"{shorten_list(wanted)} were expected; all partitions must have the same"
-            )
-        frame = open_frame(X)
-        return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
-
-    def take(self, sample: Sample, wanted: Sequence[int], X: Any, number: int) -> SampledRows:
-        """Pass two over one partition: the sampled rows' values of some columns."""
-        columns, n_rows = self.read(X, number)
-        hashes = hash_piece(columns, n_rows)
-        return take_rows(columns, wanted, hashes, sample.find_rows(hashes))
-
-    def code(
-        self,
-        blocks: Sequence[Block],
-        info: SourceInfo,
-        X: Any,
-        y: Any,
-        environments: Any,
-        number: int,
-    ) -> Piece:
-        """Pass three over one partition."""
-        columns, n_rows = self.read(X, number)
-        labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
-        places = np.zeros(n_rows, dtype=np.int64)
-        if environments is not None:
-            groups, _ = read_groups(environments, n_rows, "environments", number)
-            places = _number(groups, info.environments)
-        features = sorted(int(j) for block in blocks for j in block.features)
-        codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
-        if n_rows:  # of a partition without rows the kinds of columns are unknown
-            assert isinstance(info.candidates, Binning)
-            found = PieceCoder(info.candidates, features).code(columns)
-            codes = dict(zip(features, found, strict=True))
-        return make_piece(codes, labels, places, len(info.environments), blocks)
-
-
-def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:
-    """The labels of one partition's rows, and in how many rows they are missing."""
-    import pandas
-
-    is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
-    # else missing values would turn whole numbers into others
-    array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
-    if len(array) != n_rows:
-        raise IcscmError(
-            f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}; they "
-            "must be cut at the same rows"
-        )
-    try:
-        codes, found = pandas.factorize(array)
-    except TypeError:
-        raise make_unhashable_error(what) from None
-    if len(found) > MAX_GROUPS:
-        raise IcscmError(
-            f"{what} holds {len(found):,} different labels in partition {number}; "
-            f"{MAX_GROUPS:,} are the most that can be told apart"
-        )
-    return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
-
-
-def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
-    """Pass one over several partitions."""
-    surveys = [scan.survey for scan in scans if scan.survey is not None]
-    is_whole = len(surveys) == len(scans)
-    return Scan(
-        reduce(partial(merge_surveys, names=names), surveys) if is_whole else None,
-        (sum(scan.n_missing[0] for scan in scans), sum(scan.n_missing[1] for scan in scans)),
-        merge_hash_counts([scan.hashes for scan in scans if isinstance(scan.hashes, HashCounts)]),
-    )
-
-
-def keep_sampled(scan: Scan) -> Scan:
-    """The scan with the hashes of the sample only, which are all that the client needs."""
-    assert isinstance(scan.hashes, HashCounts)
-    return replace(scan, hashes=choose_rows(scan.hashes))
-
-
-def choose_thresholds(
-    survey: Survey, table: CodedTable, sample: Sample, rows: SampledRows
-) -> Binning:
-    """The thresholds; computed on a worker, so that the sampled rows stay on the cluster."""
-    return plan_from_survey(survey, table, sample.repeat(rows))
-
-
-def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
-    """The place of each row's label among all labels."""
-    place = {label: i for i, label in enumerate(labels)}
-    numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
-    found: IntArray = numbers[groups.codes]
-    return found
-
-
 @dataclass(frozen=True)
 class HashCounts:
     """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
@@ -452,3 +309,132 @@ def choose_rows(counts: HashCounts) -> Sample:
     """The rows of the sample."""
     rows = np.repeat(counts.hashes, counts.n_rows)
     return Sample.make(rows[choose_sample(rows)], counts.n_zero_bits)
+
+
+# Different labels, or environments, that one partition may hold: far more than can be compared.
+MAX_GROUPS = 2**12
+
+
+# Pass one over some partitions: the survey (None where labels are missing), the numbers of rows in
+# which labels and environments are missing, and the hashes.
+Scan = tuple[Survey | None, IntArray, HashCounts]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads partitions: `columns` are those of a frame, `names` their names in rules."""
+
+    columns: tuple[Any, ...] | None
+    names: tuple[str, ...] | None
+    max_thresholds: int | None
+
+    def scan(self, X: Any, y: Any, environments: Any, number: int) -> Scan:
+        """Pass one over one partition."""
+        columns, n_rows = self.read(X, number)
+        labels, n_no_label = read_groups(y, n_rows, "y", number)
+        places, n_no_place = None, 0
+        if environments is not None:
+            places, n_no_place = read_groups(environments, n_rows, "environments", number)
+        n_missing, hashes = np.array([n_no_label, n_no_place]), hash_piece(columns, n_rows)
+        survey, most = None, self.max_thresholds
+        if not n_missing.any():
+            groups = labels, places
+            survey = survey_piece(columns, n_rows, *groups, max_thresholds=most, names=self.names)
+        return survey, n_missing, tally_hashes(hashes)
+
+    def read(self, X: Any, number: int) -> tuple[list[Column], int]:
+        """The columns of one partition."""
+        if self.columns is None:
+            array = np.asfortranarray(X)
+            return [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])], len(X)
+        if tuple(X.columns) != self.columns:
+            found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
+            raise IcscmError(
+                f"partition {number} of X has the columns {shorten_list(found)}, where "
+                f"{shorten_list(wanted)} were expected; all partitions must have the same"
+            )
+        frame = open_frame(X)
+        return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
+
+    def take(self, sample: Sample, wanted: Sequence[int], X: Any, number: int) -> SampledRows:
+        """Pass two over one partition: the sampled rows' values of some columns."""
+        columns, n_rows = self.read(X, number)
+        hashes = hash_piece(columns, n_rows)
+        return take_rows(columns, wanted, hashes, sample.find_rows(hashes))
+
+    def code(
+        self,
+        blocks: Sequence[Block],
+        info: SourceInfo,
+        X: Any,
+        y: Any,
+        environments: Any,
+        number: int,
+    ) -> Piece:
+        """Pass three over one partition."""
+        columns, n_rows = self.read(X, number)
+        labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
+        places = np.zeros(n_rows, dtype=np.int64)
+        if environments is not None:
+            groups, _ = read_groups(environments, n_rows, "environments", number)
+            places = _number(groups, info.environments)
+        features = sorted(int(j) for block in blocks for j in block.features)
+        codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
+        if n_rows:  # of a partition without rows the kinds of columns are unknown
+            assert isinstance(info.candidates, Binning)
+            found = PieceCoder(info.candidates, features).code(columns)
+            codes = dict(zip(features, found, strict=True))
+        return make_piece(codes, labels, places, len(info.environments), blocks)
+
+
+def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:
+    """The labels of one partition's rows, and in how many rows they are missing."""
+    import pandas
+
+    is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
+    # else missing values would turn whole numbers into others
+    array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
+    if len(array) != n_rows:
+        raise IcscmError(
+            f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}; they "
+            "must be cut at the same rows"
+        )
+    try:
+        codes, found = pandas.factorize(array)
+    except TypeError:
+        raise make_unhashable_error(what) from None
+    if len(found) > MAX_GROUPS:
+        raise IcscmError(
+            f"{what} holds {len(found):,} different labels in partition {number}; "
+            f"{MAX_GROUPS:,} are the most that can be told apart"
+        )
+    return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
+
+
+def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
+    """Pass one over several partitions."""
+    found, n_missing, hashes = zip(*scans, strict=True)
+    surveys = [survey for survey in found if survey is not None]
+    is_whole = len(surveys) == len(scans)
+    survey = reduce(partial(merge_surveys, names=names), surveys) if is_whole else None
+    return survey, np.sum(n_missing, axis=0), merge_hash_counts(hashes)
+
+
+def keep_sampled(scan: Scan) -> tuple[Survey | None, IntArray, Sample]:
+    """The scan with the hashes of the sample only, which are all that the client needs."""
+    return *scan[:2], choose_rows(scan[2])
+
+
+def choose_thresholds(
+    survey: Survey, table: CodedTable, sample: Sample, rows: SampledRows
+) -> Binning:
+    """The thresholds; computed on a worker, so that the sampled rows stay on the cluster."""
+    return plan_from_survey(survey, table, sample.repeat(rows))
+
+
+def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
+    """The place of each row's label among all labels."""
+    place = {label: i for i, label in enumerate(labels)}
+    numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
+    found: IntArray = numbers[groups.codes]
+    return found

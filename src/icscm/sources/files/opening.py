@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -96,7 +96,7 @@ class GroupReader:
 
 
 def number_segments(
-    label_ranks: IntArray, labels: GroupReader, places: GroupReader | None, n_rows: int
+    label_ranks: IntArray, labels: GroupReader, places: GroupReader | None = None, *, n_rows: int
 ) -> tuple[Array, Rows, tuple[Any, ...]]:
     """Each row's segment - label, then environment - as the files have them and sorted.
 
@@ -213,13 +213,13 @@ def open_files(
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
     with ScratchFile(temp_dir) as hash_file:
-        first = _survey(file, HashFile(hash_file), target, environments, asked.max_thresholds)
-        ranks, classes = rank_labels(first.labels, positive)
-        n_rows = first.survey.n_rows
-        segments, rows, places = number_segments(ranks, first.labels, first.environments, n_rows)
-        budget.check_rows(n_rows)
-        table = describe_columns(first.survey, names, asked)
-        binned = _plan(file, first, table)
+        hashes = HashFile(hash_file)
+        groups, survey, least = _survey(file, hashes, target, environments, asked.max_thresholds)
+        ranks, classes = rank_labels(groups[0], positive)
+        segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)
+        budget.check_rows(survey.n_rows)
+        table = describe_columns(survey, names, asked)
+        binned = _plan(file, survey, table, hashes, least)
     features = _choose_stored(binned, table)
     with ExitStack() as stack:
         scratch = stack.enter_context(ScratchFile(temp_dir))
@@ -279,38 +279,28 @@ class TableFile:
         )
 
 
-class FirstPass(NamedTuple):
-    """Results of pass one; the rows of least hash are the sample, unless rows have copies."""
-
-    labels: GroupReader
-    environments: GroupReader | None
-    hashes: HashFile
-    survey: Survey
-    least: SampledRows | None
-
-
 def _survey(
     file: TableFile, hashes: HashFile, target: str, environments: str | None, most: int
-) -> FirstPass:
-    """Pass one: survey the columns, number labels and environments, hash the rows."""
+) -> tuple[list[GroupReader], Survey, SampledRows | None]:
+    """Pass one: survey the columns, number labels and environments, hash the rows.
+
+    The rows of least hash come last: they are the sample, unless rows have copies.
+    """
     groups = [GroupReader(target, "target", 2)]
     if environments is not None:
         groups.append(GroupReader(environments, "environment", _MOST_ENVIRONMENTS))
     survey: Survey | None = None
     least: SampledRows | None = None
-    keeps_least = file.budget.can_hold(len(file.names), 4 * QUANTILE_SAMPLE)
+    keeps_least = 8 * len(file.names) * 4 * QUANTILE_SAMPLE <= file.budget.share
     for batch in file.read([*file.names, *(each.name for each in groups)]):
         columns, n_rows = file.read_columns(batch, file.names), len(batch)
         labels, places, *_ = *(each.read(batch.column(each.name)) for each in groups), None
-        found = survey_piece(
-            columns,
-            n_rows,
-            labels,
-            places,
-            max_thresholds=most,
-            names=file.names,
-            n_threads=file.n_threads,
-        )
+        how: dict[str, Any] = {
+            "max_thresholds": most,
+            "names": file.names,
+            "n_threads": file.n_threads,
+        }
+        found = survey_piece(columns, n_rows, labels, places, **how)
         if survey is None or len(hashes) == 0:  # batches before may have been empty
             survey = found
         else:
@@ -321,7 +311,7 @@ def _survey(
             least = _add_least(least, columns, row_hashes)
     if survey is None or len(hashes) == 0:
         raise IcscmError("the data has no rows")
-    return FirstPass(groups[0], groups[1] if len(groups) > 1 else None, hashes, survey, least)
+    return groups, survey, least
 
 
 def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:
@@ -338,15 +328,17 @@ def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Has
     return (found if least is None else merge_sampled([least, found])).keep_least()
 
 
-def _plan(file: TableFile, first: FirstPass, table: CodedTable) -> Binning:
+def _plan(
+    file: TableFile, survey: Survey, table: CodedTable, hashes: HashFile, least: SampledRows | None
+) -> Binning:
     """Choose thresholds, if need be from sampled rows, read again unless pass one kept them."""
-    columns = find_sampled(first.survey, table)
+    columns = find_sampled(survey, table)
     if not columns:
-        return plan_from_survey(first.survey, table, {})
-    sample, least = choose_rows(first.hashes, file.budget.share), first.least
+        return plan_from_survey(survey, table, {})
+    sample = choose_rows(hashes, file.budget.share)
     if least is None or not np.array_equal(least.hashes, sample.hashes):
-        least = _read_sample(file, columns, sample, find_rows(first.hashes, sample))
-    return plan_from_survey(first.survey, table, sample.repeat(least))
+        least = _read_sample(file, columns, sample, find_rows(hashes, sample))
+    return plan_from_survey(survey, table, sample.repeat(least))
 
 
 def _read_sample(

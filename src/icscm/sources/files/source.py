@@ -101,10 +101,6 @@ class Budget:
             )
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
-    def can_hold(self, n_columns: int, n_rows: int) -> bool:
-        """Whether the numbers of so many rows fit."""
-        return 8 * n_columns * n_rows <= self.share
-
     def check_rows(self, n_rows: int) -> None:
         """Raise if so many rows cannot be searched within the limit."""
         least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW

@@ -172,28 +172,14 @@ def _find_name(name, query):
 
 def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     """What kernels want that judge."""
-    question = query.question
-    return (
-        np.int32(segments.n_environments),
-        segments.in_play,
-        np.int32(query.n_negative),
-        np.int32(query.n_positive),
-        np.int32(question.inverted),
-        np.int64(question.num),
-        np.int64(question.den),
-        np.int32(question.n_least),
-        np.int32(TESTS.index(question.test)),
-        query.lower,
-        query.upper,
-        query.logarithms,
-        np.int32(len(query.logarithms)),
-        np.float64(question.least_spread),
-        np.int64(question.least_utility),
-        totals,
-        codes,
-        _NOTHING if statistics is None else statistics,
-        _NOTHING if dofs is None else dofs,
-    )
+    question, logarithms = query.question, query.logarithms
+    labels = np.int32(query.n_negative), np.int32(query.n_positive), np.int32(question.inverted)
+    utility = np.int64(question.num), np.int64(question.den), np.int32(question.n_least)
+    test = np.int32(TESTS.index(question.test)), query.lower, query.upper
+    limits = np.float64(question.least_spread), np.int64(question.least_utility)
+    out = totals, codes, *(_NOTHING if each is None else each for each in (statistics, dofs))
+    places = np.int32(segments.n_environments), segments.in_play
+    return *places, *labels, *utility, *test, logarithms, np.int32(len(logarithms)), *limits, *out
 
 
 def _list_sizes(words, segments):
@@ -202,14 +188,7 @@ def _list_sizes(words, segments):
 
 def _list_ranking(totals, codes, query, wanted):
     """What kernels want that go over judged columns."""
-    question = query.question
-    margins = np.int32(query.n_negative), np.int32(query.n_positive)
-    ratio = np.int64(question.num), np.int64(question.den)
-    return (
-        totals,
-        codes,
-        np.int64(len(codes)),
-        *margins,
-        *ratio,
-        np.uint32(sum(1 << c for c in wanted)),
-    )
+    labels = np.int32(query.n_negative), np.int32(query.n_positive)
+    ratio = np.int64(query.question.num), np.int64(query.question.den)
+    is_wanted = np.uint32(sum(1 << code for code in wanted))
+    return totals, codes, np.int64(len(codes)), *labels, *ratio, is_wanted

@@ -15,18 +15,8 @@ from icscm.engine.counts import ORDERED, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
-from icscm.sources.gpu.card import (
-    CHUNK_BITS,
-    Card,
-    DeviceQuery,
-    Segments,
-    check_room,
-    choose_card,
-    count_chunks,
-    find_tiles,
-    has_room,
-    translate_card_errors,
-)
+from icscm.sources.gpu import card as cards
+from icscm.sources.gpu.card import Card, DeviceQuery, Segments, count_chunks, translate_card_errors
 from icscm.sources.gpu.screening import CardStore
 
 # Bytes on one way at a time.
@@ -175,11 +165,11 @@ class CardBits(CardStore):
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
 
     def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
+        bits = np.zeros(count_chunks(self._n_samples) * cards.CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
         n_in_play = np.diff(rows.bounds)
-        tiles = find_tiles(self._bounds, self._n_samples)
+        tiles = cards.find_tiles(self._bounds, self._n_samples)
         places = mask, self._bounds.astype(np.int32), tiles
         mask, bounds, tiles, in_play = map(self.card.send, (*places, n_in_play.astype(np.int32)))
         negatives, positives = n_in_play.reshape(2, -1).sum(axis=1).tolist()
@@ -361,7 +351,7 @@ _SENT_EACH_SECOND = 8e9
 
 def move_stores(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
     """The stores of one source where `device` wants them."""
-    card = choose_card(device, sum(store.n_bytes for store in stores))
+    card = cards.choose_card(device, sum(store.n_bytes for store in stores))
     return stores if card is None else [put_on_card(card, store, rows) for store in stores]
 
 
@@ -372,7 +362,7 @@ def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
         unsorted = Unsorted(len(words), words.shape[1], words.__getitem__, store.bits)
         return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
-        check_room(card, store.codes.nbytes)
+        cards.check_room(card, store.codes.nbytes)
         with translate_card_errors():
             own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
             return CardCodes(card, *own)
@@ -391,7 +381,7 @@ def put_bits(
     more = rows, layout, n_alike
     with translate_card_errors():
         sender = Sender(card, unsorted)
-        if has_room(card, unsorted.n_bytes):
+        if cards.has_room(card, unsorted.n_bytes):
             return CardBits(card, features, sender.send_all(), *more)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "

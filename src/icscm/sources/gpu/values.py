@@ -10,17 +10,8 @@ from numpy.typing import NDArray
 
 from icscm._constants import BINARY_LOOK_ROWS, CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, BoolArray, IntArray
-from icscm.engine.binning import (
-    Binning,
-    ColumnPlan,
-    choose_edges,
-    cut_at,
-    find_layout,
-    find_ranks,
-    make_binning,
-    plan_columns,
-    put_missing_first,
-)
+from icscm.engine import binning
+from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
@@ -44,10 +35,6 @@ class CardValues:
     @property
     def n_rows(self) -> int:
         return int(self.values.shape[1])
-
-    @property
-    def n_columns(self) -> int:
-        return int(self.values.shape[0])
 
     def take(self, rows: IntArray) -> CardValues:
         """Some rows, or some several times."""
@@ -74,16 +61,15 @@ class CardValues:
         stores, surprised = self._code(plan, source, rows)
         edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
         if len(surprised):
-            again = self._plan_again(
-                plan.select(np.isin(plan.columns, surprised)), max_thresholds, n_threads
-            )
+            sample = plan.select(np.isin(plan.columns, surprised))
+            again = self._plan_again(sample, max_thresholds, n_threads)
             more, _ = self._code(again, source, rows)
             stores += more
             any_sampled |= not again.known.all()
             for column, found in zip(again.columns.tolist(), again.edges, strict=True):
                 edges[column] = found
         own = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
-        return make_binning(own, None, self.has_missing, {}, bool(any_sampled)), stores
+        return binning.make_binning(own, None, self.has_missing, {}, bool(any_sampled)), stores
 
     def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
         card, values = self.card, self.values
@@ -98,27 +84,27 @@ class CardValues:
         few = np.flatnonzero(~is_many)
         for k, own in zip(few.tolist(), card.bring(ordered[card.send(few)]), strict=True):
             present = own[: np.count_nonzero(own == own)]
-            edges[k], known[k] = choose_edges(present, max_thresholds)
+            edges[k], known[k] = binning.choose_edges(present, max_thresholds)
             if has_missing[k]:
-                edges[k] = put_missing_first(edges[k])
+                edges[k] = binning.put_missing_first(edges[k])
                 highest[k] = present[-1] if len(present) else np.nan
         return ColumnPlan(np.arange(len(edges)), edges, known, highest, has_missing)
 
     def _cut_many(self, ordered: Any, is_many: BoolArray, max_thresholds: int) -> list[Array]:
         """Quantiles of the columns that have more values than thresholds: few come from there."""
         xp, bring = self.card.xp, self.card.bring
-        ranks = self.card.send(find_ranks(ordered.shape[1], max_thresholds))
+        ranks = self.card.send(binning.find_ranks(ordered.shape[1], max_thresholds))
         least = ordered.dtype.type(-np.inf)
         below = xp.where(ordered < ordered[:, -1:], ordered, least).max(axis=1)
         quantiles, second = bring(ordered[:, ranks]), bring(below)
         return [
-            cut_at(*each) if is_so else quantiles[:0]
+            binning.cut_at(*each) if is_so else quantiles[:0]
             for *each, is_so in zip(quantiles, second, is_many, strict=True)
         ]
 
     def _choose_sample(self) -> Any:
         card = self.card
-        salt = card.send(make_salt(self.n_columns))
+        salt = card.send(make_salt(len(self.values)))
         hashes = card.kernels.hash_rows(self.values, salt)
         ordered = card.xp.sort(hashes)
         if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
@@ -130,7 +116,7 @@ class CardValues:
         card, columns = self.card, sample.columns
         table = CodedTable(card.bring(self.values[card.send(columns)]).T)
         own = np.arange(len(columns)), self.has_missing[columns]
-        plan = plan_columns(table, *own, slice(None), max_thresholds, n_threads)
+        plan = binning.plan_columns(table, *own, slice(None), max_thresholds, n_threads)
         plan = replace(plan, columns=columns)
         return plan.cut_unknown_as(sample, max_thresholds)
 
@@ -149,7 +135,7 @@ class CardValues:
             if not kept.all():
                 codes = codes[self.card.send(np.flatnonzero(kept))]
             if kept.any():
-                layout = find_layout(int(own.columns[0]), {}, self.has_missing)
+                layout = binning.find_layout(int(own.columns[0]), {}, self.has_missing)
                 sizes = int(n_edges[kept].max()) + 1, rows, layout
                 stores.append(CardCodes(self.card, own.columns[kept], codes, *sizes))
         return stores, np.sort(np.concatenate(surprised))
@@ -177,28 +163,18 @@ def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | 
     n_bytes, is_float = X.dtype.itemsize * int(np.prod(X.shape)), str(X.dtype) in _FLOATS
     if not is_float or X.ndim != 2 or n_bytes == 0 or max_thresholds + 2 > MAX_NARROW_BINS:
         return None
-    card = choose_card(device, n_bytes // X.dtype.itemsize)
-    if card is None or _looks_binary(X):
+    card, first = choose_card(device, n_bytes // X.dtype.itemsize), X[:BINARY_LOOK_ROWS]
+    if card is None or bool(((first == 0) | (first == 1)).all()):
         return None
     with translate_card_errors():
         if is_on_card(X):
             values = card.xp.ascontiguousarray(card.xp.asarray(open_on_card(X)).T)
         else:
             check_room(card, 2 * X.nbytes)
-            values = _send(card, X)
+            is_transposed = X.flags.f_contiguous and not X.flags.c_contiguous
+            values = send_plain(card, X.T if is_transposed else np.ascontiguousarray(X))
+            values = values if is_transposed else card.xp.ascontiguousarray(values.T)
         return CardValues(card, values, _find_missing(card, values))
-
-
-def _looks_binary(X: Any) -> bool:
-    first = X[:BINARY_LOOK_ROWS]
-    return bool(((first == 0) | (first == 1)).all())
-
-
-def _send(card: Card, X: Array) -> Any:
-    """By (column, row), whichever way the array lies."""
-    if X.flags.f_contiguous and not X.flags.c_contiguous:
-        return send_plain(card, X.T)
-    return card.xp.ascontiguousarray(send_plain(card, np.ascontiguousarray(X)).T)
 
 
 def _find_missing(card: Card, values: Any) -> BoolArray:
