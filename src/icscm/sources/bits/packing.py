@@ -299,7 +299,8 @@ def _add_lines(
         try:
             names.tobytes().decode()
         except UnicodeDecodeError:
-            where = f"before line {n_read + chunk.count(b'\n') + 1}"
+            line_number = n_read + chunk.count(b"\n") + 1
+            where = f"before line {line_number}"
             raise IcscmError(f"{path} holds names that are not UTF-8, {where}") from None
         writer.add(words[:n_lines], names, ends[:n_lines])
     return bool(n_lines)
