@@ -28,15 +28,8 @@ from pyarrow import compute, types
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.exceptions import IcscmError, IcscmWarning, warn
 from icscm.formatting import escape_controls, shorten_list
-from icscm.io.formats import (
-    BOOLEAN,
-    CATEGORY,
-    NUMBER,
-    NUMBER_PATTERN,
-    WHOLE_PATTERN,
-    TextFormat,
-    find_numbers,
-)
+from icscm.io import formats
+from icscm.io.formats import BOOLEAN, CATEGORY, NUMBER, TextFormat, find_numbers
 
 Kinds = NDArray[np.uint8]
 Result = TypeVar("Result")
@@ -181,10 +174,10 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
         return holds(compute.match_substring_regex(cells, pattern))
 
     plain = texts if form.decimal == "." else _replace_commas(texts)
-    is_number = match(NUMBER_PATTERN, plain)
+    is_number = match(formats.NUMBER_PATTERN, plain)
     if form.decimal == ",":
         is_number &= match(_COMMA_NUMBER, texts)
-    is_whole = is_number & match(WHOLE_PATTERN, plain)
+    is_whole = is_number & match(formats.WHOLE_PATTERN, plain)
     is_boolean = holds(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS))
     is_unpadded = holds(compute.invert(_find_padded(texts)))
     bits = _WHOLE * is_whole | _NUMBER * is_number | _UNPADDED * is_unpadded | _BOOLEAN * is_boolean

@@ -129,7 +129,6 @@ class Site(Protocol):
         array of int64
             The counts.
         """
-        ...
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
         """Samples that satisfy all rules, by (feature, bin, label, environment).
@@ -146,7 +145,6 @@ class Site(Protocol):
         array of int64
             The counts.
         """
-        ...
 
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
@@ -167,7 +165,6 @@ class Site(Protocol):
         array of bool
             For each of the others whether it covers the same samples as `rule`.
         """
-        ...
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """The site's samples by the truth of each rule, label and environment.
@@ -182,7 +179,6 @@ class Site(Protocol):
         PatternTable
             The combinations that occur, and their counts.
         """
-        ...
 
 
 class LocalSite(Site):

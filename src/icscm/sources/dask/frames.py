@@ -27,14 +27,8 @@ from dask.delayed import Delayed
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io.formats import (
-    PACKED_ENDINGS,
-    TEXT_ENDINGS,
-    Source,
-    TextFormat,
-    find_ending,
-    find_sources,
-)
+from icscm.io import formats
+from icscm.io.formats import Source, TextFormat
 from icscm.io.lines import Lines
 from icscm.io.roles import Labelling, Roles, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
@@ -71,8 +65,8 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
 def _find_texts(path: str) -> list[Source]:
     """Text files; remote ones, and patterns of names, as fsspec finds them."""
     if Path(path).exists():
-        return [source for source in find_sources(Path(path)) if source.kind == "text"]
-    if find_ending(path) not in TEXT_ENDINGS:
+        return [source for source in formats.find_sources(Path(path)) if source.kind == "text"]
+    if formats.find_ending(path) not in formats.TEXT_ENDINGS:
         return []
     from fsspec import open_files  # type: ignore[import-untyped]
 
@@ -86,7 +80,7 @@ def cut_lines(lines: Lines) -> list[Lines]:
     is_plain = source.member is None and source.remote is None
     if (
         not is_plain
-        or source.path.suffix.lower() in PACKED_ENDINGS
+        or source.path.suffix.lower() in formats.PACKED_ENDINGS
         or source.path.stat().st_size <= size
         or "\n".encode(lines.form.encoding) != b"\n"
     ):

@@ -26,18 +26,12 @@ from typing import Any
 import numpy as np
 
 from icscm._types import Array, Hashes, IntArray
+from icscm.engine import sampling
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
-from icscm.engine.sampling import (
-    Sample,
-    SampledRows,
-    choose_sample,
-    hash_piece,
-    merge_sampled,
-    take_rows,
-)
+from icscm.engine.sampling import Sample, SampledRows, hash_piece
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
@@ -164,7 +158,7 @@ def plan_thresholds(
         return plan_from_survey(survey, table, {})
     rows = tasks.map("sample", partial(reader.take, sample, columns), X, range(len(X)))
     choose = partial(choose_thresholds, survey, table, sample)
-    merged = tasks.merge("merge", merge_sampled, rows)
+    merged = tasks.merge("merge", sampling.merge_sampled, rows)
     binning: Binning = compute(tasks.map("choose", choose, [merged]))[0]
     return binning
 
@@ -308,7 +302,7 @@ def _merge(parts: Sequence[HashCounts]) -> HashCounts:
 def choose_rows(counts: HashCounts) -> Sample:
     """The rows of the sample."""
     rows = np.repeat(counts.hashes, counts.n_rows)
-    return Sample.make(rows[choose_sample(rows)], counts.n_zero_bits)
+    return Sample.make(rows[sampling.choose_sample(rows)], counts.n_zero_bits)
 
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
@@ -360,7 +354,7 @@ class Reader:
         """Pass two over one partition: the sampled rows' values of some columns."""
         columns, n_rows = self.read(X, number)
         hashes = hash_piece(columns, n_rows)
-        return take_rows(columns, wanted, hashes, sample.find_rows(hashes))
+        return sampling.take_rows(columns, wanted, hashes, sample.find_rows(hashes))
 
     def code(
         self,

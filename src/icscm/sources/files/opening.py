@@ -27,7 +27,7 @@ from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
-from icscm.engine.sampling import Sample, SampledRows, hash_piece, merge_sampled, take_rows
+from icscm.engine.sampling import SampledRows, hash_piece, merge_sampled, take_rows
 from icscm.engine.stores import Rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
@@ -219,7 +219,9 @@ def open_files(
         segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)
         budget.check_rows(survey.n_rows)
         table = describe_columns(survey, names, asked)
-        binned = _plan(file, survey, table, hashes, least)
+        sampled = find_sampled(survey, table)
+        values = _read_sample(file, sampled, hashes, least) if sampled else {}
+        binned = plan_from_survey(survey, table, values)
     features = _choose_stored(binned, table)
     with ExitStack() as stack:
         scratch = stack.enter_context(ScratchFile(temp_dir))
@@ -328,27 +330,16 @@ def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Has
     return (found if least is None else merge_sampled([least, found])).keep_least()
 
 
-def _plan(
-    file: TableFile, survey: Survey, table: CodedTable, hashes: HashFile, least: SampledRows | None
-) -> Binning:
-    """Choose thresholds, if need be from sampled rows, read again unless pass one kept them."""
-    columns = find_sampled(survey, table)
-    if not columns:
-        return plan_from_survey(survey, table, {})
-    sample = choose_rows(hashes, file.budget.share)
-    if least is None or not np.array_equal(least.hashes, sample.hashes):
-        least = _read_sample(file, columns, sample, find_rows(hashes, sample))
-    return plan_from_survey(survey, table, sample.repeat(least))
-
-
 def _read_sample(
-    file: TableFile, columns: Sequence[int], sample: Sample, rows: Array
-) -> SampledRows:
-    """The values of some columns in the sample's rows."""
-    names = [file.names[j] for j in columns]
-    order = np.argsort(rows)
+    file: TableFile, columns: Sequence[int], hashes: HashFile, least: SampledRows | None
+) -> dict[int, Array]:
+    """The values of some columns in the sample's rows, read again unless pass one kept them."""
+    sample = choose_rows(hashes, file.budget.share)
+    if least is not None and np.array_equal(least.hashes, sample.hashes):
+        return sample.repeat(least)
+    names, rows = [file.names[j] for j in columns], find_rows(hashes, sample)
+    order, start = np.argsort(rows), 0
     found: list[SampledRows] = []
-    start = 0
     for batch in file.read(names):
         first, last = np.searchsorted(rows[order], (start, start + len(batch)))
         here = order[first:last]
@@ -356,7 +347,7 @@ def _read_sample(
         by_number = dict(zip(columns, taken, strict=True))
         found.append(take_rows(by_number, columns, sample.hashes[here], np.arange(len(here))))
         start += len(batch)
-    return merge_sampled(found)
+    return sample.repeat(merge_sampled(found))
 
 
 def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:

@@ -62,23 +62,18 @@ class CardStore(Store, Protocol):
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
         """All columns on the card, so many at a time."""
-        ...
 
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         """Code the two rules on each of some columns."""
-        ...
 
     def widen(self, columns: IntArray) -> IntArray:
         """These, and all others that the search will see with them."""
-        ...
 
     def count(self, columns: Any) -> Array:
         """Ones in play of some columns, by segment; on the card."""
-        ...
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         """The counts of some columns, for the search."""
-        ...
 
     def _set_in_play(self, rows: Rows) -> None: ...
 
@@ -108,14 +103,11 @@ class CardStore(Store, Protocol):
             self.judge(words, query, totals[part], codes[part])
         return Screened(totals, codes, query)
 
+    @translate_card_errors()
     def shortlist(self, question: ScreenQuery) -> Shortlist | None:
         """The candidates that can matter to a search."""
         if not self._can_judge():
             return None
-        with translate_card_errors():
-            return self._shorten(question)
-
-    def _shorten(self, question: ScreenQuery) -> Shortlist:
         screened, kernels = self.screen(question), self.card.kernels
         best = kernels.find_next(*screened, (cards.ALLOWED,), cards.FIRST)
         n_ties, tied = self._list_ties(screened, best)
@@ -162,14 +154,11 @@ class CardStore(Store, Protocol):
                 break
         return n_ties, np.concatenate(alike)[:most]
 
+    @translate_card_errors()
     def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
         """The columns of rules that the test rejects, or may reject, with the largest p-values."""
         if not self._can_judge():
             return None
-        with translate_card_errors():
-            return self._list_nearest(question)
-
-    def _list_nearest(self, question: ScreenQuery) -> Iterator[CountCube]:
         card, query, n = self.card, self.make_query(question), question.n_rejected
         found: list[tuple[IntArray, Array]] = []
         opened = [np.empty(0, dtype=np.int64)]

@@ -170,12 +170,10 @@ class CardBits(CardStore):
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
         n_in_play = np.diff(rows.bounds)
         tiles = cards.find_tiles(self._bounds, self._n_samples)
-        places = mask, self._bounds.astype(np.int32), tiles
-        mask, bounds, tiles, in_play = map(self.card.send, (*places, n_in_play.astype(np.int32)))
-        negatives, positives = n_in_play.reshape(2, -1).sum(axis=1).tolist()
-        self.segments = Segments(
-            mask, bounds, tiles, in_play, len(n_in_play) // 2, (negatives, positives)
-        )
+        places = mask, self._bounds.astype(np.int32), tiles, n_in_play.astype(np.int32)
+        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
+        own = *map(self.card.send, places), len(n_in_play) // 2, n_by_label
+        self.segments = Segments(*own)
         self._in_play = n_in_play
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:

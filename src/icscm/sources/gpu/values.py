@@ -41,21 +41,17 @@ class CardValues:
         values = self.values[:, self.card.send(rows)]
         return replace(self, values=values, has_missing=_find_missing(self.card, values))
 
+    @translate_card_errors()
     def encode(
         self, position: NDArray[np.uint32], rows: Rows, max_thresholds: int, n_threads: int
     ) -> tuple[Binning, list[Store]]:
-        """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values."""
-        with translate_card_errors():
-            check_room(self.card, self.values.size)
-            source = self.card.xp.empty(len(position), dtype=np.uint32)  # row of each sorted one
-            every = self.card.xp.arange(len(position), dtype=np.uint32)
-            source[self.card.send(position)] = every
-            return self._encode(source, rows, max_thresholds, n_threads)
+        """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values.
 
-    def _encode(
-        self, source: Any, rows: Rows, max_thresholds: int, n_threads: int
-    ) -> tuple[Binning, list[Store]]:
-        """Code all columns by a sample, then those again that have more values than it."""
+        All columns are coded by a sample, then those again that have more values than it.
+        """
+        check_room(self.card, self.values.size)
+        source = self.card.xp.empty(len(position), dtype=np.uint32)  # row of each sorted one
+        source[self.card.send(position)] = self.card.xp.arange(len(position), dtype=np.uint32)
         is_sample = is_sampled(self.n_rows)
         plan = self._plan_sample(max_thresholds)
         stores, surprised = self._code(plan, source, rows)
