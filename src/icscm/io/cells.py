@@ -120,7 +120,16 @@ def choose_type(kinds: int, wanted: str | None = None) -> Any:
 
 def convert(table: pyarrow.Table, kinds: Sequence[Any], form: TextFormat) -> pyarrow.Table:
     """Cleaned cells converted to the types of their columns."""
-    return _map_columns(lambda cells, part: _convert_run(cells, kinds[part], form), table)
+
+    def convert_run(cells: Any, part: slice) -> list[Any]:
+        own = kinds[part]
+        if len(own) > 1 and all(kind == own[0] for kind in own):
+            coded = cells.dictionary_encode(null_encoding="encode")  # each text once, in one call
+            return _cut(_convert(coded.dictionary, own[0], form).take(coded.indices), len(own))
+        columns = _cut(cells, len(own))
+        return [_convert(column, kind, form) for column, kind in zip(columns, own, strict=True)]
+
+    return _map_columns(convert_run, table)
 
 
 # --- columns together ---------------------------------------------------------
@@ -188,15 +197,6 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
     for i in np.flatnonzero(is_doubtful):
         kinds[i] = _find_one(parts[i], form)
     return kinds
-
-
-def _convert_run(texts: Any, kinds: Sequence[Any], form: TextFormat) -> list[Any]:
-    """Concatenated columns converted to their types; in one call if all have the same."""
-    if len(kinds) > 1 and all(kind == kinds[0] for kind in kinds):
-        coded = texts.dictionary_encode(null_encoding="encode")  # each text once
-        return _cut(_convert(coded.dictionary, kinds[0], form).take(coded.indices), len(kinds))
-    columns = _cut(texts, len(kinds))
-    return [_convert(column, kind, form) for column, kind in zip(columns, kinds, strict=True)]
 
 
 # --- one column -----------------------------------------------------------------

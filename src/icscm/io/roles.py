@@ -300,7 +300,7 @@ def tally_roles(rows: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
 def find_labelling(
     tallies: Iterable[Mapping[tuple[Any, ...], int]], roles: Roles, *, is_new: bool = False
 ) -> Labelling:
-    """What the labels mean, by all rows; raise for missing ones unless their rows may go.
+    """The meaning of the labels, by all rows; raise for missing ones unless rows may be dropped.
 
     New rows (`is_new`) of a table that a model was learned from need not have every label.
     """

@@ -206,7 +206,7 @@ def _open_table(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
 def _read_header(
     path: Path, file: IO[bytes], delimiter: str | None
 ) -> tuple[list[str], Callable[[bytes], bytes]]:
-    """The genomes, and what makes lines of tabs of those below."""
+    """The genomes, and the function that puts tabs between the cells of the lines below."""
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise IcscmError(f"the delimiter must be one character of ASCII; got {delimiter!r}")
     line = file.readline()
@@ -228,7 +228,7 @@ def _read_header(
 
 
 def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
-    """What makes lines of tabs of whole lines; beside other delimiters quotes mean nothing."""
+    """A function that puts tabs between the cells of whole lines, and removes quotes."""
     if delimiter == b"\t":
         return lambda text: text
     if delimiter == b" ":

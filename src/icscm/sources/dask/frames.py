@@ -5,7 +5,7 @@ Parquet is read by Dask, text by our own reader:
     every file        where lines start, about every `_PARTITION_BYTES`      icscm-cut
     every partition   possible types of its columns                          icscm-kinds
     joined here       the type of each column
-    every partition   read as that, whenever Dask asks for it
+    every partition   read in these types, whenever Dask needs it
 
 A file is one partition if it is compressed, or if quotes in it could hold ends of lines.
 """
@@ -112,7 +112,7 @@ def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None
 def take_apart(
     frame: Any, roles: Roles, columns: Sequence[str]
 ) -> tuple[tuple[Any, Any, Any], Labelling]:
-    """Features, labels and environments, and what the labels mean."""
+    """Features, labels and environments, and the meaning of the labels."""
     target, environment = roles.target, roles.environment
     if roles.is_plain:
         places = None if environment is None else frame[environment]

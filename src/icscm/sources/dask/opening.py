@@ -356,16 +356,9 @@ class Reader:
         hashes = hash_piece(columns, n_rows)
         return sampling.take_rows(columns, wanted, hashes, sample.find_rows(hashes))
 
-    def code(
-        self,
-        blocks: Sequence[Block],
-        info: SourceInfo,
-        X: Any,
-        y: Any,
-        environments: Any,
-        number: int,
-    ) -> Piece:
-        """Pass three over one partition."""
+    def code(self, blocks: Sequence[Block], info: SourceInfo, *part: Any) -> Piece:
+        """Pass three over one partition: X, y, environments and number."""
+        X, y, environments, number = part
         columns, n_rows = self.read(X, number)
         labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
         places = np.zeros(n_rows, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Learning from files larger than memory: the table is read two or three times in batches.
 
-    of text        a pass before all others finds what its columns are
+    of text        a pass before all others finds the types of the columns
     pass one       types, levels, distinct values; labels, environments and row hashes
     sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
     pass two       one byte for each cell, in a temporary file, sorted by label and environment

@@ -171,7 +171,7 @@ def _find_name(name, query):
 
 
 def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
-    """What kernels want that judge."""
+    """Arguments of the kernels that judge columns."""
     question, logarithms = query.question, query.logarithms
     labels = np.int32(query.n_negative), np.int32(query.n_positive), np.int32(question.inverted)
     utility = np.int64(question.num), np.int64(question.den), np.int32(question.n_least)
@@ -187,7 +187,7 @@ def _list_sizes(words, segments):
 
 
 def _list_ranking(totals, codes, query, wanted):
-    """What kernels want that go over judged columns."""
+    """Arguments of the kernels that scan judged columns."""
     labels = np.int32(query.n_negative), np.int32(query.n_positive)
     ratio = np.int64(query.question.num), np.int64(query.question.den)
     is_wanted = np.uint32(sum(1 << code for code in wanted))

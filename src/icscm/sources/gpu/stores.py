@@ -60,7 +60,7 @@ class Unsorted(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """What they take on the card."""
+        """Bytes of the columns on the card."""
         return 16 * self.n_columns * count_chunks(len(self.source))
 
 

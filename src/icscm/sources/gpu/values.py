@@ -151,7 +151,7 @@ class CardValues:
 def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | None:
     """A plain table of floats on the card, if that is where it belongs.
 
-    None for what the processor bins: other kinds of tables, zeros and ones, very many thresholds.
+    None where the processor bins: other kinds of tables, zeros and ones, very many thresholds.
     """
     is_plain = is_on_card(X) or type(X) is np.ndarray
     if device == "cpu" or not is_plain or max_thresholds is None:
