@@ -285,15 +285,19 @@ def choose_features(
 def tally_roles(rows: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
     """The number of rows by target and, if there is one, environment; None where it is missing."""
     import pyarrow
+    from pyarrow import compute
 
     columns = {"target": naming.simplify(rows.column(roles.target), roles.target)}
     if roles.places:
         columns["environment"] = naming.read_environments(rows, roles.places)
+    for name, column in columns.items():
+        is_missing, none = column.is_null(nan_is_null=True), pyarrow.scalar(None, column.type)
+        columns[name] = compute.if_else(is_missing, none, column)
     counted = pyarrow.table(columns).group_by([*columns]).aggregate([([], "count_all")])
     found: Counter[tuple[Any, ...]] = Counter()
-    for row in counted.select([*columns, "count_all"]).to_pylist():
-        *key, n_rows = row.values()
-        found[tuple(None if value != value else value for value in key)] += n_rows
+    keys = zip(*(counted.column(name).to_pylist() for name in columns), strict=True)
+    for key, n_rows in zip(keys, counted.column("count_all").to_pylist(), strict=True):
+        found[key] += n_rows  # 0.0 and -0.0 are two groups and one key
     return found
 
 
