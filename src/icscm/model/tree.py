@@ -312,9 +312,9 @@ class Tree(DisplayMixin):
     def list_nodes(self) -> Iterator[Node]:
         """The nodes of a depth-first walk that visits the true side first.
 
-        Returns
-        -------
-        iterator of Node
+        Yields
+        ------
+        Node
             Depth, rule as text, negative and positive samples, and the leaf's number or None.
         """
         of_leaves = [count_labels(leaf) for leaf in self.leaves]
