@@ -10,8 +10,8 @@ from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
-from icscm.export import conditions
-from icscm.export.conditions import Absent, Condition, find_absent, make_condition, make_leaves
+from icscm.export import documents
+from icscm.export.documents import Absent, Condition, find_absent, make_condition, make_leaves
 from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
@@ -51,7 +51,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     else:
         case = _make_case(saved, model, absent)
         columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
-    return conditions.fill_template(
+    return documents.fill_template(
         "model.sql.txt",
         saved,
         rule=str(saved).split("\n"),
