@@ -21,7 +21,17 @@ import pandas as pd
 from click.testing import CliRunner
 from drawn import describe_figure, list_svg
 from sklearn.base import clone
-from zoo import ALPHAS, CASES, TOLERANCES, Case, Table, make_admissions, make_many, make_sites
+from zoo import (
+    ALPHAS,
+    CASES,
+    TOLERANCES,
+    Case,
+    Table,
+    make_admissions,
+    make_many,
+    make_noise,
+    make_sites,
+)
 from zoo import resample as learn_halves
 
 import icscm
@@ -38,6 +48,7 @@ from icscm import (
 from icscm.cli import main
 from icscm.datasets import make_hospitals
 from icscm.export import export_model
+from icscm.search.records import PRUNING_OUTCOMES, REJECTION_REASONS, STOP_REASONS
 from icscm.studies.checkup import check_environments
 from icscm.studies.tuning import grid_search
 
@@ -395,6 +406,19 @@ def check_admissions() -> Any:
     return check_environments(*table.samples)
 
 
+def check_odd(name: str) -> str:
+    """Tables that call for advice: no difference between environments, or nearly all in one."""
+    if name == "noise":
+        return f"{check_environments(*make_noise().samples)}\n"
+    table = make_many()
+    region = table.environments.where(table.environments == "r40", "r1")
+    region[::60] = "r2"
+    X = table.X.assign(copy=region.eq("r1").astype(int), gap=table.X["noise"].where(region == "r1"))
+    rows = region != "r40"
+    samples = (each[rows].reset_index(drop=True) for each in (X, table.y, region))
+    return f"{check_environments(*samples)}\n"
+
+
 def ask_check(name: str, *more: str) -> str:
     table = make_many() if name == "many" else fit("missing").table
     asked = ["check", "zoo.csv", "-q", *name_columns(table), *more]
@@ -418,10 +442,17 @@ def follow_sites() -> Any:
 
 
 @cache
-def choose_for_sites() -> Any:
+def choose_for_sites(scorer: str = "balanced_accuracy", folds: str = "rows") -> Any:
     with warnings.catch_warnings(action="ignore"):
         grid = {"p": [0.5, 1.0], "model_type": ["conjunction", "disjunction"]}
-        return grid_search(ICSCMClassifier(), *make_sites(1_200, 3).samples, grid)
+        samples = make_sites(1_200, 3).samples
+        return grid_search(ICSCMClassifier(), *samples, grid, scorer=scorer, folds=folds)
+
+
+def describe_choice(scorer: str, folds: str) -> str:
+    found = choose_for_sites(scorer, folds)
+    ends = f"{found.best}, baseline {found.baseline:.6f}, {found.n_folds} folds of {found.folds}"
+    return f"{write_frame(found.to_frame())}{found.scorer}: {ends}\n"
 
 
 def ask_choice() -> str:
@@ -474,12 +505,20 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("check", "terminal.json"): lambda: ask_check("admissions", "--json"),
     ("check", "printed.txt"): lambda: f"{check_admissions()}\n",
     ("check", "result.json"): lambda: write_json(check_admissions().to_dict()),
+    ("check_noise", "printed.txt"): lambda: check_odd("noise"),
+    ("check_lopsided", "printed.txt"): lambda: check_odd("lopsided"),
+    ("search", "reasons.json"): lambda: write_json(
+        [STOP_REASONS, REJECTION_REASONS, PRUNING_OUTCOMES]
+    ),
     ("check_many", "terminal.txt"): lambda: ask_check("many"),
     ("transfer", "printed.txt"): lambda: f"{transfer_sites()}\n",
     ("transfer", "result.csv"): lambda: write_frame(transfer_sites().to_frame()),
     ("tolerances", "printed.txt"): lambda: f"{follow_sites()}\n",
     ("tolerances", "result.csv"): lambda: write_frame(follow_sites().to_frame()),
     ("choice", "terminal.txt"): ask_choice,
+    ("choice", "best.txt"): lambda: describe_choice("balanced_accuracy", "rows"),
+    ("choice_log_loss", "best.txt"): lambda: describe_choice("log_loss", "environments"),
+    ("choice_accuracy", "best.txt"): lambda: describe_choice("accuracy", "rows"),
     ("choice", "result.csv"): lambda: write_frame(choose_for_sites().to_frame()),
 }
 
