@@ -36,8 +36,7 @@ from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
-from icscm.search.settings import Settings
-from icscm.search.shortlist import make_screen_query
+from icscm.search.settings import Settings, make_screen_query
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
@@ -47,7 +46,7 @@ from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.stats.utility import make_utility
+from icscm.stats.leaf_tables import make_utility
 
 FILL = r"""
 __device__ unsigned int mix(unsigned long long x) {

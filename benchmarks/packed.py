@@ -134,11 +134,10 @@ def look(source) -> None:
     """One step of the search, on a source that it leaves as it was."""
     from icscm.search.greedy import Growth
     from icscm.search.settings import Settings
-    from icscm.search.view import make_view
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
-    Growth(make_view(source, settings), settings).scan([settings.make_criterion()])
+    Growth(source, settings).scan([settings.make_criterion()])
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):

@@ -11,15 +11,14 @@ from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
-from icscm.search.settings import Settings
-from icscm.search.shortlist import make_screen_query
+from icscm.search.settings import Settings, make_screen_query
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.card import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
 from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.stats.utility import make_utility
+from icscm.stats.leaf_tables import make_utility
 from icscm.testing import check_count_source
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from countables import countable, draw_cuts
 from icscm.engine.counts import BinnedRule, Cut
-from icscm.search import nodes
-from icscm.search.nodes import make_root
+from icscm.search import grow
+from icscm.search.grow import make_root
 from icscm.sources.memory import make_memory_source
 
 
@@ -34,7 +34,7 @@ def test_nodes_count_what_their_rows_count(drawn, n_bytes):
     source, direct = make_source(drawn), make_source(drawn)
     rng = drawn[-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nodes, "MAX_KEPT_CUBE_BYTES", n_bytes)
+        patch.setattr(grow, "MAX_KEPT_CUBE_BYTES", n_bytes)
         leaves = [(make_root(source), [])]
         every = list(leaves)
         for cut in draw_cuts(source, rng):
@@ -56,7 +56,7 @@ def test_nodes_count_what_their_rows_count(drawn, n_bytes):
                 np.testing.assert_array_equal(found.features, wanted.features)
                 np.testing.assert_array_equal(found.counts[0].sum(axis=0), node.totals)
             kept = node._kept
-            held = sum(cube.counts.nbytes for _, cubes, _ in kept._cubes.values() for cube in cubes)
+            held = sum(cube.counts.nbytes for cubes in kept.cubes.values() for cube in cubes)
             assert held == kept._n_bytes
             assert held <= n_bytes
 

@@ -11,8 +11,8 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import stores
 from icscm.engine.pieces import count_patterns
 from icscm.search.greedy import REASONS
-from icscm.search.pruning import prune
-from icscm.search.view import ConjunctionView
+from icscm.search.rules import prune
+from icscm.search.settings import ConjunctionView
 from icscm.stats.independence import ConditionalTests
 from icscm.stats.verdicts import NOT_INVARIANT
 from literal import PAPER, assert_same, fit_quietly
@@ -184,7 +184,7 @@ def test_of_equal_p_values_the_feature_that_joined_last_is_pruned():
     assert kept == [0]
     # equal but for rounding
     almost = ConditionalTests(np.ones(2), np.ones(2), np.array([0.5, 0.5 - 1e-15]))
-    with mock.patch("icscm.search.pruning.compute_conditional", return_value=almost):
+    with mock.patch("icscm.search.rules.compute_conditional", return_value=almost):
         assert prune(table, ["first", "last"], alpha=0.05)[0] == [0]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, NotInvariantWarning
-from icscm.search.rate_tree import N_TRIED_KEPT
+from icscm.search.trees import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects

@@ -7,7 +7,7 @@ from scipy.stats import binom, chi2, gamma
 from icscm import TreeCausalPrediction
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, NothingAcceptedWarning
-from icscm.search.tree_sets import SetSettings, SetTester, draw_half
+from icscm.search.sets import SetSettings, SetTester, draw_half
 from icscm.sources.memory import make_memory_source
 from icscm.stats.independence import sum_pearson
 from slow_rate_tree import weigh

@@ -12,8 +12,8 @@ from icscm.engine import coding, stores
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.greedy import learn
 from icscm.search.grow import TreeSettings
+from icscm.search.rules import learn
 from icscm.search.settings import Settings
 from icscm.search.trees import find_tree
 from icscm.sources.bits import opening as packed

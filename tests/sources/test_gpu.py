@@ -9,7 +9,8 @@ from card_twins import make_stand_in
 from cards import check_kernels, check_same_counts, check_same_search, check_same_values, move
 from countables import countable, draw_cuts
 from icscm.engine import sampling
-from icscm.search import greedy, shortlist
+from icscm.search import greedy
+from icscm.search import settings as search_settings
 from icscm.sources.gpu import screening, stores, values
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
@@ -40,10 +41,10 @@ def test_same_model_and_trace(seed):
 def test_same_model_and_trace_in_small_parts(seed, slack, most):
     """Many open questions, many blocks, and more ties than are listed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shortlist, "_SLACK", slack)
+        patch.setattr(search_settings, "_SLACK", slack)
         patch.setattr(screening, "_COMPARED", 3)
         patch.setattr(screening, "_TESTED", 5)
-        for module in (shortlist, greedy):
+        for module in (search_settings, greedy):
             patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)
 

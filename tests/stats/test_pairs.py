@@ -6,9 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm._constants import MAX_PAIRED
-from icscm.stats import pairs
-from icscm.stats.pairs import bound_pairs, compare_all, find_extreme
-from icscm.stats.verdicts import compute_differences, compute_wilson, find_shown
+from icscm.stats import verdicts
+from icscm.stats.verdicts import (
+    bound_pairs,
+    compare_all,
+    compute_differences,
+    compute_wilson,
+    find_extreme,
+    find_shown,
+)
 
 SHAPES = ["small", "large", "same size", "same rate", "one apart", "pure", "few kinds", "even"]
 
@@ -76,7 +82,7 @@ def test_verdicts_on_both_sides_of_the_limit(shape, n_environments, monkeypatch)
     tables[5] = 0
     wanted = [compute_differences(tables, alpha) for alpha in (0.05, 0.5)]
     shown = [find_shown(tables, 0.05, 1.5 + i, "odds_ratio") for i in range(4)]
-    monkeypatch.setattr(pairs, "MAX_PAIRED", 5000 if n_environments > MAX_PAIRED else 2)
+    monkeypatch.setattr(verdicts, "MAX_PAIRED", 5000 if n_environments > MAX_PAIRED else 2)
     np.testing.assert_array_equal(
         [compute_differences(tables, alpha) for alpha in (0.05, 0.5)], wanted
     )
@@ -97,7 +103,7 @@ def test_pairs_do_not_grow_with_the_square(shape, monkeypatch):
         n_compared.append(values.shape[1])
         return compare_all(values, *others)
 
-    monkeypatch.setattr(pairs, "compare_all", count_compared)
+    monkeypatch.setattr(verdicts, "compare_all", count_compared)
     points = make_points(make_counts(shape, 20_000, 0), 1.6)[:, np.newaxis]
     bound_pairs(*points, np.ones(points.shape[1:], dtype=bool))
     assert 0 < len(n_compared) <= 2

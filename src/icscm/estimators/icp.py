@@ -15,8 +15,13 @@ from icscm._types import Array, FloatArray
 from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, NothingAcceptedWarning, warn
 from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
-from icscm.search.sets import InvariantSets, check_affordable, find_invariant_sets
-from icscm.search.tree_sets import SetSettings, find_tree_sets
+from icscm.search.sets import (
+    InvariantSets,
+    SetSettings,
+    check_affordable,
+    find_invariant_sets,
+    find_tree_sets,
+)
 from icscm.sources.memory import make_memory_source
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import check_table

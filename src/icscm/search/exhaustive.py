@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
@@ -24,20 +25,11 @@ from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_shared, list_subsets
-from icscm.search.settings import Settings
-from icscm.search.trace import Step, Trace
-from icscm.search.view import ConjunctionView, compute_leaves, make_view
+from icscm.search.settings import ConjunctionView, Settings, compute_leaves
+from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion, find_replicated
-from icscm.stats.independence import (
-    ChiSquaredTest,
-    GTest,
-    compute_conditional,
-    compute_upper_tail,
-    exceeds,
-    find_independent,
-)
-from icscm.stats.leaf_tables import LeafTables
-from icscm.stats.utility import make_utility
+from icscm.stats.independence import ChiSquaredTest, GTest, compute_conditional, exceeds
+from icscm.stats.leaf_tables import LeafTables, make_utility
 from icscm.stats.verdicts import Verdict
 
 # Chance that any unrelated feature passes the screen, over all rules tried.
@@ -61,7 +53,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
 
     Subsets of more than `max_rules` rules are not tried.
     """
-    view = make_view(source, settings)
+    view = ConjunctionView(source, settings)
     screened, n_tried = _screen(view, settings)
     rules = [view.make_rule(each.cut) for each in screened]
     table = source.count_patterns([view.make_binned_rule(each.cut) for each in screened])
@@ -87,11 +79,9 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
         reason = "intersection" if shared else "empty_intersection"
     statistics = [each.statistic for each in screened]
     found = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
-    chosen = [screened[i] for i in kept]
-    trace = Trace(
-        nodes=tuple(_make_steps(view, settings, chosen, leaves, verdicts, n_tried)),
-        classes=tuple(source.classes),
-        environments=tuple(source.environments),
+    return model, make_trace(
+        source,
+        _make_steps(view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried),
         notes=tuple(notes),
         verdicts=verdicts,
         stop_reason=reason,
@@ -100,7 +90,6 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
         screening=tuple(Screened(*each) for each in found),
         sets=sets,
     )
-    return model, trace
 
 
 class _Association(NamedTuple):
@@ -124,7 +113,7 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
     first of them stands for. And the number of rules tried, by which Bonferroni's correction
     multiplies the p-values.
     """
-    samples = view.count_totals()
+    samples = view.flip(view.source.count_totals())
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
@@ -170,14 +159,13 @@ def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> F
     if settings.feature_weights is not None:
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
-        allowed &= next(find_independent(settings.test, leaves.tables, [settings.alpha]))
+        allowed &= PValueCriterion(settings.test, settings.alpha).find_accepted(leaves.tables)
     tables = np.stack((leaf, rest), axis=2)
     return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
 
 
 def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) -> FloatArray:
-    statistics = np.asarray(statistics, dtype=np.float64)
-    tails = compute_upper_tail(statistics, np.ones(len(statistics), dtype=np.int64))
+    tails: FloatArray = special.chdtrc(1, np.asarray(statistics, dtype=np.float64))
     return np.minimum(n_tried * tails, 1.0)
 
 
@@ -190,7 +178,7 @@ def _make_steps(
     n_tried: int,
 ) -> Iterator[Step]:
     """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
-    samples = view.count_totals()
+    samples = view.flip(view.source.count_totals())
     utility = make_utility(settings.p, settings.feature_weights, int(samples.sum()))
     for number, each in enumerate(chosen):
         uncovered = leaves[number + 1 :].sum(axis=0)

@@ -24,12 +24,10 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
-from icscm.search.effect_tree import EffectScanner, Memory
-from icscm.search.grow import Growing, TreeSettings, grow
-from icscm.search.nodes import make_root
-from icscm.search.rate_tree import RateScanner, find_rate_tree
+from icscm.search import trees
+from icscm.search.grow import Growing, TreeSettings, grow, make_root
+from icscm.search.scanners import EffectScanner, Memory, RateScanner
 from icscm.search.trace import Trace
-from icscm.search.trees import describe_rate_tree, describe_tree, list_binned_splits, make_tree
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
 DRAWN_SHARE: Final = 0.632
@@ -85,22 +83,23 @@ def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, 
     def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
         """A tree, and the leaf of each row that it was not grown on."""
         drawn = _draw_rows(environments, len(source.environments), settings.resample, rng)
-        columns = _draw_features(features, settings.max_features, rng)
+        n_drawn = min(max(1, round(settings.max_features * len(features))), len(features))
+        columns = rng.choice(features, n_drawn, replace=False)
         scan = replace(scanner, columns=columns, record_rejections=False)
         top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves, memory)
-        leaves = source.find_leaves(list_binned_splits(source, top), ~drawn)
-        return make_tree(source, top, balanced=settings.tree.balanced), leaves
+        leaves = source.find_leaves(trees.list_binned_splits(source, top), ~drawn)
+        return trees.make_tree(source, top, balanced=settings.tree.balanced), leaves
 
-    trees = []
+    grown = []
     votes, n_votes = np.zeros((2, len(labels)))
     for tree, leaves in run_ahead(grow_one, rngs, settings.n_threads):
-        trees.append(tree)
+        grown.append(tree)
         is_out = leaves >= 0
         votes[is_out] += tree.leaf_probabilities()[leaves[is_out]]
         n_votes += is_out
     with np.errstate(invalid="ignore"):
         means = np.where(n_votes > 0, votes / n_votes, np.nan)
-    return Forest(tuple(trees)), trace, OutOfBag(labels, environments, means)
+    return Forest(tuple(grown)), trace, OutOfBag(labels, environments, means)
 
 
 # The features that trees may use, how to scan for their splits, the memory to start with.
@@ -110,26 +109,20 @@ _Screened = tuple[IntArray, EffectScanner | RateScanner, Memory | None, Trace]
 def _screen_effects(source: CountSource, settings: TreeSettings) -> _Screened:
     """Scan all features on all rows: which are not rejected."""
     root = make_root(source)
-    scanner = EffectScanner(source.candidates, settings, root.size)
+    scanner = EffectScanner(source.candidates, settings, n_all=root.size)
     scan = scanner(root, None)
     memory: Memory | None = scan.memory
-    _, trace = describe_tree(source, settings, Growing(root, scan))
+    _, trace = trees.describe_tree(source, settings, Growing(root, scan))
     usable = np.empty(0, np.int64) if memory is None else memory.list_usable(settings.tolerance)
     return usable, scanner, memory, trace
 
 
 def _screen_rates(source: CountSource, settings: TreeSettings) -> _Screened:
     """Find the tree on all rows: which features are not banned from it."""
-    found = find_rate_tree(source, settings)
-    _, trace = describe_rate_tree(source, settings, found)
-    every = [cube.features for cube in found.top.node.count()]
-    usable = np.setdiff1d(np.concatenate(every), [*found.banned]) if every else np.empty(0, int)
+    _, trace, top, banned = trees.find_rate_tree(source, settings)
+    every = [cube.features for cube in top.node.count()]
+    usable = np.setdiff1d(np.concatenate(every), [*banned]) if every else np.empty(0, int)
     return usable, RateScanner(source.candidates, settings), None, trace
-
-
-def _draw_features(features: IntArray, share: float, rng: np.random.Generator) -> IntArray:
-    n_drawn = max(1, round(share * len(features)))
-    return rng.choice(features, min(n_drawn, len(features)), replace=False)
 
 
 def _draw_rows(

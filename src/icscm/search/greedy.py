@@ -1,15 +1,15 @@
 """The greedy cover: Algorithms 1 and 2 of the paper, as a function of counts.
 
-The search never sees a row. It asks a `CountSource` for the cube of the uncovered samples, computes
-the leaf that each candidate rule would create, and takes the allowed one of largest utility.
-A disjunction is learned as a conjunction on the inverted label, its rules negated.
+The search never sees a row. It reads from a `CountSource` the cube of the uncovered samples,
+computes the leaf that each candidate rule would create, and takes the allowed one of largest
+utility. A disjunction is learned as a conjunction on the inverted label, its rules negated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,67 +17,22 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.splits import freeze_counts
-from icscm.model.tree import Tree, make_chain
-from icscm.search.pruning import prune_where_allowed
-from icscm.search.records import Candidate, PruningOutcome, Rejection
-from icscm.search.settings import Settings
-from icscm.search.shortlist import make_screen_query
-from icscm.search.trace import Scan, Step, Trace
-from icscm.search.view import ConjunctionView, compute_leaves, make_view
-from icscm.stats.criteria import (
-    Criterion,
-    PValueCriterion,
-    find_accepted_by,
-    find_cutoff,
-    find_replicated,
-)
-from icscm.stats.leaf_tables import LeafTables
-from icscm.stats.utility import Worth, make_utility
+from icscm.search.records import Candidate, Rejection
+from icscm.search.settings import ConjunctionView, Settings, make_screen_query
+from icscm.search.trace import Scan, Step, Trace, make_trace
+from icscm.stats import criteria
+from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.leaf_tables import LeafTables, Worth, make_utility
 
 # Why rules are rejected, in the order in which that is checked.
 REASONS = "dependent", "small", "unreplicated", "unhelpful"
 _DEPENDENT, _SMALL, _UNREPLICATED, _UNHELPFUL = range(len(REASONS))
 
-
-def learn(
-    source: CountSource, settings: Settings, shared: SharedScans | None = None
-) -> tuple[Tree, Trace]:
-    """Learn a model from counts; the trace has no p-values yet (see `lazy_verdicts`)."""
-    view = make_view(source, settings)
-    cuts, trace = Growth(view, settings, shared).run()
-    rules = tuple(view.make_rule(cut) for cut in cuts)
-    kept, steps = list(range(len(rules))), trace.steps
-    uncovered = steps[-1].uncovered if steps else freeze_counts(source.count_totals())
-    leaves = (*(step.chosen.covered for step in steps), uncovered)
-    model = make_chain(settings.model_type, rules, leaves)
-    if settings.pruning and settings.test is not None and rules:
-        table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
-        kept, tests, outcome = prune_where_allowed(table, trace, settings)
-        leaves = freeze_counts(compute_leaves(table, kept))
-        pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
-        n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
-        trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
-        model = pruned
-    levels = [*(steps[i].cutoff for i in kept), None]
-    return model, replace(trace, verdicts=settings.make_verdicts(model.leaves, levels))
-
-
-class _Block(NamedTuple):
-    """The candidates of one block of features; `reasons` number `REASONS`, -1 if not rejected."""
-
-    leaves: LeafTables
-    worth: Worth
-    reasons: Array
-
-
-class _Rejected(NamedTuple):
-    """A rejected candidate before it is described; sorts the largest value first, then as ties."""
-
-    value: Any  # the negative of what it is ranked by
-    margin: int
-    cut: Cut
-    reason: str
-    leaf: bytes
+# The candidates of one block of features; reasons number `REASONS`, -1 if not rejected.
+_Block = tuple[LeafTables, Worth, Array]
+# A rejected candidate before it is described: the negatives of the value that it is ranked by and
+# of its margin, its cut, the reason, and the bytes of its leaf. Sorted as ties are broken.
+_Rejected = tuple[Any, int, Cut, str, bytes]
 
 
 @dataclass
@@ -116,21 +71,21 @@ class Growth:
     """
 
     def __init__(
-        self, view: ConjunctionView, settings: Settings, shared: SharedScans | None = None
+        self, source: CountSource, settings: Settings, shared: SharedScans | None = None
     ) -> None:
-        self._view = view
+        self.view = ConjunctionView(source, settings)
         self._settings = settings
         # what a correction leaves of alpha, and what was rejected before, is each search's own
         is_alike = settings.correction is None and settings.evidence != "cumulative"
         self._shared = shared if is_alike else None
-        self._uncovered = view.count_totals()
+        self._uncovered = self.view.flip(source.count_totals())
         n_samples = int(self._uncovered.sum())
         self._utility = make_utility(settings.p, settings.feature_weights, n_samples)
         self._rejected_before: dict[int, BoolArray] = {}
 
     def run(self) -> tuple[list[Cut], Trace]:
         """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
-        settings, view = self._settings, self._view
+        settings, view = self._settings, self.view
         cuts: list[Cut] = []
         nodes: list[Scan] = []
         while (reason := self._find_reason_to_stop(len(nodes))) is None:
@@ -156,20 +111,14 @@ class Growth:
             step = Step(
                 **vars(scan),
                 chosen=chosen,
-                uncovered=view.as_given(self._uncovered),
+                uncovered=freeze_counts(view.flip(self._uncovered)),
                 equivalent=tuple(map(view.make_rule, equivalent)),
                 n_tied=found.n_ties,
             )
             nodes.append(step)
-        return cuts, Trace(
-            nodes=tuple(nodes),
-            classes=tuple(view.source.classes),
-            environments=tuple(view.source.environments),
-            notes=tuple(view.source.notes),
-            stop_reason=reason,
-            alpha=None if settings.test is None else settings.alpha,
-            criterion=settings.make_criterion(),
-        )
+        level = None if settings.test is None else settings.alpha
+        decided = {"stop_reason": reason, "alpha": level, "criterion": settings.make_criterion()}
+        return cuts, make_trace(view.source, nodes, **decided)
 
     def _find_reason_to_stop(self, n_steps: int) -> str | None:
         """Criterion (ii) and the two bounds of the loop; the first rule is always tried."""
@@ -194,12 +143,13 @@ class Growth:
         if settings.test is None or settings.correction is None:
             return settings.make_criterion()
         p_values = [np.empty(0)]
-        for leaves in self._view.leaf_tables():
+        for leaves in self.view.leaf_tables():
             worth = self._weigh(leaves)
             is_tested = worth.is_candidate & ~worth.is_small
             found = settings.test.compute_p_values(leaves.tables[is_tested])
             p_values.append(np.repeat(found, leaves.find_n_alike()[is_tested]))
-        cutoff = find_cutoff(np.concatenate(p_values), settings.alpha, settings.correction)
+        joined = np.concatenate(p_values)
+        cutoff = criteria.find_cutoff(joined, settings.alpha, settings.correction)
         return PValueCriterion(settings.test, cutoff)
 
     def _weigh(self, leaves: LeafTables) -> Worth:
@@ -207,40 +157,36 @@ class Growth:
         return self._utility.weigh(leaves, n_uncovered, self._settings.min_samples_leaf)
 
     def _examine(
-        self, criteria: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
+        self, by: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
     ) -> Iterator[list[_Block]]:
         """All candidates, a block of features at a time: once for each criterion."""
-        for leaves in self._view.leaf_tables(cubes):
+        settings = self._settings
+        for leaves in self.view.leaf_tables(cubes):
             worth = self._weigh(leaves)
             is_tested = worth.is_candidate & ~worth.is_small
-            reasons = self._reject(leaves, worth)
-            if not any(criteria):  # then nothing is tested, and nothing need be copied
+            # the first reason to reject each candidate, but for dependence, which goes before
+            reasons = np.full(len(leaves.tables), -1, dtype=np.int8)
+            if settings.min_utility is not None:
+                is_below = worth.utility < self._utility.find_bound(settings.min_utility)
+                reasons[worth.is_candidate & is_below] = _UNHELPFUL
+            if (least := settings.min_replication) > 0:
+                found = criteria.find_replicated(leaves.tables, self._uncovered, least)
+                reasons[worth.is_candidate & ~found] = _UNREPLICATED
+            reasons[worth.is_small] = _SMALL
+            if not any(by):  # then nothing is tested, and nothing need be copied
                 is_tested[:] = False
             tables = leaves.tables if is_tested.all() else leaves.tables[is_tested]
             blocks = []
-            for is_accepted in find_accepted_by(criteria, tables):
+            for is_accepted in criteria.find_accepted_by(by, tables):
                 is_dependent = ~is_accepted
                 if len(tables) < len(is_tested):
                     is_dependent = np.zeros_like(is_tested)
                     is_dependent[is_tested] = ~is_accepted
-                if self._settings.evidence == "cumulative":
+                if settings.evidence == "cumulative":
                     is_dependent = self._recall(leaves, is_dependent) & is_tested
                 own = np.where(is_dependent, np.int8(_DEPENDENT), reasons)
-                blocks.append(_Block(leaves, worth, own))
+                blocks.append((leaves, worth, own))
             yield blocks
-
-    def _reject(self, leaves: LeafTables, worth: Worth) -> Array:
-        """The first reason to reject each candidate, but for dependence, which goes before."""
-        settings = self._settings
-        reasons = np.full(len(leaves.tables), -1, dtype=np.int8)
-        if settings.min_utility is not None:
-            is_below = worth.utility < self._utility.find_bound(settings.min_utility)
-            reasons[worth.is_candidate & is_below] = _UNHELPFUL
-        if settings.min_replication:
-            found = find_replicated(leaves.tables, self._uncovered, settings.min_replication)
-            reasons[worth.is_candidate & ~found] = _UNREPLICATED
-        reasons[worth.is_small] = _SMALL
-        return reasons
 
     def _recall(self, leaves: LeafTables, is_dependent: BoolArray) -> BoolArray:
         """Those rejected now or before; remembered from now on."""
@@ -262,15 +208,15 @@ class Growth:
             shared.found[key] = dict(zip(shared.alphas, found, strict=True))
         return shared.found[key][self._settings.alpha]
 
-    def scan(self, criteria: Sequence[Criterion | None]) -> list[_Found]:
+    def scan(self, by: Sequence[Criterion | None]) -> list[_Found]:
         """Scan all candidates once: by each criterion the best allowed with its ties, and a record
         of the rejected. A source may examine most candidates itself.
         """
         scans = []
-        for criterion in criteria:
+        for criterion in by:
             shortlist = self._query("shortlist", criterion)
             if shortlist is None:
-                return self._scan_cubes(criteria)
+                return self._scan_cubes(by)
             (found,) = self._scan_cubes([criterion], shortlist.cubes)
             found.n_candidates += shortlist.n_candidates
             for reason, n_rejected in shortlist.n_rejected.items():
@@ -282,31 +228,33 @@ class Growth:
 
     def _query(self, method: str, criterion: Criterion | None) -> Any:
         """The answer of a source that examines candidates itself; None if it does not."""
-        judge = getattr(self._view.source, "judge", None)
+        judge = getattr(self.view.source, "judge", None)
         if judge is None:
             return None
         own = self._settings, criterion, self._utility, self._uncovered
-        query = make_screen_query(*own, inverted=self._view.inverted)
+        query = make_screen_query(*own, inverted=self.view.inverted)
         return None if query is None else getattr(judge, method)(query)
 
     def _scan_cubes(
-        self, criteria: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
+        self, by: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
     ) -> list[_Found]:
         """All candidates, or those in some cubes."""
-        scans = [_Found() for _ in criteria]
-        for blocks in self._examine(criteria, cubes):
-            for found, block in zip(scans, blocks, strict=True):
-                found.n_candidates += block.leaves.count(block.worth.is_candidate)
+        scans = [_Found() for _ in by]
+        for blocks in self._examine(by, cubes):
+            for found, (leaves, worth, reasons) in zip(scans, blocks, strict=True):
+                found.n_candidates += leaves.count(worth.is_candidate)
                 for number, reason in enumerate(REASONS):
-                    found.n_rejected[reason] += block.leaves.count(block.reasons == number)
-                self._update_best(found, block)
-                self._merge_rejected(found.rejected, block, block.reasons >= 0, block.worth.utility)
+                    found.n_rejected[reason] += leaves.count(reasons == number)
+                self._update_best(found, leaves, worth, worth.is_candidate & (reasons < 0))
+                block = leaves, worth, reasons
+                self._merge_rejected(found.rejected, block, reasons >= 0, worth.utility)
         return scans
 
-    def _update_best(self, found: _Found, block: _Block) -> None:
+    def _update_best(
+        self, found: _Found, leaves: LeafTables, worth: Worth, is_allowed: BoolArray
+    ) -> None:
         """Replace the best so far by the block's best; join them where they tie."""
-        utility, margin = block.worth.utility, block.worth.margin
-        is_allowed = block.worth.is_candidate & (block.reasons < 0)
+        utility, margin = worth.utility, worth.margin
         largest = utility[is_allowed].max() if is_allowed.any() else None
         if largest is None or (found.key is not None and largest < found.key[0]):
             return
@@ -317,32 +265,33 @@ class Growth:
             return
         if key != found.key:
             found.key, found.ties, found.n_ties = key, {}, 0
-        found.n_ties += int(block.leaves.find_n_alike()[which].sum())
+        found.n_ties += int(leaves.find_n_alike()[which].sum())
         by_leaf: dict[bytes, list[int]] = {}
         for one in which.tolist():
-            by_leaf.setdefault(block.leaves.tables[one].tobytes(), []).append(one)
+            by_leaf.setdefault(leaves.tables[one].tobytes(), []).append(one)
         most = MAX_EQUIVALENT_RULES + 1  # the first of each leaf are enough
         for leaf, holders in by_leaf.items():
-            places = (block.leaves.locate(one) for one in holders[:most])
-            cuts = [each for cut in places for each in self._view.list_alike(cut, most)]
+            places = (leaves.locate(one) for one in holders[:most])
+            cuts = [each for cut in places for each in self.view.list_alike(cut, most)]
             found.ties[leaf] = sorted([*found.ties.get(leaf, []), *cuts])[:most]
 
     def _merge_rejected(
         self, first: list[_Rejected], block: _Block, is_rejected: BoolArray, values: Array
     ) -> None:
         """Add some of a block to the first few of the rejected so far: largest value first."""
+        leaves, worth, reasons = block
         if len(first) == N_REJECTED_KEPT:
-            is_rejected = is_rejected & (values >= -first[-1].value)
+            is_rejected = is_rejected & (values >= -first[-1][0])
         which = np.flatnonzero(is_rejected)
         if len(which) > N_REJECTED_KEPT:
             least = np.partition(values[which], -N_REJECTED_KEPT)[-N_REJECTED_KEPT]
             which = which[values[which] >= least]
-        order = np.lexsort((which, -block.worth.margin[which], -values[which]))
+        order = np.lexsort((which, -worth.margin[which], -values[which]))
         for one in which[order[:N_REJECTED_KEPT]].tolist():
-            rank = -values[one].item(), -int(block.worth.margin[one])
-            reason, leaf = REASONS[block.reasons[one]], block.leaves.tables[one].tobytes()
-            cuts = self._view.list_alike(block.leaves.locate(one), N_REJECTED_KEPT)
-            first += [_Rejected(*rank, cut, reason, leaf) for cut in cuts]
+            rank = -values[one].item(), -int(worth.margin[one])
+            reason, leaf = REASONS[reasons[one]], leaves.tables[one].tobytes()
+            cuts = self.view.list_alike(leaves.locate(one), N_REJECTED_KEPT)
+            first += [(*rank, cut, reason, leaf) for cut in cuts]
         first.sort()
         del first[N_REJECTED_KEPT:]
 
@@ -353,9 +302,10 @@ class Growth:
             return ()
         nearest: list[_Rejected] = []
         for (block,) in self._examine([criterion], self._query("list_nearest", criterion)):
-            is_dependent = block.reasons == _DEPENDENT
+            leaves, _, reasons = block
+            is_dependent = reasons == _DEPENDENT
             p_values = np.zeros(len(is_dependent))
-            p_values[is_dependent] = test.compute_p_values(block.leaves.tables[is_dependent])
+            p_values[is_dependent] = test.compute_p_values(leaves.tables[is_dependent])
             self._merge_rejected(nearest, block, is_dependent, p_values)
         return self._describe_rejected(nearest)
 
@@ -363,14 +313,14 @@ class Growth:
 
     def _describe_rejected(self, rejected: Sequence[_Rejected]) -> tuple[Rejection, ...]:
         return tuple(
-            Rejection(self._make_candidate(each.cut, each.leaf), each.reason) for each in rejected
+            Rejection(self._make_candidate(cut, leaf), reason) for *_, cut, reason, leaf in rejected
         )
 
     def _make_candidate(self, cut: Cut, leaf: bytes) -> Candidate:
         table = self._read_leaf(leaf)
         utility = self._utility.compute(table, cut.feature)
-        covered = self._view.as_given(table)
-        return Candidate(rule=self._view.make_rule(cut), covered=covered, utility=utility)
+        covered = freeze_counts(self.view.flip(table))
+        return Candidate(rule=self.view.make_rule(cut), covered=covered, utility=utility)
 
     def _read_leaf(self, leaf: bytes) -> CountArray:
         return np.frombuffer(leaf, self._uncovered.dtype).reshape(self._uncovered.shape)

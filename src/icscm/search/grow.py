@@ -1,29 +1,35 @@
 """Trees grown on counts: best first, each split the one that explains most of those allowed.
 
-The search never sees a row. A scanner finds the best allowed split of a node. `invariance` names
-what must be homogeneous over environments:
+The search never sees a row. The smaller child of a node is counted, its sibling is the rest:
+
+    parent     counted, or kept
+    smaller    counted by the source
+    larger     parent - smaller
+
+Several trees may grow from the same nodes; each node is scanned once. A scanner finds the best
+allowed split of a node (`icscm.search.scanners`). `invariance` names what must be homogeneous
+over environments:
 
     "effect"   of each split: its odds ratio, whatever an environment's own rate; splits whose
-               effect differs too much are rejected (`icscm.search.effect_tree`)
+               effect differs too much are rejected
     "rate"     of each leaf: the label's rate; the tree is grown without the features that make
-               its leaves differ (`icscm.search.rate_tree`)
+               its leaves differ (`icscm.search.trees`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from icscm._constants import N_REJECTED_KEPT
+import numpy as np
+
+from icscm._constants import MAX_KEPT_CUBE_BYTES
 from icscm._types import CountArray
-from icscm.engine.bits import list_alike
-from icscm.engine.counts import CandidateMap, Cut
-from icscm.search.nodes import Node
-from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables
-from icscm.stats.splits import Effects
+from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
+from icscm.stats.leaf_tables import EITHER_SIDE
 
 # Deviance explained must be beyond this level of chance, Bonferroni over the candidates of a node.
 LEVEL: Final = 0.05
@@ -58,6 +64,104 @@ class TreeSettings:
         return (False,) if self.missing == "separate" else EITHER_SIDE
 
 
+class Node:
+    """The samples that satisfy a path of rules: its counts now, its cubes on demand."""
+
+    def __init__(
+        self, source: CountSource, kept: _Kept, path: tuple[BinnedRule, ...], totals: CountArray
+    ) -> None:
+        self._source = source
+        self._kept = kept
+        self._path = path
+        self.totals = totals
+        self.size = int(totals.sum())
+        #: the result of a scan that serves several trees
+        self.found: Any = None
+        #: parent and sibling; None at the root
+        self._family: tuple[Node, Node] | None = None
+        self._children: dict[Cut, tuple[Node, Node]] = {}
+
+    def can_split(self, n_least: int) -> bool:
+        """Whether the node is large enough, and has both labels."""
+        return self.size >= 2 * n_least and bool(self.totals.any(axis=1).all())
+
+    def split(self, cut: Cut, half: CountArray) -> tuple[Node, Node]:
+        """The children for which a rule is true and false, given the totals of the latter."""
+        if cut not in self._children:
+            rule = self._source.candidates.make_binned_rule(cut)
+            opposite = BinnedRule(rule.feature, ~rule.satisfied)
+            own = self._source, self._kept
+            true = Node(*own, (*self._path, rule), self.totals - half)
+            false = Node(*own, (*self._path, opposite), half)
+            true._family, false._family = (self, false), (self, true)
+            self._children[cut] = true, false
+        return self._children[cut]
+
+    def count(self) -> Iterator[CountCube]:
+        """The cubes of the node, block by block, in the same order for every node."""
+        cubes = self._kept.cubes.get(self) or self._subtract()
+        if cubes is not None:
+            yield from cubes
+            return
+        counted: list[CountCube] = []
+        n_bytes = 0
+        for cube in self._source.count_node(self._path):
+            n_bytes += cube.counts.nbytes
+            if n_bytes <= MAX_KEPT_CUBE_BYTES:
+                counted.append(cube)
+            yield cube
+        if n_bytes <= MAX_KEPT_CUBE_BYTES:
+            self._kept.add(self, counted)
+
+    def _subtract(self) -> list[CountCube] | None:
+        """The parent's cubes less the sibling's, where these are known or less work to count."""
+        if self._family is None:
+            return None
+        parent, sibling = self._family
+        kept = self._kept.cubes
+        if parent not in kept or (sibling not in kept and sibling.size >= self.size):
+            return None
+        less = list(sibling.count())
+        if parent not in kept:  # dropped for the sibling's
+            return None
+        pairs = zip(kept[parent], less, strict=True)
+        cubes = [replace(cube, counts=cube.counts - part.counts) for cube, part in pairs]
+        self._kept.add(self, cubes)
+        if not self._kept.is_shared and parent in kept:
+            self._kept.drop(parent)  # both halves are known: the whole is not needed again
+        return cubes
+
+
+class _Kept:
+    """Cubes of the nodes scanned last, up to a bound on their bytes.
+
+    Where several trees share nodes, a node may be split again in another way.
+    """
+
+    def __init__(self, *, is_shared: bool) -> None:
+        self.is_shared = is_shared
+        self.cubes: dict[Node, list[CountCube]] = {}
+        self._n_bytes = 0
+
+    def add(self, node: Node, cubes: list[CountCube]) -> None:
+        self.cubes[node] = cubes
+        self._n_bytes += _count_bytes(cubes)
+        while self._n_bytes > MAX_KEPT_CUBE_BYTES and len(self.cubes) > 1:
+            self.drop(next(iter(self.cubes)))
+
+    def drop(self, node: Node) -> None:
+        self._n_bytes -= _count_bytes(self.cubes.pop(node))
+
+
+def _count_bytes(cubes: Sequence[CountCube]) -> int:
+    return sum(cube.counts.nbytes for cube in cubes)
+
+
+def make_root(source: CountSource, *, is_shared: bool = False) -> Node:
+    """All samples of a source, for one tree or, if `is_shared`, for several."""
+    return Node(source, _Kept(is_shared=is_shared), (), np.ascontiguousarray(source.count_totals()))
+
+
 class Found(NamedTuple):
     """A split of a node; `half` counts the samples for which its rule is false."""
 
@@ -69,13 +173,6 @@ class Found(NamedTuple):
     log_odds_ratio: float = 0.0
 
 
-def make_found(tables: LeafTables, at: int, deviance: float, effects: Effects, row: int) -> Found:
-    """The split at a place of the tables, whose effect is in a row of `effects`."""
-    measured = effects.heterogeneity, effects.heterogeneity_share, effects.log_odds_ratio
-    numbers = (float(each[row]) for each in measured)
-    return Found(tables.locate(at), tables.tables[at].copy(), float(deviance), *numbers)
-
-
 def rank(found: Found) -> tuple[float, Cut]:
     """The most deviance explained first; of equals the first in the order of cuts."""
     return -round(found.deviance_explained, DECIMALS), found.cut
@@ -83,16 +180,6 @@ def rank(found: Found) -> tuple[float, Cut]:
 
 # A split that is not allowed, and why: a key of `REJECTION_REASONS`.
 Rejected = tuple[Found, str]
-
-
-def list_first(rejected: Iterable[Rejected], candidates: CandidateMap) -> list[Rejected]:
-    """The first few of some rejected splits, those of identical features included."""
-    every = [
-        (found._replace(cut=cut), reason)
-        for found, reason in rejected
-        for cut in list_alike(found.cut, candidates, N_REJECTED_KEPT)
-    ]
-    return sorted(every, key=lambda each: rank(each[0]))[:N_REJECTED_KEPT]
 
 
 @dataclass(frozen=True)
@@ -114,11 +201,6 @@ class SplitScan:
 Scanner = Callable[[Node, Any], SplitScan]
 
 
-def can_split(node: Node, n_least: int) -> bool:
-    """Whether a node is large enough, and has both labels."""
-    return node.size >= 2 * n_least and bool(node.totals.any(axis=1).all())
-
-
 @dataclass
 class Growing:
     """A node of a tree that grows; its children are where the rule is true, and false."""
@@ -126,6 +208,11 @@ class Growing:
     node: Node
     scan: SplitScan
     children: tuple[Growing, ...] = ()
+
+    @property
+    def split(self) -> Found | None:
+        """The split that was made; None for a leaf."""
+        return self.scan.best if self.children else None
 
 
 def grow(root: Node, scan: Scanner, max_leaves: int, memory: Any = None) -> Growing:
@@ -144,7 +231,7 @@ def grow(root: Node, scan: Scanner, max_leaves: int, memory: Any = None) -> Grow
             break
         *_, leaf, best = heappop(waiting)
         below = leaf.scan.memory
-        # of the last two leaves nobody needs to know how they could be split
+        # how the last two leaves could be split is not needed
         unscanned = SplitScan(None, below, was_made=False) if n_leaves == max_leaves else None
         halves = leaf.node.split(best.cut, best.half)
         leaf.children = tuple(Growing(half, unscanned or scan(half, below)) for half in halves)
@@ -159,7 +246,7 @@ def walk(top: Growing) -> Iterator[tuple[Growing, tuple[tuple[Cut, bool], ...]]]
     while waiting:
         each, path = waiting.pop()
         yield each, path
-        if each.children and each.scan.best is not None:
+        if each.split is not None:
             true, false = each.children
-            cut = each.scan.best.cut
+            cut = each.split.cut
             waiting += [(false, (*path, (cut, False))), (true, (*path, (cut, True)))]

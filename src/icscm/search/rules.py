@@ -1,19 +1,37 @@
-"""Rule sets from counts: a model and its trace, by the search that the settings name."""
+"""Rule sets from counts: a model and its trace, by the search that the settings name.
+
+Pruning (Proposition 3.2) drops the features without which the label is still invariant. The
+proposition is about a conjunction all of whose leaves are invariant. The leaves of the rules
+passed when these were added; the uncovered samples have passed if the search ended for that reason.
+If it ended for another, nothing is known of the features that the tests would drop, and they stay.
+
+A greedy search decides by statistics alone. The p-values and verdicts of the chosen and the
+rejected rules take longer than a small fit, and most fits never need them: they are computed
+together, when the nodes of the trace are first read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import count
 
 import numpy as np
 
-from icscm.engine.counts import CountSource
-from icscm.model.tree import Tree
+from icscm._constants import P_VALUE_DECIMALS
+from icscm.engine.counts import CountSource, PatternTable
+from icscm.engine.pieces import merge_patterns, select_patterns
+from icscm.model.splits import LeafCounts, freeze_counts
+from icscm.model.tree import Tree, make_chain
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.greedy import SharedScans, learn
-from icscm.search.lazy_verdicts import defer_verdicts
-from icscm.search.settings import Settings
-from icscm.search.trace import Trace
+from icscm.search.greedy import Growth, SharedScans
+from icscm.search.records import Candidate, PruningOutcome, PruningTest, Rejection
+from icscm.search.settings import Settings, compute_leaves
+from icscm.search.trace import Scan, Step, Trace
+from icscm.stats.criteria import EquivalenceCriterion
+from icscm.stats.independence import compute_conditional, exceeds
 
 
 def find_model(
@@ -24,21 +42,23 @@ def find_model(
     `shared` are scans of the same counts by searches at other levels. With a least utility, rules
     that together do no better than the majority-class baseline are discarded.
     """
-    if settings.search == "exhaustive":
-        model, trace = learn_exhaustively(source, settings)
-    else:
-        model, trace = learn(source, settings, shared)
+    is_greedy = settings.search != "exhaustive"
+    learned = learn(source, settings, shared) if is_greedy else learn_exhaustively(source, settings)
+    model, trace = learned
     if settings.min_utility is not None and model.rules and settings.test is not None:
         # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
         gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
         if gain < Fraction(str(settings.min_utility)):
             found, model = model, model.make_baseline()
             trace = replace(trace, verdicts=settings.make_verdicts(model.leaves), discarded=found)
-    return model, trace if settings.search == "exhaustive" else defer_verdicts(trace, settings)
+    if is_greedy and settings.test is not None:
+        light = replace(settings, feature_weights=None)  # may be large, and are not needed
+        trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light))
+    return model, trace
 
 
 def _measure_gain(model: Tree, p: float) -> Fraction:
-    """What the rules save, compared with the better of the two constant predictions.
+    """The cost that the rules save, compared with the better of the two constant predictions.
 
     As in a rule's utility, a sample that a rule covers wrongly costs p, one that no rule covers and
     that should be covered costs 1.
@@ -49,3 +69,152 @@ def _measure_gain(model: Tree, p: float) -> Fraction:
     wrong = model.count_wrong()
     constant = min(costs[0] * labels[0], costs[1] * labels[1])
     return constant - costs[0] * wrong[0] - costs[1] * wrong[1]
+
+
+def learn(
+    source: CountSource, settings: Settings, shared: SharedScans | None = None
+) -> tuple[Tree, Trace]:
+    """Learn a model by the greedy search, and prune it; the trace has no p-values yet."""
+    growth = Growth(source, settings, shared)
+    cuts, trace = growth.run()
+    view = growth.view
+    rules = tuple(view.make_rule(cut) for cut in cuts)
+    kept, steps = list(range(len(rules))), trace.steps
+    uncovered = steps[-1].uncovered if steps else freeze_counts(source.count_totals())
+    leaves = (*(step.chosen.covered for step in steps), uncovered)
+    model = make_chain(settings.model_type, rules, leaves)
+    if settings.pruning and settings.test is not None and rules:
+        table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
+        kept, tests, outcome = prune_where_allowed(table, trace, settings)
+        leaves = freeze_counts(compute_leaves(table, kept))
+        pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
+        n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
+        trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
+        model = pruned
+    levels = [*(steps[i].cutoff for i in kept), None]
+    return model, replace(trace, verdicts=settings.make_verdicts(model.leaves, levels))
+
+
+# --- pruning ------------------------------------------------------------------
+
+
+def prune_where_allowed(
+    table: PatternTable, trace: Trace, settings: Settings
+) -> tuple[list[int], list[PruningTest], str]:
+    """The rules to keep, every test made, and the outcome: a key of `PRUNING_OUTCOMES`.
+
+    `pruning=True` prunes where the proposition allows it; `"shown"` only where the leaves that are
+    left are shown to lie inside the margin; `"always"` for whatever reason the search ended.
+    """
+    steps = trace.steps
+    features = [step.chosen.rule.feature for step in steps]
+    inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
+
+    def is_allowed(rules: Sequence[int]) -> bool:
+        """Whether every leaf of some of the rules is accepted as invariant by the search.
+
+        The leaf of a rule is tested at the level of its rule, the uncovered samples at alpha.
+        """
+        leaves = compute_leaves(table, rules)
+        if settings.pruning == "shown" and not inside.find_accepted(leaves).all():
+            return False
+        levels = [*(steps[i].cutoff for i in rules), None]
+        criteria = map(settings.make_criterion, levels)
+        return all(
+            criterion is None or criterion.find_accepted(leaf[np.newaxis])[0]
+            for criterion, leaf in zip(criteria, leaves, strict=True)
+        )
+
+    if settings.pruning == "always":
+        kept, tests = prune(table, features, settings.alpha)
+    elif trace.stop_reason == "independence":
+        kept, tests = prune(table, features, settings.alpha, is_allowed)
+    else:
+        return list(range(len(features))), [], "not_ended"
+    outcome = "single" if not tests else "removed" if len(kept) < len(features) else "needed"
+    return kept, tests, outcome
+
+
+def prune(
+    table: PatternTable,
+    features: Sequence[str | int],
+    alpha: float,
+    is_allowed: Callable[[Sequence[int]], bool] = lambda _: True,
+) -> tuple[list[int], list[PruningTest]]:
+    """The rules to keep, by number, and every test made on the way.
+
+    `features[i]` is the feature of rule i. Each round tests, for every feature, label against
+    environment given the values of the rules on the other features, and removes the one of
+    largest p-value if that exceeds alpha; of equal ones that which joined the model last. A removal
+    after which the rules left are not `is_allowed` is undone, and the next one tried. One feature
+    always stays.
+    """
+    kept = list(range(len(features)))
+    tests: list[PruningTest] = []
+    for number in count(1):
+        of_kept = [features[i] for i in kept]  # the table is over those kept
+        tested = list(dict.fromkeys(of_kept))
+        if len(tested) < 2:
+            break
+        others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
+        merged = merge_patterns(table, others)
+        results = compute_conditional([each.counts for each in merged])
+        made = [
+            PruningTest(number, feature, float(statistic), int(dof), float(p), removed=False)
+            for feature, statistic, dof, p in zip(tested, *results, strict=True)
+        ]
+        removed = None
+        ranked = [(round(each.p_value, P_VALUE_DECIMALS), i) for i, each in enumerate(made)]
+        for _, one in sorted(ranked, reverse=True):
+            if not exceeds(made[one].p_value, alpha):
+                break
+            if is_allowed([kept[i] for i in others[one]]):
+                made[one], removed = replace(made[one], removed=True), one
+                break
+            made[one] = replace(made[one], undone=True)
+        tests += made
+        if removed is None:
+            break
+        table = select_patterns(table, others[removed], merged[removed])
+        kept = [kept[i] for i in others[removed]]
+    return kept, tests
+
+
+# --- p-values and verdicts ----------------------------------------------------
+
+
+def _add_verdicts(nodes: tuple[Scan, ...], settings: Settings) -> tuple[Scan, ...]:
+    """The nodes with p-values and verdicts; each leaf is tested once."""
+    tested = [*dict.fromkeys(each for node in nodes for each in _list_tested(node))]
+    leaves, levels = [leaf for leaf, _ in tested], [level for _, level in tested]
+    verdicts = dict(zip(tested, settings.make_verdicts(leaves, levels), strict=True))
+
+    def add(candidate: Candidate, node: Scan) -> Candidate:
+        return replace(candidate, verdict=verdicts[candidate.covered, node.cutoff])
+
+    added = []
+    for node in nodes:
+        rejected, nearest = (
+            tuple(Rejection(add(each.candidate, node), each.reason) for each in listed)
+            for listed in (node.best_rejected, node.nearest)
+        )
+        node = replace(node, best_rejected=rejected, nearest=nearest)
+        if isinstance(node, Step):
+            verdict = verdicts[node.uncovered, None]
+            node = replace(
+                node,
+                chosen=add(node.chosen, node),
+                p_value_uncovered=verdict.p_value,
+                verdict_uncovered=verdict,
+            )
+        added.append(node)
+    return tuple(added)
+
+
+def _list_tested(node: Scan) -> Iterator[tuple[LeafCounts, float | None]]:
+    """The leaves of a node with the levels at which criterion (i) tested them, None for alpha."""
+    if isinstance(node, Step):
+        yield node.chosen.covered, node.cutoff
+        yield node.uncovered, None
+    for each in (*node.best_rejected, *node.nearest):
+        yield each.candidate.covered, node.cutoff

@@ -1,16 +1,35 @@
-"""Settings of a search for a rule set."""
+"""Input of a search for a rule set: settings, the source as the search sees it, and its query.
+
+A disjunction is learned as a conjunction on the inverted label: `ConjunctionView` inverts the
+counts. A source that examines candidates itself gets the criteria of a step in plain numbers, a
+`ScreenQuery`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from icscm._constants import DEFAULT_MARGIN
-from icscm._types import FloatArray
+import numpy as np
+from scipy import special
+
+from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
+from icscm._types import CountArray, FloatArray
+from icscm.engine.bits import expand, list_alike
+from icscm.engine.counts import CountCube, CountSource, Cut, PatternTable, ScreenQuery
+from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
-from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
-from icscm.stats.independence import IndependenceTest
+from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion, find_least_spread
+from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
+from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.stats.verdicts import Verdict, make_verdicts
+
+# Statistics that lie nearer to the critical value are for the search itself to decide: relative,
+# and for each sample, of whose rounding a sum may hold a little.
+_SLACK = 1e-9
+_SLACK_OF_SAMPLE = 1e-13
+# No leaf has less.
+_ANY_SPREAD = -1.0
 
 
 @dataclass(frozen=True)
@@ -73,3 +92,102 @@ class Settings:
             trivial_is_invariant=self.criterion == "equivalence",
             levels=[self.alpha if each is None else each for each in levels] if levels else None,
         )
+
+
+class ConjunctionView:
+    """A source as the search for a conjunction sees it: for a disjunction, labels are inverted.
+
+    Features of different weights are not alike: then identical features come each by itself. With
+    `missing="separate"` no printed rule is true for a missing value; where the printed rules are
+    the negations of those searched, these are all true for it.
+    """
+
+    def __init__(self, source: CountSource, settings: Settings) -> None:
+        self.source = source
+        self.inverted = settings.model_type == "disjunction"
+        self._sides = (self.inverted,) if settings.missing == "separate" else EITHER_SIDE
+        self._expanded = settings.feature_weights is not None
+        self.make_binned_rule = source.candidates.make_binned_rule
+
+    def flip(self, counts: CountArray) -> CountArray:
+        """Counts by the labels as the search sees them, or back."""
+        return counts[..., ::-1, :] if self.inverted else counts
+
+    def leaf_tables(self, cubes: Iterable[CountCube] | None = None) -> Iterator[LeafTables]:
+        """The leaves of all candidates, or of those in some cubes."""
+        candidates = self.source.candidates
+        for cube in self.source.counts() if cubes is None else cubes:
+            cube = expand(cube, candidates) if self._expanded else cube
+            if self.inverted:
+                cube = replace(cube, counts=self.flip(cube.counts))
+            yield compute_leaf_tables(cube, candidates, self._sides, inverted=self.inverted)
+
+    def make_rule(self, cut: Cut) -> Rule:
+        """The rule as the model prints it."""
+        rule = self.source.candidates.make_rule(cut)
+        return rule.negate() if self.inverted else rule
+
+    def list_alike(self, cut: Cut, most: int) -> list[Cut]:
+        """The cut and those of identical features, the first of them."""
+        return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
+
+    def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
+        """Which of the others cover exactly the uncovered samples that the chosen one covers."""
+        if not others:
+            return []
+        rule, *rules = map(self.make_binned_rule, (chosen, *others))
+        same = self.source.find_same_coverage(rule, rules)
+        return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
+
+
+def compute_leaves(table: PatternTable, rules: Sequence[int]) -> CountArray:
+    """Counts (leaf, label, environment) of the conjunction of some of the table's rules."""
+    truth = table.patterns[:, list(rules)]
+    ends = np.zeros((len(truth), 1), dtype=np.bool_)
+    first_false = np.hstack((truth, ends)).argmin(axis=1)
+    leaves = np.zeros((len(rules) + 1, *table.counts.shape[1:]), dtype=table.counts.dtype)
+    np.add.at(leaves, first_false, table.counts)
+    return leaves
+
+
+def make_screen_query(
+    settings: Settings,
+    criterion: Criterion | None,
+    utility: Utility,
+    in_play: CountArray,
+    *,
+    inverted: bool,
+) -> ScreenQuery | None:
+    """What every candidate must satisfy; None where plain numbers cannot express it."""
+    test = _find_test(criterion)
+    if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
+        return None
+    dof = np.arange(1, in_play.shape[1])
+    critical = np.full(in_play.shape[1], np.inf)
+    if isinstance(criterion, PValueCriterion):
+        critical[1:] = special.chdtri(dof, criterion.alpha)
+    slack = _SLACK * critical + _SLACK_OF_SAMPLE * int(in_play.sum())
+    slack[~np.isfinite(critical)] = 0.0
+    spread = find_least_spread(in_play, settings.min_replication)
+    return ScreenQuery(
+        inverted,
+        *utility.ratio.as_integer_ratio(),
+        settings.min_samples_leaf,
+        test,
+        critical - slack,
+        critical + slack,
+        spread if settings.min_replication else _ANY_SPREAD,
+        utility.find_bound(settings.min_utility),
+        MAX_EQUIVALENT_RULES + 1,
+        N_REJECTED_KEPT,
+    )
+
+
+def _find_test(criterion: Criterion | None) -> str | None:
+    """What the statistic is called; None for what goes by more than a statistic."""
+    if criterion is None:
+        return "none"
+    test: IndependenceTest | None = getattr(criterion, "test", None)
+    if not isinstance(criterion, PValueCriterion) or type(test) not in (ChiSquaredTest, GTest):
+        return None
+    return "g" if isinstance(test, GTest) else "yates" if test.yates else "pearson"  # type: ignore[union-attr]

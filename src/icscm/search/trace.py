@@ -9,27 +9,20 @@ label (in the order of the classes) and environment. Fields that do not apply ar
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from icscm._repr import Display, DisplayMixin
+from icscm.engine.counts import CountSource
 from icscm.formatting import format_number
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
-from icscm.search.records import (
-    STOP_REASONS,
-    Candidate,
-    PruningOutcome,
-    PruningTest,
-    Rejection,
-    Screened,
-    SetTest,
-    TriedTree,
-)
+from icscm.search import records
+from icscm.search.records import Candidate, Rejection
 from icscm.stats.criteria import Criterion, find_outlier_environments
 from icscm.stats.verdicts import Verdict
 
@@ -154,14 +147,14 @@ class Trace(DisplayMixin):
     stop_reason: str | None = None
     alpha: float | None = None
     criterion: Criterion | None = field(default=None, compare=False)
-    pruning: tuple[PruningTest, ...] = ()
-    pruned: PruningOutcome | None = None
-    screening: tuple[Screened, ...] = ()
-    sets: tuple[SetTest, ...] = ()
+    pruning: tuple[records.PruningTest, ...] = ()
+    pruned: records.PruningOutcome | None = None
+    screening: tuple[records.Screened, ...] = ()
+    sets: tuple[records.SetTest, ...] = ()
     discarded: Tree | None = None
     invariance: str | None = None
     tolerance: float | None = None
-    tried: tuple[TriedTree, ...] = ()
+    tried: tuple[records.TriedTree, ...] = ()
     heterogeneity_share: float | None = None
 
     def defer_nodes(self, make: Callable[[], tuple[Scan, ...]]) -> Trace:
@@ -213,7 +206,8 @@ class Trace(DisplayMixin):
     @property
     def stop_text(self) -> str:
         """Why the search of a rule set ended, as a sentence."""
-        return f"The search stopped because {STOP_REASONS[self.stop_reason or 'no_candidate']}."
+        reason = records.STOP_REASONS[self.stop_reason or "no_candidate"]
+        return f"The search stopped because {reason}."
 
     def find_outlier_environments(self, leaf: LeafCounts) -> tuple[Any, ...] | None:
         """The environments without which a leaf would be taken for invariant.
@@ -388,6 +382,13 @@ class Trace(DisplayMixin):
             line = f"The {what} must be the same in all environments {bound}."
             line = line if self.tolerance is not None else "A plain tree: nothing was rejected."
         return Display(line, (of_chain if is_chain else of_tree) if rows else (), rows)
+
+
+def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> Trace:
+    """The trace of a search over a source."""
+    names = "classes", "environments", "notes"
+    about = {name: tuple(getattr(source, name)) for name in names}
+    return Trace(nodes=tuple(nodes), **{**about, **fields})
 
 
 def _drop_none(**columns: Any) -> dict[str, Any]:

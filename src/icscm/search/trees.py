@@ -1,8 +1,25 @@
-"""Trees from counts: a model and its trace."""
+"""Trees from counts: a model and its trace.
+
+Trees of homogeneous rates are grown without the features that make their leaves differ. Splits
+cannot be assessed one by one: any first split of `A1 ? A2 : A3` makes its halves depend on the
+environment, and only the whole tree explains that. So whole trees are scored, each the plain one
+without some banned features:
+
+    deviance explained   D   by the leaves, of the label
+    rate heterogeneity   G   of label against environment, summed over the leaves
+    heterogeneity        H   G beyond its quantile of chance
+    score                    D - H / tolerance
+
+All are deviances: twice a log-likelihood in nats. Trees share their nodes, and the scan of a node
+serves every set of banned features, so that most trees cost no counting.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -10,25 +27,35 @@ from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
-from icscm.model.splits import Split, freeze_counts
+from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
-from icscm.search.effect_tree import EffectScanner
-from icscm.search.grow import LEVEL, Found, Growing, SplitScan, TreeSettings, grow, walk
-from icscm.search.nodes import make_root
-from icscm.search.rate_tree import RateTree, find_rate_tree
-from icscm.search.records import Candidate, Rejection
-from icscm.search.trace import Scan, Step, Trace
+from icscm.search.grow import DECIMALS, LEVEL, Found, Growing, TreeSettings, grow, make_root, walk
+from icscm.search.records import Candidate, Rejection, TriedTree
+from icscm.search.scanners import EffectScanner, RateScanner
+from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats.independence import make_test
-from icscm.stats.splits import compute_rate_heterogeneity
+from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_balance
 from icscm.stats.verdicts import make_verdicts
+
+# Heterogeneity counts beyond what chance exceeds with this probability; a tree is tested once.
+_CHANCE: Final = 0.2
+# A feature must explain at least this share of a tree's deviance that no other explains.
+_LEAST: Final = 0.01
+# Sets of banned features followed at a time, and trees grown after which no more are begun.
+_BEAM: Final = 3
+_MOST_TREES: Final = 300
+# Trees described in the trace.
+N_TRIED_KEPT: Final = 50
+
+Banned = frozenset[int]
 
 
 def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, Trace]:
     """Grow the tree that the settings require."""
     if settings.needs_rates:
-        return describe_rate_tree(source, settings, find_rate_tree(source, settings))
+        return find_rate_tree(source, settings)[:2]
     root = make_root(source)
-    scan = EffectScanner(source.candidates, settings, root.size)
+    scan = EffectScanner(source.candidates, settings, n_all=root.size)
     return describe_tree(source, settings, grow(root, scan, settings.max_leaves))
 
 
@@ -42,15 +69,13 @@ def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
 def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
     """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
     nodes = [each for each, _ in walk(top)]
-    splits = [each for each in nodes if each.children]
-    leaves = [each for each in nodes if not each.children]
-    numbers = {id(each): number for number, each in enumerate(splits)}
-    numbers |= {id(each): ~number for number, each in enumerate(leaves)}
+    splits, leaves = count(), count()
+    numbers = {id(each): next(splits) if each.split else ~next(leaves) for each in nodes}
     found = []
-    for each in splits:
-        if each.scan.best is not None:
+    for each in nodes:
+        if each.split:
             true, false = (numbers[id(child)] for child in each.children)
-            found.append((each.scan.best.cut, true, false))
+            found.append((each.split.cut, true, false))
     return found
 
 
@@ -75,39 +100,19 @@ def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> 
                 for split, reason in found.rejected
             ),
         )
-        if each.children and found.best is not None:
-            nodes.append(Step(**vars(scan), chosen=_describe(source, each, found.best)))
-        else:
-            nodes.append(replace(scan, end=_find_end(found)))
+        if each.split is not None:
+            nodes.append(Step(**vars(scan), chosen=_describe(source, each, each.split)))
+            continue
+        end = "rejected" if any(found.n_rejected.values()) else "uninformative"
+        if found.best is not None or not found.was_made:
+            end = "max_leaves"
+        elif not found.n_candidates:
+            end = "small"
+        nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
-    return model, Trace(
-        nodes=tuple(nodes),
-        classes=tuple(source.classes),
-        environments=tuple(source.environments),
-        notes=tuple(source.notes),
-        verdicts=make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN),
-        invariance=settings.invariance,
-        tolerance=settings.tolerance,
-    )
-
-
-def describe_rate_tree(
-    source: CountSource, settings: TreeSettings, found: RateTree
-) -> tuple[Tree, Trace]:
-    """The model and its trace, with a note if the tree is beyond the tolerance."""
-    model, trace = describe_tree(source, settings, found.top)
-    trace = replace(trace, tried=found.tried, heterogeneity_share=found.heterogeneity_share)
-    note = trace.describe_excess()
-    return model, replace(trace, notes=(*trace.notes, note)) if note else trace
-
-
-def _find_end(scan: SplitScan) -> str:
-    """Why a leaf was not split."""
-    if scan.best is not None or not scan.was_made:
-        return "max_leaves"
-    if not scan.n_candidates:
-        return "small"
-    return "rejected" if any(scan.n_rejected.values()) else "uninformative"
+    required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
+    verdicts = make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN)
+    return model, make_trace(source, nodes, verdicts=verdicts, **required)
 
 
 def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
@@ -124,3 +129,165 @@ def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
         heterogeneity_share=found.heterogeneity_share,
         log_odds_ratio=found.log_odds_ratio,
     )
+
+
+# --- trees of homogeneous rates -----------------------------------------------
+
+
+def find_rate_tree(
+    source: CountSource, settings: TreeSettings
+) -> tuple[Tree, Trace, Growing, Mapping[int, str]]:
+    """The tree of the best score over sets of banned features, then without idle features.
+
+    Its model and trace, with a note if it is beyond the tolerance; the tree as it was grown, and
+    why features are banned from it. The share of heterogeneity that the tolerance bounds is that
+    of the deviance explained, as if environments were equally large.
+    """
+    search = _Search(source, settings)
+    banned = search.unban(search.ban())
+    all_banned = search.drop_idle(banned)
+    reasons = {each: "banned" if each in banned else "idle" for each in sorted(all_banned)}
+    found, top = search.tree(all_banned), search.grow(reasons, True)
+    beyond = found.heterogeneity / search.balance
+    share = beyond / found.explained if found.explained > 0 else float(beyond > 0)
+    model, trace = describe_tree(source, settings, top)
+    trace = replace(trace, tried=search.list_tried(all_banned), heterogeneity_share=share)
+    if note := trace.describe_excess():
+        trace = replace(trace, notes=(*trace.notes, note))
+    return model, trace, top, reasons
+
+
+class _Grown(NamedTuple):
+    """A tree as the trace has it, its features and leaves, and its heterogeneity beyond chance."""
+
+    tried: TriedTree
+    used: tuple[int, ...]
+    leaves: tuple[LeafCounts, ...]
+    explained: float
+    heterogeneity: float
+
+
+class _Search:
+    """Trees by the set of features that they may not use, each grown once.
+
+    Of equal scores the first in the order of features wins: everything is rounded before it is
+    compared, so that the order of a sum decides nothing.
+    """
+
+    def __init__(self, source: CountSource, settings: TreeSettings) -> None:
+        self._source = source
+        self._settings = settings
+        self._root = make_root(source, is_shared=True)
+        self._trees: dict[Banned, _Grown] = {}
+        self._names: dict[int, str | int] = {}
+        self.balance = measure_balance(self._root.totals)
+        self._tolerance = self.balance * (settings.tolerance or 0.0)
+
+    def grow(self, banned: Mapping[int, str], record_rejections: bool = False) -> Growing:
+        """The plain tree without some features."""
+        scan = RateScanner(
+            self._source.candidates,
+            self._settings,
+            record_rejections=record_rejections,
+            banned=banned,
+        )
+        return grow(self._root, scan, self._settings.max_leaves)
+
+    def tree(self, banned: Banned) -> _Grown:
+        """The plain tree without some features, measured."""
+        if banned in self._trees:
+            return self._trees[banned]
+        nodes = [each for each, _ in walk(self.grow(dict.fromkeys(banned, "banned")))]
+        splits = [each.split for each in nodes if each.split]
+        leaves = [each.node.totals for each in nodes if not each.children]
+        used = tuple(sorted({split.cut.feature for split in splits}))
+        for split in splits:
+            name = self._source.candidates.make_rule(split.cut).feature
+            self._names.setdefault(split.cut.feature, name)
+        statistics, dof = (each.sum() for each in compute_rate_heterogeneity(np.stack(leaves)))
+        explained = round(sum(split.deviance_explained for split in splits), DECIMALS)
+        chance = find_quantile(_CHANCE, int(dof))
+        beyond = round(max(0.0, float(statistics) - chance), DECIMALS)
+        tried = TriedTree(
+            tuple(self._names[each] for each in sorted(banned)),
+            tuple(self._names[each] for each in used),
+            explained,
+            float(statistics),
+            int(dof),
+            explained - beyond / self._tolerance,
+        )
+        grown = _Grown(tried, used, tuple(map(freeze_counts, leaves)), explained, beyond)
+        self._trees[banned] = grown
+        return grown
+
+    def _ban_each(self, banned: Banned) -> Iterator[Banned]:
+        """The sets with one more feature, of those that the tree uses, and with its copies.
+
+        Copies step in and leave all leaves as they were: not every source stores identical
+        features once.
+        """
+        before = self.tree(banned)
+        for feature in before.used:
+            wider = banned | {feature}
+            while self.tree(wider).leaves == before.leaves:
+                copies = set(self.tree(wider).used).difference(before.used)
+                if not copies:
+                    break
+                wider |= copies
+            yield wider
+
+    def _rank(self, banned: Banned) -> tuple[float, list[int]]:
+        return -self._score(banned), sorted(banned)
+
+    def _score(self, banned: Banned) -> float:
+        return self.tree(banned).tried.score
+
+    def _find_best(self, sets: Iterable[Banned]) -> Banned:
+        """The best of some sets, the first of equals."""
+        return min(sets, key=lambda banned: -self._score(banned))
+
+    def ban(self) -> Banned:
+        """A tree beyond chance is grown anew without each of its features, and so on.
+
+        The deviance that a tree explains bounds the score of all that ban more.
+        """
+        best: Banned = frozenset()
+        front = [best]
+        while front and len(self._trees) < _MOST_TREES:
+            dependent = [each for each in front if self.tree(each).heterogeneity > 0]
+            wider = {more for each in dependent for more in self._ban_each(each)}
+            front = sorted(wider, key=self._rank)[:_BEAM]
+            best = self._find_best([best, *front])
+            front = [each for each in front if self.tree(each).explained > self._score(best)]
+        return best
+
+    def unban(self, banned: Banned) -> Banned:
+        """A feature banned early may be needed by those that were left."""
+        while banned:
+            again = self._find_best(banned - {feature} for feature in sorted(banned))
+            if self._score(again) <= self._score(banned):
+                break
+            banned = again
+        return banned
+
+    def drop_idle(self, banned: Banned) -> Banned:
+        """Ban features that add next to nothing: neither deviance explained nor homogeneity."""
+        n_candidates = max(1, self._root.found.n_candidates)
+        noise = find_quantile(LEVEL / (n_candidates * self._settings.max_leaves), 1)
+        while True:
+            before = self.tree(banned)
+            least = before.explained - max(noise, _LEAST * before.explained)
+            idle = []
+            for wider in self._ban_each(banned):
+                after = self.tree(wider)
+                allowed = max(before.heterogeneity, self._tolerance * after.explained / 2)
+                if after.explained >= least and after.heterogeneity <= allowed:
+                    idle.append(wider)
+            if not idle:
+                return banned
+            banned = self._find_best(idle)
+
+    def list_tried(self, chosen: Banned) -> tuple[TriedTree, ...]:
+        """The best trees by rising score, and last the one that was chosen."""
+        others = sorted(self._trees.keys() - {chosen}, key=self._rank)[: N_TRIED_KEPT - 1]
+        return tuple(self.tree(each).tried for each in (*reversed(others), chosen))

@@ -51,7 +51,15 @@ class IndependenceTest(Protocol):
         ...
 
 
-class _StatisticTest:
+class _NamedTest:
+    """A test of this package."""
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({parameters})"
+
+
+class _StatisticTest(_NamedTest):
     """A test whose statistic is compared with a critical value: no p-value per candidate."""
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:
@@ -79,9 +87,6 @@ class _StatisticTest:
         """Write statistics and degrees of freedom of tables: the three arrays."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
 
 class ChiSquaredTest(_StatisticTest):
     """Pearson's chi-squared.
@@ -106,9 +111,6 @@ class ChiSquaredTest(_StatisticTest):
     def _run_kernel(self, *arrays: Any) -> None:
         _kernels.compute_pearson(self.yates, *arrays)
 
-    def __repr__(self) -> str:
-        return f"ChiSquaredTest(yates={self.yates})"
-
 
 class GTest(_StatisticTest):
     """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction.
@@ -126,7 +128,7 @@ class GTest(_StatisticTest):
         _kernels.compute_likelihood_ratio(*arrays)
 
 
-class FisherTest:
+class FisherTest(_NamedTest):
     """Fisher's exact test; Pearson's chi-squared where a table has too many relatives to list.
 
     With two environments it is always exact. With more it sums over all tables of the same
@@ -148,9 +150,6 @@ class FisherTest:
         unlisted = np.isnan(exact)  # more than `MAX_EXACT_TABLES` tables may have these margins
         exact[unlisted] = ChiSquaredTest(yates=False).compute_p_values(tables[unlisted])
         return exact
-
-    def __repr__(self) -> str:
-        return "FisherTest()"
 
 
 _BY_NAME: dict[str, type[Any]] = {"chi2": ChiSquaredTest, "g": GTest, "fisher": FisherTest}

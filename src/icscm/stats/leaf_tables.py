@@ -1,18 +1,34 @@
-"""From the count cube to the leaf that each candidate rule would create."""
+"""From the count cube to the leaf that each candidate rule would create, and its utility.
+
+The utility of a leaf is |A| - p |B|, compared exactly. A are the negatives that a rule covers
+rightly, B the positives that it covers wrongly. In floats 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by
+rounding, and the wrong one of two equals would win. So p is the fraction of its decimal text, and
+utilities are compared as whole numbers, multiplied by its denominator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import CountArray
+from icscm._constants import COUNT_DTYPE
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, ORDERED, CandidateMap, CountCube, Cut, Layout
+from icscm.stats import _kernels
 
 # The truth that a rule may have for a missing value.
 EITHER_SIDE = (False, True)
+# Utilities stay below this, well inside int64.
+_LARGEST = 2**62
+_LARGEST_DENOMINATOR = 10**9
+# Bits of a weighted utility that count: rounding is in the last of 53.
+_WEIGHTED_BITS = 40
 
 
 @dataclass(frozen=True)
@@ -25,12 +41,12 @@ class LeafTables:
     alone. Cuts are numbered from `first_place`.
     """
 
-    features: NDArray[np.int64]
+    features: IntArray
     layout: Layout
     signs: Sequence[bool]
     sides: Sequence[bool]
     tables: CountArray
-    n_alike: NDArray[np.int64] | None = None
+    n_alike: IntArray | None = None
     n_presence: int = 0
     first_place: int = 0
 
@@ -39,22 +55,22 @@ class LeafTables:
         """Candidates of each feature."""
         return len(self.tables) // max(len(self.features), 1)
 
-    def find_features(self) -> NDArray[np.int64]:
+    def find_features(self) -> IntArray:
         """The feature of each candidate."""
         return np.repeat(self.features, self.n_candidates)
 
-    def count(self, wanted: NDArray[np.bool_]) -> int:
+    def count(self, wanted: BoolArray) -> int:
         """Number of the wanted candidates, those of identical features included."""
         if self.n_alike is None:
             return int(np.count_nonzero(wanted))
         return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_alike)
 
-    def find_n_alike(self) -> NDArray[np.int64]:
+    def find_n_alike(self) -> IntArray:
         """How many identical candidates each stands for."""
         n_alike = np.ones_like(self.features) if self.n_alike is None else self.n_alike
         return np.repeat(n_alike, self.n_candidates)
 
-    def find_best(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+    def find_best(self, values: FloatArray) -> NDArray[np.intp]:
         """The candidate of each feature with the largest of some values, the first of equals."""
         first: NDArray[np.intp] = values.reshape(len(self.features), -1).argmax(axis=1)
         first += self.n_candidates * np.arange(len(first))
@@ -136,21 +152,15 @@ def _compute_tables(
     for number, is_true in enumerate(sides):
         if not is_true:
             tables[:, :, :, number] += missing[:, :, np.newaxis]
-    _clear_beyond(tables, candidates.count_bins(cube.features), layout)
+    # No leaf for cuts that narrower features of a block do not have. Without missing values such a
+    # cut covers everything or nothing, and is no candidate anyway.
+    n_cuts = candidates.count_bins(cube.features) - 1 - (not layout.nominal)
+    for place in range(int(n_cuts.min()), tables.shape[1]):
+        tables[n_cuts <= place, place] = 0
     presence = (values.sum(axis=1, keepdims=True), missing)[:n_presence]
     joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
     joined = joined.reshape(-1, *cell)
     return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike, n_presence)
-
-
-def _clear_beyond(tables: CountArray, n_bins: NDArray[np.int64], layout: Layout) -> None:
-    """No leaf for cuts that narrower features of a block do not have.
-
-    Without missing values such a cut covers everything or nothing, and is no candidate anyway.
-    """
-    n_cuts = n_bins - 1 - (not layout.nominal)
-    for place in range(int(n_cuts.min()), tables.shape[1]):
-        tables[n_cuts <= place, place] = 0
 
 
 def _compute_covered_values(
@@ -172,3 +182,87 @@ def _compute_covered_values(
         covers_part = negated == layout.nominal
         tables[:, :, at] = (part if covers_part else total - part)[:, :, np.newaxis]
     return tables
+
+
+# --- utility ------------------------------------------------------------------
+
+
+class Worth(NamedTuple):
+    """What leaves are worth, whatever the environments; `utility` and `margin` are for comparing.
+
+    `margin` is |A| - |B|, which breaks ties. A small candidate has, or leaves, too few samples.
+    """
+
+    utility: Array
+    margin: IntArray
+    is_candidate: BoolArray
+    is_small: BoolArray
+
+
+@dataclass(frozen=True)
+class Utility:
+    """|A| - p |B|. A feature's weight multiplies a gain and divides a loss: a larger one helps.
+
+    `p` is for readers, `ratio` for comparing; see `make_utility`. Utilities with weights are
+    compared by their first 40 bits (12 digits), so that rounding decides nothing there either.
+    """
+
+    p: Fraction
+    ratio: Fraction
+    weights: FloatArray | None = None
+
+    def weigh(self, leaves: LeafTables, n_samples: int, n_least: int) -> Worth:
+        """The worth of every leaf; those on features of weight 0 are no candidates."""
+        n = len(leaves.tables)
+        tables = np.ascontiguousarray(leaves.tables)
+        numbers = np.empty(n, COUNT_DTYPE), np.empty(n, COUNT_DTYPE)
+        worth = Worth(*numbers, np.empty(n, np.bool_), np.empty(n, np.bool_))
+        ratio = self.ratio.as_integer_ratio()
+        _kernels.weigh_leaves(tables, *ratio, n_samples, n_least, *worth)
+        if self.weights is None:
+            return worth
+        weights = self.weights[leaves.find_features()]
+        is_candidate = worth.is_candidate & (weights > 0)
+        safe = np.where(weights > 0, weights, 1.0)
+        gains = np.where(worth.utility >= 0, worth.utility * safe, worth.utility / safe)
+        mantissa, exponent = np.frexp(gains)
+        rounded = np.ldexp(np.rint(np.ldexp(mantissa, _WEIGHTED_BITS)), exponent)
+        return Worth(rounded, worth.margin, is_candidate, worth.is_small & is_candidate)
+
+    def find_bound(self, least: float | None) -> Any:
+        """What a utility must reach, for comparing; None is what all do."""
+        if least is None:
+            return -_LARGEST
+        limit = Fraction(str(least)) * self.ratio.denominator
+        if self.weights is not None:
+            return float(limit)
+        return min(max(ceil(limit), -_LARGEST), _LARGEST)
+
+    def compute(self, leaf: CountArray, feature: int) -> float:
+        """The utility of one leaf (label, environment), as a reader wants to see it."""
+        negatives, positives = leaf.sum(axis=1).tolist()
+        p, unit = self.p.as_integer_ratio()
+        gain = negatives * unit - p * positives
+        if self.weights is None or self.weights[feature] <= 0:
+            return float(gain / unit)
+        weight = Fraction(str(self.weights[feature]))
+        exact = Fraction(gain, unit)
+        return float(exact * weight if gain >= 0 else exact / weight)
+
+
+def make_utility(p: float, weights: FloatArray | None, n_samples: int) -> Utility:
+    """The utility for samples of this number, such that no comparison overflows.
+
+    Beyond the number of samples, and below one over it, p puts leaves in the same order whatever
+    its size. A p of more than nine decimals is the nearest fraction of such a denominator (or of a
+    smaller one, where there are billions of samples): 0.3333333333333333 is 1/3.
+
+    >>> make_utility(0.1, None, n_samples=1000).ratio
+    Fraction(1, 10)
+    """
+    exact = Fraction(str(p))
+    most = min(n_samples + 1, _LARGEST // (n_samples + 1))
+    bounded = min(max(exact, Fraction(1, most)), Fraction(most))
+    largest_denominator = _LARGEST // ((n_samples + 1) * ceil(bounded))
+    ratio = bounded.limit_denominator(min(max(largest_denominator, 1), _LARGEST_DENOMINATOR))
+    return Utility(ratio if bounded == exact else exact, ratio, weights)

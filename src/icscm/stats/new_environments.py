@@ -41,6 +41,8 @@ from icscm._types import CountArray, FloatArray
 
 # Environments with samples that a leaf needs: two do not separate spread from chance.
 LEAST_ENVIRONMENTS = 3
+_TOO_FEW = "No environment has", "Only one environment has", "Only two environments have"
+_LEAST_NEEDED = "how much environments differ takes at least three to tell."
 # Of every interval here.
 CONFIDENCE = 0.95
 # Log odds that spread more are no longer told apart from this: rates of 0 and of 1 side by side.
@@ -144,26 +146,26 @@ def make_expectations(tables: Sequence[Any] | CountArray) -> tuple[Expectation, 
     if len(tables) == 0:
         return ()
     n_seen = (tables.sum(axis=1) > 0).sum(axis=1).tolist()
-    found: list[Expectation] = [
-        Expectation(n, reason=_say_why_not(n, tables.shape[2])) for n in n_seen
-    ]
-    told = np.flatnonzero(np.array(n_seen) >= LEAST_ENVIRONMENTS)
-    for part in _split(told, tables.shape[2]):
-        fitted = _fit(tables[part])
-        tail = (1 - CONFIDENCE) / 2
+    found: list[Expectation] = []
+    for n in n_seen:
+        reason = f"{_TOO_FEW[n]} samples here: {_LEAST_NEEDED}" if n < len(_TOO_FEW) else None
+        if tables.shape[2] < 2:
+            reason = "The data name no environments, so that nothing is known of another one."
+        found.append(Expectation(n, reason=reason))
+    tail = (1 - CONFIDENCE) / 2
+    for part, fitted in _fit_all(tables):
         rates = [special.expit(fitted.find_quantile(q)) for q in (tail, 0.5, 1 - tail)]
         columns = (fitted.tau, fitted.tau_low, fitted.tau_high, fitted.i2, *rates)
         for i, numbers in zip(part.tolist(), np.column_stack(columns).tolist(), strict=True):
             tau, tau_low, tau_high, i2, low, middle, high = numbers
-            ends = (tau_low, tau_high), (low, high)
-            found[i] = Expectation(n_seen[i], tau, ends[0], i2, middle, ends[1])
+            found[i] = Expectation(n_seen[i], tau, (tau_low, tau_high), i2, middle, (low, high))
     return tuple(found)
 
 
 def compute_surprise(
     tables: CountArray, positives: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> FloatArray:
-    """p-values (leaf, new environment) of what was counted there; NaN if untold or without samples.
+    """p-values (leaf, new environment) of the counts there; NaN without an estimate or samples.
 
     Twice the smaller of the chances that fewer positives, or more, come of `sizes` samples of an
     environment not seen, half of the chance of just as many added to each (mid-p): the spread
@@ -172,9 +174,7 @@ def compute_surprise(
     """
     tables = np.asarray(tables, dtype=np.int64)
     p_values = np.full(sizes.shape, np.nan)
-    is_known = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
-    for part in _split(np.flatnonzero(is_known), tables.shape[2]):
-        fitted = _fit(tables[part])
+    for part, fitted in _fit_all(tables):
         ends = fitted.find_quantile(1e-6), fitted.find_quantile(1 - 1e-6)
         edges = np.linspace(*ends, _N_BINS + 1, axis=1)
         chances = np.diff([fitted.compute_below(each) for each in edges.T], axis=0).T
@@ -190,20 +190,13 @@ def compute_surprise(
     return p_values
 
 
-def _say_why_not(n_seen: int, n_environments: int) -> str | None:
-    """None where there is enough."""
-    if n_environments < 2:
-        return "The data name no environments, so that nothing is known of another one."
-    if n_seen >= LEAST_ENVIRONMENTS:
-        return None
-    has = ("No environment has", "Only one environment has", "Only two environments have")[n_seen]
-    return f"{has} samples here: how much environments differ takes at least three to tell."
-
-
-def _split(leaves: NDArray[np.intp], n_environments: int) -> Iterator[NDArray[np.intp]]:
-    """As many leaves at once as memory should hold."""
-    most = max(_MAX_CELLS // (_N_TAU * _N_MU * n_environments), 1)
-    return (leaves[start : start + most] for start in range(0, len(leaves), most))
+def _fit_all(tables: CountArray) -> Iterator[tuple[NDArray[np.intp], _Predictive]]:
+    """The leaves in enough environments, as many at once as memory should hold."""
+    leaves = np.flatnonzero((tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS)
+    most = max(_MAX_CELLS // (_N_TAU * _N_MU * tables.shape[2]), 1)
+    for start in range(0, len(leaves), most):
+        part = leaves[start : start + most]
+        yield part, _fit(tables[part])
 
 
 def _fit(tables: CountArray) -> _Predictive:
@@ -314,43 +307,33 @@ def _compute_log_likelihood(
     `modes` are those at the middle mu; from there each place starts from its neighbour's.
     """
     k, n, precision = positives[:, np.newaxis], sizes[:, np.newaxis], 1 / tau[..., np.newaxis] ** 2
+
+    def compute_exponent(theta: FloatArray, mu: FloatArray) -> FloatArray:
+        """Log of what is integrated over theta, but for what does not depend on it."""
+        # not log1p, which is slow; what is lost beside 1 is lost beside the sum, too
+        softplus = np.maximum(theta, 0) + np.log(1 + np.exp(-np.abs(theta)))
+        exponent: FloatArray = k * theta - n * softplus - (theta - mu) ** 2 * precision / 2
+        return exponent
+
     found, middle = np.empty_like(mu), _N_MU // 2
     for places in (range(middle, _N_MU), range(middle - 1, -1, -1)):
         theta = modes
         for place in places:
-            at = mu[:, :, place, np.newaxis]
+            centre = mu[:, :, place, np.newaxis]
             for _ in range(_N_STEPS):  # Newton's method for the mode
                 rate = special.expit(theta)
-                slope = k - n * rate - (theta - at) * precision
+                slope = k - n * rate - (theta - centre) * precision
                 theta = theta + np.clip(slope / (n * rate * (1 - rate) + precision), -2, 2)
-            found[:, :, place] = _integrate(k, n, at, precision, theta).sum(axis=2)
+            rate = special.expit(theta)
+            width = 1 / np.sqrt(n * rate * (1 - rate) + precision)
+            peak = compute_exponent(theta, centre)
+            total = np.zeros_like(theta)
+            for at, share in zip(*_HERMITE, strict=True):
+                exponent = compute_exponent(theta + at * width, centre)
+                total += share * np.exp(exponent - peak + at**2 / 2)
+            found[:, :, place] = (peak + np.log(total * width)).sum(axis=2)
     found -= np.log(tau)[..., np.newaxis] * n.shape[2]
     return found
-
-
-def _integrate(
-    k: FloatArray, n: FloatArray, mu: FloatArray, precision: FloatArray, theta: FloatArray
-) -> FloatArray:
-    """Log of the integral over theta, around its mode."""
-    rate = special.expit(theta)
-    width = 1 / np.sqrt(n * rate * (1 - rate) + precision)
-    peak = _compute_exponent(k, n, theta, mu, precision)
-    total = np.zeros_like(theta)
-    for at, share in zip(*_HERMITE, strict=True):
-        exponent = _compute_exponent(k, n, theta + at * width, mu, precision)
-        total += share * np.exp(exponent - peak + at**2 / 2)
-    log_integral: FloatArray = peak + np.log(total * width)
-    return log_integral
-
-
-def _compute_exponent(
-    k: FloatArray, n: FloatArray, theta: FloatArray, mu: FloatArray, precision: FloatArray
-) -> FloatArray:
-    """Log of what is integrated over theta, but for what does not depend on it."""
-    # not log1p, which is slow; what is lost beside 1 is lost beside the sum, too
-    softplus = np.maximum(theta, 0) + np.log(1 + np.exp(-np.abs(theta)))
-    exponent: FloatArray = k * theta - n * softplus - (theta - mu) ** 2 * precision / 2
-    return exponent
 
 
 def _read_restricted(

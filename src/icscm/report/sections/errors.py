@@ -13,7 +13,7 @@ from icscm.formatting import count
 from icscm.model.tree import Tree
 from icscm.report.formatting import Names, Plain, compute_intervals, format_share
 from icscm.report.sections.leaves import find_extremes
-from icscm.stats.metrics import compute_auc
+from icscm.stats.splits import compute_auc
 
 _SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 

@@ -21,8 +21,8 @@ from icscm.report.formatting import (
 )
 from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
-from icscm.stats.metrics import find_extreme_environments
 from icscm.stats.new_environments import Expectation, make_expectations
+from icscm.stats.splits import find_extreme_environments
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
 
 # The level at which leaves are tested where the search itself did not test them.

@@ -157,15 +157,12 @@ def measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log
     """
     n_environments = node.shape[1]
     before = 0.0
-    n_all = 0
     for k in range(n_environments):
         before += _weigh_labels(node[0, k], node[1, k])
-        n_all += node[0, k] + node[1, k]
+    n_all = node.sum()
     for i in range(tables.shape[0]):
         table = tables[i]
-        n_half = 0
-        for k in range(n_environments):
-            n_half += table[0, k] + table[1, k]
+        n_half = table.sum()
         gain[i], heterogeneity[i], dof[i], spread[i], log_odds[i] = -1.0, 0.0, 0, 0.0, 0.0
         if min(n_half, n_all - n_half) < n_least:
             continue
@@ -204,18 +201,13 @@ def measure_rates(tables, node, n_least, pooled, within, dof):
     """
     n_environments = node.shape[1]
     before = 0.0
-    negatives = positives = 0
     for k in range(n_environments):
         before += _weigh_labels(node[0, k], node[1, k])
-        negatives += node[0, k]
-        positives += node[1, k]
+    negatives, positives, _ = _count_margins(node)
     before_pooled = _weigh_labels(negatives, positives)
     for i in range(tables.shape[0]):
         table = tables[i]
-        n_negative = n_positive = 0
-        for k in range(n_environments):
-            n_negative += table[0, k]
-            n_positive += table[1, k]
+        n_negative, n_positive, _ = _count_margins(table)
         n_half = n_negative + n_positive
         pooled[i], within[i], dof[i] = -1.0, -1.0, 0
         if min(n_half, negatives + positives - n_half) < n_least:
