@@ -91,3 +91,15 @@ def test_the_old_name_of_the_settings():
 
     with pytest.warns(FutureWarning, match="is now BinningConfig"):
         assert icscm.sources.Preparation is BinningConfig
+
+
+def test_parameters_are_checked_once_in_a_fit(monkeypatch):
+    """`make_settings` repeated the checks that `fit` had made before it opened the table."""
+    n_checks = []
+    monkeypatch.setattr("icscm.estimators.base.check_parameters", n_checks.append)
+    data = make_conjunction(random_state=1)
+    ICSCMClassifier().fit(data.X, data.y, data.environments)
+    assert len(n_checks) == 1
+    samples = open_memory(data.X, data.y, data.environments)
+    ICSCMClassifier().make_settings(samples)  # a direct caller has them checked, too
+    assert len(n_checks) == 2

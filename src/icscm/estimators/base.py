@@ -165,7 +165,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or if another learner used the samples before.
         """
         config = self.prepare()
-        self.make_settings(countable)  # what it rejects leaves the samples unused
+        self._make_settings(countable)  # what it rejects leaves the samples unused
         return self._fit(countable, config)
 
     @whole_or_nothing
@@ -238,7 +238,30 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def make_settings(self, countable: Countable[Any]) -> Any:
-        """The settings of the search."""
+        """The settings of the search.
+
+        Parameters
+        ----------
+        countable : Countable
+            The samples to learn from.
+
+        Returns
+        -------
+        Settings or TreeSettings
+            This learner's parameters, as `icscm.search.rules.find_model` or
+            `icscm.search.trees.find_tree` takes them; without environments nothing is tested.
+
+        Raises
+        ------
+        IcscmError
+            If a parameter has a value that is not allowed, or two contradict each other; if there
+            is a single environment.
+        """
+        self.prepare()
+        return self._make_settings(countable)
+
+    def _make_settings(self, countable: Countable[Any]) -> Any:
+        """The settings of the search, from parameters that were checked before."""
         raise NotImplementedError
 
     def _learn(self, countable: Countable[Any]) -> None:

@@ -91,25 +91,7 @@ class SCMClassifier(BaseRuleClassifier):
         self.keep_columns = keep_columns
         self.device = device
 
-    def make_settings(self, countable: Countable[Any]) -> Settings:
-        """The settings of the search.
-
-        Parameters
-        ----------
-        countable : Countable
-            The samples to learn from.
-
-        Returns
-        -------
-        Settings
-            This learner's parameters, as `icscm.search.rules.find_model` takes them.
-
-        Raises
-        ------
-        IcscmError
-            If a parameter has a value that is not allowed, or two contradict each other.
-        """
-        self.prepare()
+    def _make_settings(self, countable: Countable[Any]) -> Settings:
         p = self.p
         if isinstance(p, str):  # "balanced"
             negative, positive = countable.source.count_totals().sum(axis=1).tolist()
@@ -125,7 +107,7 @@ class SCMClassifier(BaseRuleClassifier):
         )
 
     def _learn(self, countable: Countable[Any]) -> None:
-        self.model_, self.trace_ = find_model(countable.source, self.make_settings(countable))
+        self.model_, self.trace_ = find_model(countable.source, self._make_settings(countable))
 
     def _warn_of_findings(self) -> None:
         model, trace = self.model_, self.trace_
@@ -305,27 +287,8 @@ class ICSCMClassifier(SCMClassifier):
             names = Parameter("margin_on", self.margin_on), " ", Parameter("margin")
             raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
-    def make_settings(self, countable: Countable[Any]) -> Settings:
-        """The settings of the search.
-
-        Parameters
-        ----------
-        countable : Countable
-            The samples to learn from.
-
-        Returns
-        -------
-        Settings
-            This learner's parameters, as `icscm.search.rules.find_model` takes them; without
-            environments nothing is tested.
-
-        Raises
-        ------
-        IcscmError
-            If a parameter has a value that is not allowed, or two contradict each other; if there
-            is a single environment.
-        """
-        plain = replace(super().make_settings(countable), min_samples_leaf=self.min_samples_leaf)
+    def _make_settings(self, countable: Countable[Any]) -> Settings:
+        plain = replace(super()._make_settings(countable), min_samples_leaf=self.min_samples_leaf)
         if not countable.has_environments:
             return plain
         check_several(countable.source.environments)
@@ -337,7 +300,7 @@ class ICSCMClassifier(SCMClassifier):
         return Settings(**values | {"alpha": float(alpha), "test": make_test(self.test)})
 
     def _learn(self, countable: Countable[Any]) -> None:
-        settings = self.make_settings(countable)
+        settings = self._make_settings(countable)
         plain = "this is a plain set covering machine"
         self._warn_of_environments(countable, f"tested for invariance: {plain}")
         if countable.has_environments:

@@ -65,25 +65,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
         self.keep_columns = keep_columns
         self.device = device
 
-    def make_settings(self, countable: Countable[Any]) -> TreeSettings:
-        """The settings of the search.
-
-        Parameters
-        ----------
-        countable : Countable
-            The samples to learn from.
-
-        Returns
-        -------
-        TreeSettings
-            This learner's parameters, as `icscm.search.trees.find_tree` takes them.
-
-        Raises
-        ------
-        IcscmError
-            If a parameter has a value that is not allowed, or if there is a single environment.
-        """
-        self.prepare()
+    def _make_settings(self, countable: Countable[Any]) -> TreeSettings:
         tolerance = TOLERANCES[self.invariance] if self.tolerance == "auto" else self.tolerance
         if not countable.has_environments:
             tolerance = None
@@ -172,7 +154,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     model_: Tree
 
     def _learn(self, countable: Countable[Any]) -> None:
-        settings = self.make_settings(countable)
+        settings = self._make_settings(countable)
         self._warn_of_environments(countable)
         self.tolerance_ = settings.tolerance
         self.model_, self.trace_ = find_tree(countable.source, settings)
@@ -378,7 +360,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 "resample='environments' needs at least 3 environments, of which two are drawn; "
                 f"got {len(source.environments)}: use resample='rows'"
             )
-        tree = self.make_settings(countable)
+        tree = self._make_settings(countable)
         self._warn_of_environments(countable)
         self.tolerance_ = tree.tolerance
         settings = ForestSettings(
