@@ -6,6 +6,4 @@ work side by side on different features, or on different rows, without locks.
 
 from icscm._lazy import load_lazily
 
-__getattr__, __dir__ = load_lazily(
-    globals(), "coding", "counting", "grouping", "hashing", "packing", "tiles"
-)
+__getattr__, __dir__ = load_lazily(globals(), "coding", "counting", "hashing")

@@ -1,7 +1,6 @@
-"""Hashes of rows, columns, names and patterns, and checksums; what all kernels know of words."""
+"""Hashes of rows, names and patterns, checksums; equal values and equal patterns numbered."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
-# ruff: noqa: ARG001 (numba prescribes the arguments of an intrinsic)
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _HALF = np.uint64(32)
 ONE = np.uint64(1)
 WORD_SHIFT = np.uint32(6)
 BIT_MASK = np.uint32(63)
-_LOW_BITS = 0xFFFF
+_LOW_BITS, _EXACT = 0xFFFF, 0x10000
 
 
 @register_jitable
@@ -26,51 +25,28 @@ def mix(bits):
     return bits ^ (bits >> _HALF)
 
 
-def _is_large(value):
-    """Whether it may be a whole number that float64 does not hold.
-
-    Beside a signed number numba takes an unsigned one of 64 bits for a float, and rounds it; so
-    unsigned ones have branches of their own.
-    """
+def _find_low_bits(value):
+    """The last bits of a large whole number, which float64 may not hold; `_EXACT` of all others."""
 
 
-def _clear_low_bits(value):
-    """A large whole number without the bits that float64 may not hold; a float as it is."""
-
-
-def _hash_low_bits(value, salt):
-    """A hash of the bits that `_clear_low_bits` clears; 0 for a float."""
-
-
-@overload(_is_large)
-def _overload_is_large(value):
+@overload(_find_low_bits)
+def _overload_find_low_bits(value):
+    # beside a signed number numba takes an unsigned one of 64 bits for a float, and rounds it
     if value in types.unsigned_domain:
-        return lambda value: value > np.uint64(LARGEST_EXACT)
-    return lambda value: value > LARGEST_EXACT or value < -LARGEST_EXACT
-
-
-@overload(_clear_low_bits)
-def _overload_clear_low_bits(value):
-    if value in types.unsigned_domain:
-        return lambda value: value - (value & np.uint64(_LOW_BITS))
+        most, low, exact = np.uint64(LARGEST_EXACT), np.uint64(_LOW_BITS), np.uint64(_EXACT)
+        return lambda value: value & low if value > most else exact
     if isinstance(value, types.Integer):
-        return lambda value: value - (value & _LOW_BITS)
-    return lambda value: value
-
-
-@overload(_hash_low_bits)
-def _overload_hash_low_bits(value, salt):
-    if isinstance(value, types.Integer):
-        return lambda value, salt: mix(np.uint64(value & _LOW_BITS) ^ ~salt)
-    return lambda value, salt: np.uint64(0)  # noqa: ARG005 (both must take the same)
+        least = -LARGEST_EXACT  # the absolute value of the least integer is itself
+        return lambda value: value & _LOW_BITS if not least <= value <= LARGEST_EXACT else _EXACT
+    return lambda value: _EXACT  # noqa: ARG005 (as the others)
 
 
 @register_jitable
 def _hash_value(value, salt):
-    hashed = np.uint64(0)
-    if _is_large(value):
-        hashed = _hash_low_bits(value, salt)
-        value = _clear_low_bits(value)
+    hashed, low_bits = np.uint64(0), _find_low_bits(value)
+    if low_bits != _EXACT:
+        hashed = mix(np.uint64(low_bits) ^ ~salt)
+        value = value - low_bits
     # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
     number = value + 0.0
     if number != number:
@@ -119,13 +95,8 @@ def _hash_block(X, runs, salt, start, stop, out, odd):
         for j in range(first, last):
             values = X[start:stop, j]
             if not hash_column(values, salt[j], out[start:stop]):
-                _mark_odd_column(values, odd[j : j + 1])
-
-
-@compiled
-def _mark_odd_column(values, odd):
-    for i in range(values.shape[0]):
-        _mark_odd(values[i : i + 1], odd)
+                for i in range(start, stop):
+                    _mark_odd(X[i : i + 1, j], odd[j : j + 1])
 
 
 @compiled
@@ -179,3 +150,130 @@ def sum_words(words, sums):
         total += word
         order += total
     sums[0], sums[1] = total, order
+
+
+@compiled
+def tally_values(values, found, n_rows):
+    """The distinct values, in the order of their first rows, and the rows of each.
+
+    Returns their number; one more than `found` has room for, and zeros, if there are more.
+    None of the values may be NaN.
+    """
+    most = found.shape[0]
+    n_places = 64
+    while n_places < 4 * most:
+        n_places *= 2
+    last = np.uint64(n_places - 1)
+    at_place = np.full(n_places, -1, np.int64)  # open addressing: the number of a value, or -1
+    n_found = 0
+    n_rows[:] = 0
+    for i in range(values.shape[0]):
+        value = values[i]
+        # as in `_hash_value`: equal numbers must have equal bits
+        place = mix(np.float64(value + 0.0).view(np.uint64)) & last
+        while at_place[place] >= 0 and found[at_place[place]] != value:
+            place = (place + ONE) & last
+        number = at_place[place]
+        if number < 0:
+            if n_found == most:
+                found[:] = 0
+                n_rows[:] = 0
+                return most + 1
+            found[n_found] = value
+            at_place[place] = n_found
+            number = n_found
+            n_found += 1
+        n_rows[number] += 1
+    return n_found
+
+
+@compiled
+def fill_slots(known, slots):
+    """Enter patterns 0, 1, ... with these hashes into an empty table."""
+    last_slot = np.uint64(slots.shape[0] - 1)
+    for number in range(known.shape[0]):
+        slot = known[number] & last_slot
+        while slots[slot] > 0:
+            slot = (slot + ONE) & last_slot
+        slots[slot] = number + 1
+
+
+@compiled
+def number_patterns(words, hashes, stored, slots, known, first, numbers):
+    """numbers[i] = the number of the pattern in row i; patterns count from their first row on.
+
+    Those in `stored` have their numbers already; `first` lists the rows of the new ones. `slots`
+    is a table of numbers plus one, 0 where free, at most half full, by the patterns' `known`
+    hashes. Equal hashes are not enough: all words are compared. Returns the number of new ones.
+    """
+    n_new = 0
+    last_slot = np.uint64(slots.shape[0] - 1)
+    for i in range(words.shape[0]):
+        slot = hashes[i] & last_slot
+        while True:
+            number = np.int64(slots[slot]) - 1
+            if number < 0:
+                number = stored.shape[0] + n_new
+                slots[slot] = number + 1
+                known[number] = hashes[i]
+                first[n_new] = i
+                n_new += 1
+                break
+            if known[number] == hashes[i]:
+                if number < stored.shape[0]:
+                    is_same = np.array_equal(stored[number], words[i])
+                else:
+                    is_same = np.array_equal(words[first[number - stored.shape[0]]], words[i])
+                if is_same:
+                    break
+            slot = (slot + ONE) & last_slot
+        numbers[i] = number
+    return n_new
+
+
+@compiled
+def list_members(numbers, offsets, members):
+    """members[offsets[k] : offsets[k + 1]] = the places of k in `numbers`, ascending."""
+    at = offsets.copy()
+    for i in range(numbers.shape[0]):
+        members[at[numbers[i]]] = i
+        at[numbers[i]] += 1
+
+
+@compiled
+def are_groups(numbers, offsets, members):
+    """Whether `members` are as `list_members` lists them, groups in the order of their first.
+
+    None is empty. Reads nothing beyond the arrays, whatever they hold.
+    """
+    n, n_groups = members.shape[0], offsets.shape[0] - 1
+    if numbers.shape[0] != n or offsets[0] != 0 or offsets[n_groups] != n:
+        return False
+    last_first = np.int64(-1)
+    for k in range(n_groups):
+        if not offsets[k] < offsets[k + 1] <= n or np.int64(members[offsets[k]]) <= last_first:
+            return False
+        last = np.int64(-1)
+        for i in range(offsets[k], offsets[k + 1]):
+            member = np.int64(members[i])
+            if member <= last or member >= n or numbers[member] != k:
+                return False
+            last = member
+        last_first = np.int64(members[offsets[k]])
+    return True
+
+
+@compiled
+def add_groups(counts, rows, starts, out):
+    """out[g] = sum of the counts of rows[starts[g]] up to rows[starts[g + 1]], the last to the end.
+
+    `np.add.reduceat` takes five times as long for groups of two.
+    """
+    group = -1
+    for i in range(rows.shape[0]):
+        if group + 1 < starts.shape[0] and starts[group + 1] == i:
+            group += 1
+            out[group] = 0
+        for label in range(counts.shape[1]):
+            for k in range(counts.shape[2]):
+                out[group, label, k] += counts[rows[i], label, k]
