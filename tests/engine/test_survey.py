@@ -23,8 +23,7 @@ from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coded import CodedTable, code_mixed
-from icscm.tables.column_checks import find_suspicious
+from icscm.tables.coded import CodedTable, code_mixed, find_suspicious
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
 
 SAMPLE = 60

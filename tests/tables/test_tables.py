@@ -14,10 +14,8 @@ from icscm.tables.coded import (
     IDENTIFIER,
     LABEL_COPY,
     CodedTable,
-    LevelBins,
-)
-from icscm.tables.column_checks import (
     ColumnFacts,
+    LevelBins,
     drop_columns,
     find_reasons,
     find_suspicious,

@@ -33,8 +33,8 @@ from icscm.tables.coded import (
     CodedTable,
     LevelBins,
     choose_levels,
+    find_reasons,
 )
-from icscm.tables.column_checks import find_reasons
 from icscm.tables.columns import sort_key
 from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
@@ -313,7 +313,7 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 
 def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str]:
-    """Columns that no rule should be made of, and why, as `column_checks.find_suspicious`.
+    """Columns that no rule should be made of, and why, as `coded.find_suspicious`.
 
     `table` is what `describe_survey` made of the survey.
     """

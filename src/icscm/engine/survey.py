@@ -27,7 +27,7 @@ from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
 from icscm.exceptions import IcscmError
-from icscm.tables.column_checks import ColumnFacts
+from icscm.tables.coded import ColumnFacts
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain_numbers, sort_key
 from icscm.tables.errors import make_infinity_error, name_columns
 

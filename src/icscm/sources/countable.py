@@ -12,8 +12,7 @@ from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.counts import CountSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
-from icscm.tables.coded import CodedTable
-from icscm.tables.column_checks import drop_columns
+from icscm.tables.coded import CodedTable, drop_columns
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "

@@ -20,8 +20,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
-from icscm.tables.coded import CodedTable, find_missing
-from icscm.tables.column_checks import drop_suspicious
+from icscm.tables.coded import CodedTable, drop_suspicious, find_missing
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (
     check_labels,
@@ -152,7 +151,9 @@ def _count(
         table = given.code(config.max_thresholds, rows)
         if config.missing == "error" and given.whole is not None:  # before columns are dropped
             replace(table, has_missing=find_missing(table.values)).reject_missing()
-        binned = drop_suspicious(given, table, labels, environments, rows, config.keep_columns)
+        columns = given.content if isinstance(given.content, list) else ()
+        groups = labels, environments, rows
+        binned = drop_suspicious(table, columns, given.whole, *groups, config.keep_columns)
         table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
     else:
         binned = given if rows is None else given.take(rows)

@@ -22,7 +22,7 @@ from icscm.report.formatting import describe_rates
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
-from icscm.tables.column_checks import find_suspicious
+from icscm.tables.coded import find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import read_table
