@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,8 @@ from icscm._constants import (
     ROW_DTYPE,
 )
 from icscm._types import Array, BoolArray, FloatArray, IntArray
-from icscm.engine import _kernels
-from icscm.engine.binning import (
-    Binning,
-    ColumnPlan,
-    find_layout,
-    make_binning,
-    plan_columns,
-    plan_levels,
-    put_missing_first,
-)
+from icscm.engine import _kernels, binning
+from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
@@ -71,7 +63,9 @@ def encode(
     has_missing = table.find_missing().copy()
     no_edges = [np.empty(0, X.dtype)] * X.shape[1]
     coder = _Coder(table, position, rows, n_threads, no_edges, has_missing)
-    coder.code(plan_levels(table, np.array(sorted({*table.levels} - {*table.dropped}), np.int64)))
+    coder.code(
+        binning.plan_levels(table, np.array(sorted({*table.levels} - {*table.dropped}), np.int64))
+    )
     sample: ColumnPlan | None = None
     any_sampled = False
     numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
@@ -80,15 +74,16 @@ def encode(
         has_missing[j] |= bool((X[:, j] != X[:, j]).any())
         if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
             reject_infinity(X, table.names)
-    for scan in _list_scans(table, numbers, max_thresholds, n_threads) if len(left) else ():
-        has_missing |= scan.has_missing
-        plan = plan_columns(table, left, has_missing, scan.rows, scan.max_thresholds, n_threads)
+    scans = _list_scans(table, numbers, max_thresholds, n_threads) if len(left) else ()
+    for kind, scanned, most, is_odd in scans:
+        has_missing |= is_odd
+        plan = binning.plan_columns(table, left, has_missing, scanned, most, n_threads)
         has_missing[plan.columns] |= plan.has_missing
-        if scan.is_sample:
+        if kind == "sample":
             sample = plan
         elif sample is not None:
             plan = plan.cut_unknown_as(sample, max_thresholds)
-        ready = plan if scan.finishes_many else plan.select(plan.known)
+        ready = plan.select(plan.known) if kind == "first" else plan
         any_sampled |= sample is not None and not plan.known.all()
         left = np.union1d(np.setdiff1d(left, ready.columns), coder.code(ready))
         if len(left) == 0:
@@ -96,38 +91,27 @@ def encode(
     # without the thresholds below which values are missing
     edges = [part[int(gap) :] for part, gap in zip(coder.edges, has_missing, strict=True)]
     stores = [store for store in coder.stores if len(store.features)]
-    return make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
-
-
-class _Scan(NamedTuple):
-    """Some rows to plan columns from, and whether they finish columns of many values.
-
-    `has_missing` says in which columns missing values were met on the way.
-    """
-
-    rows: NDArray[np.intp] | slice
-    max_thresholds: int | None
-    finishes_many: bool = True
-    is_sample: bool = False
-    has_missing: BoolArray | bool = False
+    return binning.make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
 
 
 def _list_scans(
     table: CodedTable, numbers: IntArray, max_thresholds: int | None, n_threads: int
-) -> Iterator[_Scan]:
+) -> Iterator[tuple[str, NDArray[np.intp] | slice, int | None, BoolArray | bool]]:
+    """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
+    or "all"; the most thresholds; and in which columns missing values were met on the way.
+    """
     X = table.values
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to scan
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
-        yield _Scan(slice(None, None, step), few, finishes_many=False)
+        yield "first", slice(None, None, step), few, False
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         hashes, odd = hash_rows(X, numbers, n_threads)
         if (odd & INFINITE).any():
             reject_infinity(X, table.names)
-        rows, has_missing = choose_sample(hashes, n_threads), (odd & MISSING) > 0
-        yield _Scan(rows, max_thresholds, is_sample=True, has_missing=has_missing)
-    yield _Scan(slice(None), max_thresholds)
+        yield "sample", choose_sample(hashes, n_threads), max_thresholds, (odd & MISSING) > 0
+    yield "all", slice(None), max_thresholds, False
 
 
 @dataclass
@@ -156,7 +140,7 @@ class _Coder:
         levels, has_missing = self.table.levels, self.has_missing
         alike = {ORDERED: np.ones(len(plan.columns), dtype=np.bool_)}
         if levels or has_missing.any():
-            layouts = [find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
+            layouts = [binning.find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
             alike = {one: np.array([each == one for each in layouts]) for one in sorted({*layouts})}
         n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
         surprises = [plan.columns[:0]]
@@ -284,7 +268,7 @@ class PieceCoder:
                 numbers = {sort_key(each): min(first + k, last) for k, each in enumerate(levels)}
                 self._bins[j] = numbers
                 continue
-            self._edges[j] = put_missing_first(edges) if binned.has_missing[j] else edges
+            self._edges[j] = binning.put_missing_first(edges) if binned.has_missing[j] else edges
             if 1 < len(self._edges[j]) < MAX_NARROW_BINS:  # else NumPy is as quick
                 self._tables[j] = make_search_table([self._edges[j]], edges.dtype)
 
@@ -299,22 +283,21 @@ class PieceCoder:
         `columns` are the columns of the piece by position; only the features' own are needed.
         """
         if out is None:
-            n_rows = len(columns[self.features[0]]) if self.features else 0
+            first: Any = columns[self.features[0]] if self.features else Numbers(np.empty(0))
+            n_rows = len(first.codes if isinstance(first, Levels) else first.values)
             out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
         def code_feature(k: int) -> None:
-            j = self.features[k]
-            (self._code_levels if j in self._bins else self._code_numbers)(j, columns[j], out[k])
+            self._code(self.features[k], columns[self.features[k]], out[k])
 
         run_in_parts(code_feature, range(len(self.features)), n_threads)
         return out
 
-    def _code_levels(self, feature: int, column: Column, out: Array) -> None:
-        assert isinstance(column, Levels)
-        found = [self._bins[feature][sort_key(level)] for level in column.levels]
-        out[:] = np.array([*found, 0], dtype=out.dtype)[column.codes]  # the last is for missing
-
-    def _code_numbers(self, feature: int, column: Column, out: Array) -> None:
+    def _code(self, feature: int, column: Column, out: Array) -> None:
+        if isinstance(column, Levels):
+            found = [self._bins[feature][sort_key(level)] for level in column.levels]
+            out[:] = np.array([*found, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+            return
         assert isinstance(column, Numbers)
         edges, table = self._edges[feature], self._tables.get(feature)
         values = read_numbers(column, is_exact=edges.dtype.kind in "iu")

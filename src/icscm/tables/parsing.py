@@ -20,26 +20,15 @@ from icscm._constants import LARGEST_EXACT
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
+from icscm.tables import columns
 from icscm.tables.coded import CodedTable, are_finite, code_mixed
-from icscm.tables.columns import (
-    Column,
-    Levels,
-    Numbers,
-    as_plain_numbers,
-    bring,
-    is_frame,
-    is_on_card,
-    list_names,
-    open_frame,
-    open_on_card,
-    read_all_columns,
-    read_column,
-)
+from icscm.tables.columns import Column, Levels, Numbers
 from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
 
 Validate = Callable[..., Any]
 
 _SPARSE_FORMATS = ("csr", "csc")
+_UNEVEN = "the rows of X differ in length; give each the same columns"
 # As `validate_data` of an estimator, which would also note the number and names of the columns.
 _validate: Validate = partial(check_array, estimator="icscm", input_name="X")
 
@@ -74,17 +63,21 @@ class ParsedTable:
 
 def read_table(X: Any) -> ParsedTable:
     """Check what `fit` was given."""
-    X = bring(X)
-    if is_frame(X):
-        return _read_frame(open_frame(X))
+    X = columns.bring(X)
+    if columns.is_frame(X):
+        return _read_frame(columns.open_frame(X))
     if issparse(X):
         matrix = _validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
         return ParsedTable(matrix, matrix, matrix.shape[0], is_presence=True)
     try:
         array = _read_numbers(X, _validate)
     except HoldsTextError:
-        array = _check_objects(X)
-        return ParsedTable(array, read_all_columns(array), len(array))
+        if isinstance(X, np.ndarray) and X.dtype.kind == "O":  # each column may be of another kind
+            return ParsedTable(X, columns.read_all_columns(X), len(X))
+        raise IcscmError(
+            "X holds text, and an array or list has one kind of values for all columns; give a "
+            "DataFrame, which keeps text and numbers apart"
+        ) from None
     if getattr(X, "dtype", None) == np.bool_:
         return ParsedTable(array.view(np.bool_), array, len(array), is_presence=True)
     return ParsedTable(array, array, len(array))
@@ -101,7 +94,7 @@ def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
         with suppress(RoundedError):  # then column by column: these may be identifiers
             array = _read_numbers(table, _validate, types)
             return ParsedTable(table, array, len(array), names, whole)
-    return ParsedTable(table, read_all_columns(frame), len(frame), names, whole)
+    return ParsedTable(table, columns.read_all_columns(frame), len(frame), names, whole)
 
 
 def check_table(estimator: BaseEstimator, X: Any) -> Array:
@@ -131,7 +124,7 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
         table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise IcscmError("the rows of X differ in length; give each the same columns") from None
+            raise IcscmError(_UNEVEN) from None
         if "string" not in str(error):
             raise
         objects = np.asarray(X, dtype=object)
@@ -153,7 +146,7 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
         large = [j for j in whole if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
         if large:
             raise make_rounded_error(name_columns(large, list(types)))
-    return as_plain_numbers(table)
+    return columns.as_plain_numbers(table)
 
 
 def _is_number(value: Any) -> bool:
@@ -162,16 +155,6 @@ def _is_number(value: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_objects(X: Any) -> Array:
-    """X again if it is an array of objects, each column of which may be of another kind."""
-    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        return X
-    raise IcscmError(
-        "X holds text, and an array or list has one kind of values for all columns; give a "
-        "DataFrame, which keeps text and numbers apart"
-    )
 
 
 def make_dense(matrix: Any, rows: Array | None = None) -> Array:
@@ -220,7 +203,7 @@ def check_rows(
     if allow_missing and isinstance(rows, np.ndarray) and rows.dtype.kind != "O":
         return rows  # all of it is finite
     for feature, rule in {rule.feature: rule for rule in rules}.items():
-        column = read_column(rows, rule.column, rule.name)
+        column = columns.read_column(rows, rule.column, rule.name)
         if isinstance(column, Numbers) and not are_finite(column.values):
             reject_infinity(column.values[:, np.newaxis], [feature])
         missing = column.missing if isinstance(column, Numbers | Levels) else None
@@ -239,9 +222,9 @@ def _read_rows(
     used = [*dict.fromkeys(rule.feature for rule in rules)]
     # a model learned from a packed store knows the names in its rules only
     known = {name for name in (used if names is None else names) if isinstance(name, str)}
-    if is_frame(X):
-        X = open_frame(X).to_native()
-        given = {*list_names(X)}
+    if columns.is_frame(X):
+        X = columns.open_frame(X).to_native()
+        given = {*columns.list_names(X)}
         if given & known or (known and not used):
             absent = [repr(name) for name in used if name not in given]
             if absent:
@@ -256,8 +239,8 @@ def _read_rows(
             return X
     if issparse(X):
         return validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
-    if is_on_card(X):
-        X = open_on_card(X)  # columns come here one by one
+    if columns.is_on_card(X):
+        X = columns.open_on_card(X)  # columns come here one by one
         if X.ndim != 2:
             raise IcscmError(f"X is of shape {X.shape}; give rows and columns")
         validate(X, skip_check_array=True)
@@ -275,7 +258,7 @@ def _read_rows(
 def _make_objects(X: Any) -> Array:
     """Rows of several kinds of values as an array."""
     if isinstance(X, list | tuple) and len({len(row) for row in X if hasattr(row, "__len__")}) > 1:
-        raise IcscmError("the rows of X differ in length; give each the same columns")
+        raise IcscmError(_UNEVEN)
     return np.array(X, dtype=object)
 
 
