@@ -25,16 +25,8 @@ from icscm.engine.survey import DATE, Survey
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError, Parameter
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-from icscm.tables.coded import (
-    DATES,
-    ENVIRONMENT_COPY,
-    IDENTIFIER,
-    LABEL_COPY,
-    CodedTable,
-    LevelBins,
-    choose_levels,
-    find_reasons,
-)
+from icscm.tables import coded
+from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import sort_key
 from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
@@ -236,7 +228,7 @@ def _choose_all_edges(columns: Array, max_thresholds: int | None) -> list[tuple[
         return [choose_edges(np.sort(column), max_thresholds) for column in columns]
     ranks = find_ranks(columns.shape[1], max_thresholds)
     edges = np.empty((len(columns), max_thresholds + 1), dtype=columns.dtype)
-    n_edges, known = np.empty(len(columns), dtype=np.int64), np.empty(len(columns), dtype=np.bool_)
+    n_edges, known = np.empty(len(columns), np.int64), np.empty(len(columns), np.bool_)
     columns.sort(axis=1)
     _kernels.choose_all_edges(columns, max_thresholds, ranks, edges, n_edges, known)
     cut = [part[:n].copy() for part, n in zip(edges, n_edges.tolist(), strict=True)]
@@ -297,16 +289,18 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
     dropped: dict[int, str] = {}
     for j, column in enumerate(survey.columns):
         if column.kind == DATE:
-            dropped[j] = DATES
+            dropped[j] = coded.DATES
         elif column.is_category:
             n_rows = column.values or {}  # nothing where they are too many, see `_choose_from`
             found = sorted(n_rows, key=sort_key)
-            kept, pool = choose_levels(np.array([n_rows[level] for level in found]), most_levels)
+            kept, pool = coded.choose_levels(
+                np.array([n_rows[level] for level in found]), most_levels
+            )
             levels[j] = LevelBins(tuple(found[i] for i in kept), tuple(found[i] for i in pool))
         elif column.is_large and not survey.is_exact:
             if not column.gather_facts(survey.n_rows).is_numbering():
                 raise make_rounded_error(name_columns([j], names))
-            dropped[j] = IDENTIFIER
+            dropped[j] = coded.IDENTIFIER
     has_missing = np.array([column.n_missing > 0 for column in survey.columns], dtype=np.bool_)
     values = np.empty((0, len(survey.columns)), dtype=survey.dtype)
     return CodedTable(values, names, levels, has_missing, dropped)
@@ -323,12 +317,12 @@ def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str
             continue
         copied, is_pooled = None, j in table.levels and table.levels[j].pool
         if survey.n_rows >= COPY_ROWS and not is_pooled:
-            if column.label_values is not None and len(survey.labels) > 1:
-                copied = LABEL_COPY
-            elif column.environment_values is not None and len(survey.environments) > 1:
-                copied = ENVIRONMENT_COPY
+            if column.copied[0] is not None and len(survey.labels) > 1:
+                copied = coded.LABEL_COPY
+            elif column.copied[1] is not None and len(survey.environments) > 1:
+                copied = coded.ENVIRONMENT_COPY
         facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
-    return find_reasons(facts, table.dropped)
+    return coded.find_reasons(facts, table.dropped)
 
 
 def find_sampled(survey: Survey, table: CodedTable) -> list[int]:

@@ -127,11 +127,7 @@ class Piece:
 
     def split(self, rows: Rows, rule: BinnedRule) -> tuple[Rows, Rows]:
         """Of some rows those that satisfy the rule, and those that it covers."""
-        return rows.split(self._find_covered(rows, rule))
-
-    def find_satisfied(self, rows: Rows, rule: BinnedRule) -> BoolArray:
-        """Truth of the rule for each of some rows."""
-        return ~self._find_covered(rows, rule)
+        return rows.split(self.find_covered(rows, rule))
 
     def count(self, rows: Rows, block: int) -> CountArray:
         """Some rows, by (feature, bin, label, environment), for one store of features."""
@@ -142,20 +138,21 @@ class Piece:
         self, in_play: InPlay, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
         """Which of the other rules cover exactly the rows in play that `rule` covers."""
-        covered = self._find_covered(in_play.stay, rule)
-        found = [np.array_equal(covered, self._find_covered(in_play.stay, each)) for each in others]
+        covered = self.find_covered(in_play.stay, rule)
+        found = [np.array_equal(covered, self.find_covered(in_play.stay, each)) for each in others]
         return np.array(found, dtype=np.bool_)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All rows by the truth of each rule."""
         tables = []
         for some in self.rows.cut(ROW_CHUNK):
-            truths = [~self._find_covered(some, rule) for rule in rules]
+            truths = [~self.find_covered(some, rule) for rule in rules]
             cells = np.repeat(np.arange(2 * self.n_environments), np.diff(some.bounds))
             tables.append(count_patterns(truths, cells, self.n_environments))
         return add_patterns(tables)
 
-    def _find_covered(self, rows: Rows, rule: BinnedRule) -> BoolArray:
+    def find_covered(self, rows: Rows, rule: BinnedRule) -> BoolArray:
+        """Which of some rows the rule covers."""
         store = self.find_store(rule.feature)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
@@ -246,19 +243,19 @@ class BinnedSplit(NamedTuple):
 
 
 def find_leaves(
-    splits: Sequence[BinnedSplit], n_rows: int, find_truth: Callable[[BinnedRule], BoolArray]
+    splits: Sequence[BinnedSplit], n_rows: int, find_covered: Callable[[BinnedRule], BoolArray]
 ) -> IntArray:
-    """The leaf that each of some rows falls in, given the truth of a rule for each of them."""
+    """The leaf that each of some rows falls in, given which of them a rule covers."""
     leaves = np.empty(n_rows, dtype=np.int64)
     waiting = {0 if splits else ~0: np.arange(n_rows)}
-    truths: dict[tuple[int, bytes], BoolArray] = {}
+    known: dict[tuple[int, bytes], BoolArray] = {}
     for number, split in enumerate(splits):
         key = split.rule.feature, split.rule.satisfied.tobytes()
-        if key not in truths:
-            truths[key] = find_truth(split.rule)
+        if key not in known:
+            known[key] = find_covered(split.rule)
         places = waiting.pop(number)
-        truth = truths[key][places]
-        waiting[split.if_true], waiting[split.if_false] = places[truth], places[~truth]
+        covered = known[key][places]
+        waiting[split.if_true], waiting[split.if_false] = places[~covered], places[covered]
     for child, places in waiting.items():
         leaves[places] = ~child
     return leaves
@@ -303,11 +300,8 @@ def _add_rules(
     return patterns[used], (np.cumsum(used) - 1)[group]
 
 
-class Merged(NamedTuple):
-    """Patterns that are alike in some of the rules, added up: one row of each, and the counts."""
-
-    rows: NDArray[np.intp]
-    counts: CountArray
+# Patterns that are alike in some of the rules, added up: one row of each, and the counts.
+Merged = tuple[NDArray[np.intp], CountArray]
 
 
 def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
@@ -319,7 +313,8 @@ def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[M
 
 def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -> PatternTable:
     """What was merged over some of the rules as a table of these."""
-    return PatternTable(table.patterns[merged.rows][:, list(rules)], merged.counts)
+    rows, counts = merged
+    return PatternTable(table.patterns[rows][:, list(rules)], counts)
 
 
 def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
@@ -340,7 +335,7 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     _kernels.add_groups(table.counts, rows, starts, counts)
     rows = rows[starts]
     ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
-    return (Merged(rows[a:b], counts[a:b]) for a, b in pairwise(ends))
+    return ((rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
 
 def _pack(bits: BoolArray) -> NDArray[Any]:
@@ -399,8 +394,8 @@ class LevelCounts:
 
     def merge_equal(self) -> LevelCounts:
         """One row for each cell of the joint table, if that has fewer cells than there are rows."""
-        shape = self._list_shape(range(self.n_features))
-        if self.n_features > _MAX_MERGED or math.prod(shape) > len(self.cells):
+        shape = self._list_shape(range(len(self.codes)))
+        if len(self.codes) > _MAX_MERGED or math.prod(shape) > len(self.cells):
             return self
         joint = np.bincount(np.ravel_multi_index((self.cells, *self.codes), shape))
         occupied = np.flatnonzero(joint)

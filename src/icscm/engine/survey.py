@@ -32,6 +32,7 @@ from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain
 from icscm.tables.errors import make_infinity_error, name_columns
 
 Key = TypeVar("Key", bound=Hashable)
+Copied = Mapping[Hashable, Level | None] | None
 
 # What a column holds. Whole numbers and others are distinguished by type, as only
 # whole numbers can be identifiers; levels by their kind.
@@ -79,8 +80,8 @@ class ColumnSurvey:
     `values` holds the rows of each number or level; None if they are more than thresholds can tell
     apart, or than can be kept. Of numbers `lowest` and `highest` are None where all are missing,
     and `is_whole` says that all are whole. `samples` tell identifiers where there are too many
-    values: of whole numbers, and of levels. `label_values` holds the one value of each label while
-    the column may be an exact copy of the label, else None; `environment_values` likewise.
+    values: of whole numbers, and of levels. `copied` holds the one value of each label while the
+    column may be an exact copy of the label, else None; then those of the environments likewise.
     """
 
     kind: str
@@ -91,8 +92,7 @@ class ColumnSurvey:
     highest: float | None = None
     is_whole: bool = False
     samples: ValueSample | None = None
-    label_values: Mapping[Hashable, Level | None] | None = None
-    environment_values: Mapping[Hashable, Level | None] | None = None
+    copied: tuple[Copied, Copied] = (None, None)
 
     @property
     def is_number(self) -> bool:
@@ -174,8 +174,8 @@ def survey_piece(
             found = _survey_numbers(column, most_values)
         if np.inf in (found.highest, -(found.lowest or 0)):
             raise make_infinity_error(name_columns([j], names))
-        label_values, environment_values = (_find_copied(column, each) for each in groups)
-        return replace(found, label_values=label_values, environment_values=environment_values)
+        of_label, of_environment = (_find_copied(column, each) for each in groups)
+        return replace(found, copied=(of_label, of_environment))
 
     surveyed = tuple(run_in_parts(survey_column, range(len(columns)), n_threads))
     by_environment = {} if environments is None else environments.count_rows()
@@ -269,7 +269,7 @@ def _make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
 
 def _find_copied(
     column: Numbers | Levels, groups: tuple[Groups, NDArray[np.intp]] | None
-) -> Mapping[Hashable, Level | None] | None:
+) -> Copied:
     """The value of each group if the column has one in each, another in every other.
 
     Being missing counts as a value, None. With the groups comes the first row of each.
@@ -286,15 +286,15 @@ def _find_copied(
             return None
     found: dict[Hashable, Level | None] = {}
     for name, row in zip(names, first_rows.tolist(), strict=True):
-        if row >= 0 and missing[row]:
-            found[name] = None
-        elif row >= 0:
-            value = values[row].item()
-            found[name] = column.levels[value] if isinstance(column, Levels) else value
+        if row >= 0:
+            value = None if missing[row] else values[row].item()
+            if value is not None and isinstance(column, Levels):
+                value = column.levels[value]
+            found[name] = value
     return _if_all_differ(found)
 
 
-def _if_all_differ(values: dict[Hashable, Level | None]) -> Mapping[Hashable, Level | None] | None:
+def _if_all_differ(values: dict[Hashable, Level | None]) -> Copied:
     """The values, if no two groups share one."""
     return values if len({*values.values()}) == len(values) else None
 
@@ -320,18 +320,15 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
 def _merge_columns(
     a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
 ) -> ColumnSurvey:
-    lowest = [each.lowest for each in (a, b) if each.lowest is not None]
-    highest = [each.highest for each in (a, b) if each.highest is not None]
     merged = ColumnSurvey(
         _join_kinds(a, b, name),
         a.n_missing + b.n_missing,
         None,
         None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype),
-        min(lowest, default=None),
-        max(highest, default=None),
+        min((each.lowest for each in (a, b) if each.lowest is not None), default=None),
+        max((each.highest for each in (a, b) if each.highest is not None), default=None),
         a.is_whole and b.is_whole,
-        label_values=_merge_copied(a.label_values, b.label_values),
-        environment_values=_merge_copied(a.environment_values, b.environment_values),
+        copied=(_merge_copied(a.copied[0], b.copied[0]), _merge_copied(a.copied[1], b.copied[1])),
     )
     if a.values is not None and b.values is not None:
         return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
@@ -353,9 +350,7 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
     )
 
 
-def _merge_copied(
-    a: Mapping[Hashable, Level | None] | None, b: Mapping[Hashable, Level | None] | None
-) -> Mapping[Hashable, Level | None] | None:
+def _merge_copied(a: Copied, b: Copied) -> Copied:
     if a is None or b is None or any(a[group] != b[group] for group in {*a} & {*b}):
         return None
     return _if_all_differ({**a, **b})

@@ -158,7 +158,7 @@ def prune(
             break
         others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
         merged = merge_patterns(table, others)
-        results = compute_conditional([each.counts for each in merged])
+        results = compute_conditional([counts for _, counts in merged])
         made = [
             PruningTest(number, feature, float(statistic), int(dof), float(p), removed=False)
             for feature, statistic, dof, p in zip(tested, *results, strict=True)

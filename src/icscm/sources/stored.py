@@ -47,7 +47,7 @@ class StoredSource:
         """The leaf of a tree that each sorted row falls in, for those held out; else -1."""
         leaves = np.full(len(held_out), -1, dtype=np.int64)
         rows, _ = self.piece.rows.split(~held_out)
-        leaves[held_out] = find_leaves(splits, len(rows), partial(self.piece.find_satisfied, rows))
+        leaves[held_out] = find_leaves(splits, len(rows), partial(self.piece.find_covered, rows))
         return leaves
 
     def count_totals(self) -> CountArray:
