@@ -12,9 +12,8 @@ from operator import and_
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm._types import Array, CountArray
+from icscm._types import Array, BoolArray, CountArray
 from icscm.engine.bits import expand
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, CountSource, Cut, PatternTable
 from icscm.stats.independence import IndependenceTest
@@ -81,9 +80,7 @@ class LiteralSource:
     def keep(self, rule: BinnedRule) -> None:
         self._in_play = self._in_play & self._find_satisfied(rule)
 
-    def find_same_coverage(
-        self, rule: BinnedRule, others: Sequence[BinnedRule]
-    ) -> NDArray[np.bool_]:
+    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         satisfied = self._find_satisfied(rule)[self._in_play]
         same = [(self._find_satisfied(other)[self._in_play] == satisfied).all() for other in others]
         return np.array(same, dtype=np.bool_)
@@ -96,17 +93,17 @@ class LiteralSource:
         counts = [self._count((truth == pattern).all(axis=1)) for pattern in patterns]
         return PatternTable(patterns.reshape(len(counts), len(rules)), np.array(counts))
 
-    def _find_satisfied(self, rule: BinnedRule) -> NDArray[np.bool_]:
-        satisfied: NDArray[np.bool_] = rule.satisfied[self._codes[:, rule.feature]]
+    def _find_satisfied(self, rule: BinnedRule) -> BoolArray:
+        satisfied: BoolArray = rule.satisfied[self._codes[:, rule.feature]]
         return satisfied
 
-    def _count_features(self, wanted: NDArray[np.bool_]) -> Iterator[CountCube]:
+    def _count_features(self, wanted: BoolArray) -> Iterator[CountCube]:
         for feature, codes in enumerate(self._codes.T):
             counts = np.zeros((1, codes.max() + 1, 2, len(self.environments)), dtype=np.int64)
             np.add.at(counts[0], (codes[wanted], *self._cells[wanted].T), 1)
             yield CountCube(np.array([feature]), counts, self.candidates.find_layout(feature))
 
-    def _count(self, wanted: NDArray[np.bool_]) -> CountArray:
+    def _count(self, wanted: BoolArray) -> CountArray:
         table = np.zeros((2, len(self.environments)), dtype=np.int64)
         np.add.at(table, tuple(self._cells[wanted].T), 1)
         return table

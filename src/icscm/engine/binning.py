@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array, BoolArray, IntArray
@@ -153,7 +152,7 @@ def plan_columns(
     table: CodedTable,
     columns: IntArray,
     has_missing: BoolArray,
-    rows: NDArray[np.intp] | slice,
+    rows: Array | slice,
     max_thresholds: int | None,
     n_threads: int,
 ) -> ColumnPlan:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS, WORD_DTYPE
@@ -41,17 +40,17 @@ class Copies:
         """The feature that stands for its group."""
         return int(self.members[self.offsets[self.numbers[feature]]])
 
-    def describe(self, groups: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def describe(self, groups: slice) -> tuple[IntArray, IntArray]:
         """The first feature of each of some groups, and the number of its features."""
         offsets = self.offsets[groups.start : groups.stop + 1]
         return self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
 
-    def list_members(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+    def list_members(self, first: IntArray) -> IntArray:
         """The features of some groups, given by their first ones: a group after the other."""
         groups = self.numbers[first].astype(np.intp)
         starts, sizes = self.offsets[groups], self.offsets[groups + 1] - self.offsets[groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members: NDArray[np.int64] = self.members[np.repeat(starts, sizes) + within]
+        members: IntArray = self.members[np.repeat(starts, sizes) + within]
         return members.astype(np.int64)
 
 
@@ -85,7 +84,7 @@ class CollapsedMap:
     def find_layout(self, feature: int) -> Layout:
         return self.single.find_layout(feature)
 
-    def count_bins(self, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    def count_bins(self, features: IntArray) -> IntArray:
         return self.single.count_bins(features)
 
 
@@ -118,9 +117,7 @@ class PatternNumbers:
         self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.uint32)
         self._known = np.zeros(_FEWEST_SLOTS // 2, dtype=np.uint64)
 
-    def add(
-        self, words: Array, stored: Array, n_threads: int = 1
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def add(self, words: Array, stored: Array, n_threads: int = 1) -> tuple[Array, IntArray]:
         """The number of each row's pattern, and which rows hold new ones.
 
         `stored` are the words of all patterns numbered so far.
@@ -139,7 +136,7 @@ class PatternNumbers:
         return numbers, first[:n_new]
 
 
-def hash_patterns(words: Array, n_threads: int) -> NDArray[np.uint64]:
+def hash_patterns(words: Array, n_threads: int) -> Array:
     """A hash of each row."""
     hashes = np.empty(len(words), dtype=np.uint64)
 
@@ -182,7 +179,7 @@ class PresenceMap:
 
 
 def pack_binary(
-    table: CodedTable, position: NDArray[np.uint32], rows: Rows, n_threads: int
+    table: CodedTable, position: Array, rows: Rows, n_threads: int
 ) -> tuple[CandidateMap, BitStore] | None:
     """Candidates and store of a table of zeros and ones; None if it holds anything else.
 
@@ -216,9 +213,7 @@ def _may_be_binary(table: CodedTable) -> bool:
     return is_plain and bool(((first == 0) | (first == 1)).all())
 
 
-def set_bits(
-    X: Any, bit_position: NDArray[np.uint32], words: NDArray[np.uint64], n_threads: int
-) -> bool:
+def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:
     """Set the bits of the ones of X, row i at `bit_position[i]` of each column's words.
 
     False if X holds other values than 0 and 1.
@@ -241,9 +236,7 @@ def set_bits(
     return all(done)
 
 
-def _pack_columns(
-    X: Array, bit_position: NDArray[np.uint32], first: int, last: int, words: Array
-) -> bool:
+def _pack_columns(X: Array, bit_position: Array, first: int, last: int, words: Array) -> bool:
     """Column by column, for arrays that are not laid out by rows."""
     n = last - first
     surprised, known = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     CODE_DTYPE,
@@ -40,11 +39,7 @@ _GUESSED_TOGETHER = 2**8
 
 
 def encode(
-    table: CodedTable,
-    position: NDArray[np.uint32],
-    rows: Rows,
-    max_thresholds: int | None,
-    n_threads: int,
+    table: CodedTable, position: Array, rows: Rows, max_thresholds: int | None, n_threads: int
 ) -> tuple[Binning, list[Store]]:
     """Choose thresholds for the columns and store each in the fewest bits that hold it.
 
@@ -96,7 +91,7 @@ def encode(
 
 def _list_scans(
     table: CodedTable, numbers: IntArray, max_thresholds: int | None, n_threads: int
-) -> Iterator[tuple[str, NDArray[np.intp] | slice, int | None, BoolArray | bool]]:
+) -> Iterator[tuple[str, Array | slice, int | None, BoolArray | bool]]:
     """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
     or "all"; the most thresholds; and in which columns missing values were met on the way.
     """
@@ -123,7 +118,7 @@ class _Coder:
     """
 
     table: CodedTable
-    position: NDArray[np.uint32]
+    position: Array
     rows: Rows
     n_threads: int
     edges: list[Array]
@@ -209,7 +204,7 @@ class _Coder:
                 self.stores.append(CodeStore(*found, self.rows, self.n_threads, layout))
 
 
-def _search(edges: Array, values: Array) -> NDArray[np.intp]:
+def _search(edges: Array, values: Array) -> Array:
     """The bins of values among any number of edges; 0 where a value is missing."""
     return np.where(values != values, 0, np.searchsorted(edges, values, side="left"))
 
@@ -233,7 +228,7 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     return table
 
 
-def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], IntArray]:
+def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, Array, IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
     last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
     with np.errstate(all="ignore"):

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
 from icscm._types import Array, BoolArray, CountArray, IntArray
@@ -265,9 +264,7 @@ def find_leaves(
 _MAX_GROUPS = 2**16
 
 
-def count_patterns(
-    truths: Sequence[NDArray[np.bool_]], cells: Array, n_environments: int
-) -> PatternTable:
+def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: int) -> PatternTable:
     """Samples by pattern, label and environment, from each rule's truth for each sample.
 
     `cells` is label * n_environments + environment. Only patterns that occur get a row, so
@@ -289,9 +286,7 @@ def count_patterns(
     return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
 
 
-def _add_rules(
-    patterns: BoolArray, n_rules: int, group: NDArray[np.int64]
-) -> tuple[BoolArray, NDArray[np.int64]]:
+def _add_rules(patterns: BoolArray, n_rules: int, group: IntArray) -> tuple[BoolArray, IntArray]:
     """The patterns that occur with some more rules, and the groups numbered from 0."""
     more = np.arange(2**n_rules)[:, np.newaxis] >> np.arange(n_rules)[::-1] & 1 == 1
     each = np.repeat(patterns, len(more), axis=0)
@@ -301,7 +296,7 @@ def _add_rules(
 
 
 # Patterns that are alike in some of the rules, added up: one row of each, and the counts.
-Merged = tuple[NDArray[np.intp], CountArray]
+Merged = tuple[Array, CountArray]
 
 
 def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
@@ -322,7 +317,7 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     is_kept = np.zeros((len(ways), table.patterns.shape[1]), dtype=np.bool_)
     for row, kept in zip(is_kept, map(list, ways), strict=True):
         row[kept] = True
-    keys: NDArray[Any] = _pack(table.patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
+    keys: Array = _pack(table.patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
     order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
     n_patterns, rows = len(table.patterns), order.ravel()
     at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
@@ -338,7 +333,7 @@ def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merge
     return ((rows[a:b], counts[a:b]) for a, b in pairwise(ends))
 
 
-def _pack(bits: BoolArray) -> NDArray[Any]:
+def _pack(bits: BoolArray) -> Array:
     """Rows of bits as whole numbers that sort as they do, by (part, row); the first are last.
 
     Numbers of two bytes, if these are enough, are sorted in much less time.

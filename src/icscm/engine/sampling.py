@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import QUANTILE_SAMPLE as QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
@@ -32,7 +31,7 @@ def is_sampled(n_rows: int) -> bool:
     return n_rows > QUANTILE_SAMPLE
 
 
-def hash_rows(X: Array, columns: IntArray, n_threads: int) -> tuple[Hashes, NDArray[np.uint8]]:
+def hash_rows(X: Array, columns: IntArray, n_threads: int) -> tuple[Hashes, Array]:
     """A hash of each row's values, the same for integers and for floats of equal value.
 
     And what each column was seen to hold beside finite numbers: `MISSING`, `INFINITE`, both or 0.
@@ -40,7 +39,7 @@ def hash_rows(X: Array, columns: IntArray, n_threads: int) -> tuple[Hashes, NDAr
     salt, runs = make_salt(X.shape[1]), _find_runs(columns)
     hashes = np.empty(len(X), dtype=np.uint64)
 
-    def hash_part(rows: slice) -> NDArray[np.uint8]:
+    def hash_part(rows: slice) -> Array:
         odd = np.zeros(X.shape[1], dtype=np.uint8)
         _kernels.hash_rows(X, runs, salt, rows.start, rows.stop, hashes, odd)
         return odd
@@ -86,13 +85,13 @@ def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Ha
     return np.asarray(np.sum(run_tasks(hash_some, parts, n_threads), axis=0, dtype=np.uint64))
 
 
-def make_salt(n_columns: int) -> NDArray[np.uint64]:
+def make_salt(n_columns: int) -> Array:
     """What sets the hashes of equal values in different columns apart."""
     rng = np.random.default_rng((_SAMPLE_SEED, 0))
     return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
 
 
-def choose_sample(hashes: Hashes, n_threads: int = 1) -> NDArray[np.intp]:
+def choose_sample(hashes: Hashes, n_threads: int = 1) -> Array:
     """The rows of the sample, from the hash of each; all where there are no more than it holds."""
     if not is_sampled(len(hashes)):
         return np.arange(len(hashes))
@@ -163,7 +162,7 @@ def take_rows(
     columns: Sequence[Column] | Mapping[int, Column],
     features: Iterable[int],
     hashes: Hashes,
-    rows: NDArray[np.intp],
+    rows: Array,
 ) -> SampledRows:
     """Some rows of a piece: the features that are numbers, NaN where missing."""
     distinct, first = np.unique(hashes[rows], return_index=True)
@@ -201,7 +200,7 @@ class Sample:
         """From a hash for each row of the sample."""
         return cls(*np.unique(hashes, return_counts=True), n_zero_bits)
 
-    def find_rows(self, hashes: Hashes) -> NDArray[np.intp]:
+    def find_rows(self, hashes: Hashes) -> Array:
         """Which of the rows with these hashes have the content of a sampled row."""
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.flatnonzero(self.hashes[at] == hashes)

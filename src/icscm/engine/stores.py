@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import (
     BLOCK_CELLS,
@@ -36,7 +35,7 @@ class Rows:
     `index` is None when every row is meant; positions and rows are then the same.
     """
 
-    index: NDArray[np.uint32] | None
+    index: Array | None
     bounds: IntArray
 
     def __len__(self) -> int:
@@ -67,9 +66,7 @@ class Rows:
         return Rows(stay[:-1], self.bounds - bounds), Rows(left[:-1], bounds)
 
 
-def sort_rows(
-    labels: Array, environments: Array, n_environments: int
-) -> tuple[NDArray[np.uint32], Rows]:
+def sort_rows(labels: Array, environments: Array, n_environments: int) -> tuple[Array, Rows]:
     """Where each row goes when sorted by (label, environment), and the rows so sorted."""
     position = np.empty(len(labels), dtype=ROW_DTYPE)
     bounds = np.zeros(2 * n_environments + 1, dtype=np.int64)

@@ -20,7 +20,6 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import LARGEST_EXACT, MAX_SURVEYED_LEVELS, SUSPICION_ROWS, VALUE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
@@ -47,10 +46,10 @@ class Groups(NamedTuple):
     `codes[i]` is a position in `values`; the same value means the same group in every piece.
     """
 
-    codes: NDArray[np.integer[Any]]
+    codes: Array
     values: Sequence[Hashable]
 
-    def find_first(self) -> NDArray[np.intp]:
+    def find_first(self) -> Array:
         """The first row of each group; -1 where it has none."""
         first = np.full(len(self.values), -1, dtype=np.intp)
         first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # the last to write stays
@@ -267,9 +266,7 @@ def _make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:
     return ValueSample(distinct[:VALUE_SAMPLE], totals[:VALUE_SAMPLE])
 
 
-def _find_copied(
-    column: Numbers | Levels, groups: tuple[Groups, NDArray[np.intp]] | None
-) -> Copied:
+def _find_copied(column: Numbers | Levels, groups: tuple[Groups, Array] | None) -> Copied:
     """The value of each group if the column has one in each, another in every other.
 
     Being missing counts as a value, None. With the groups comes the first row of each.

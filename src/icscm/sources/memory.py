@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm._types import Array, IntArray
@@ -41,12 +40,12 @@ class MemorySource(StoredSource):
     """
 
     def __init__(
-        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: NDArray[np.uint32]
+        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: Array
     ) -> None:
         super().__init__(info, stores, rows)
         self.position = position
 
-    def take(self, rows: NDArray[np.intp], n_threads: int | None = None) -> MemorySource:
+    def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
 
         Thresholds and codes are this source's own, so nothing is binned again: what a
@@ -139,7 +138,7 @@ def open_memory(
 
 def _count(
     given: ParsedTable | CardValues,
-    rows: NDArray[np.intp] | None,
+    rows: Array | None,
     labels: IntArray,
     environments: IntArray,
     names: Mapping[str, Any],

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, FloatArray, IntArray
@@ -110,7 +109,7 @@ def code_mixed(
     n_rows: int,
     names: tuple[str, ...] | None,
     max_levels: int | None,
-    rows: NDArray[np.intp] | None,
+    rows: Array | None,
 ) -> CodedTable:
     """Columns of any kinds; `rows` are those that count, None meaning each once."""
     values = np.zeros((n_rows if rows is None else len(rows), len(columns)), order="F")
@@ -144,7 +143,7 @@ def find_missing(values: Array) -> BoolArray | None:
 
 
 def _code_levels(
-    column: Levels, max_levels: int | None, rows: NDArray[np.intp] | None
+    column: Levels, max_levels: int | None, rows: Array | None
 ) -> tuple[FloatArray, LevelBins]:
     codes = column.codes if rows is None else column.codes[rows]
     n_rows = np.bincount(codes[codes >= 0], minlength=len(column.levels))
@@ -156,9 +155,7 @@ def _code_levels(
     return number[codes], bins
 
 
-def choose_levels(
-    n_rows: IntArray, max_levels: int | None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def choose_levels(n_rows: IntArray, max_levels: int | None) -> tuple[Array, Array]:
     """Levels with a bin of their own and levels that share one, from each level's rows.
 
     At most `max_levels` have their own: the most frequent; of equally frequent ones those that
@@ -236,7 +233,7 @@ def drop_suspicious(
     whole: BoolArray | None,
     labels: IntArray,
     environments: IntArray,
-    rows: NDArray[np.intp] | None,
+    rows: Array | None,
     keep: Any,
 ) -> CodedTable:
     """Drop columns that no rule should be made of, with a warning, unless the user keeps them.

@@ -118,7 +118,7 @@ def count_rows(X: Any) -> int:
     return len(open_frame(X)) if is_frame(X) else int(np.shape(X)[0])
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: Array) -> Any:
     """Some rows of any kind of table, which keeps its names and types."""
     return open_frame(X)[rows].to_native() if is_frame(X) else X[rows]
 

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -26,9 +25,7 @@ _MANY_ROWS = 2**16
 _FEW_GROUPS = 2**7
 
 
-def check_labels(
-    y: Any, n_rows: int, rows: NDArray[np.intp] | None = None
-) -> tuple[IntArray, Array]:
+def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
     """Labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
     `rows` are those that count, as often as they are named; None means each once.
@@ -56,9 +53,7 @@ def check_labels(
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
 
 
-def number_groups(
-    values: Any, n_rows: int, rows: NDArray[np.intp] | None, what: str
-) -> tuple[NDArray[np.intp], Any]:
+def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tuple[Array, Any]:
     """The number of each row's label or environment, and what each number stands for.
 
     They count from 0 as they turn up, or by value where many rows hold few small whole numbers.
@@ -123,7 +118,7 @@ def check_known(y: Any, classes: Array) -> None:
         )
 
 
-def find_counted_rows(sample_weight: Any, n_rows: int) -> NDArray[np.intp] | None:
+def find_counted_rows(sample_weight: Any, n_rows: int) -> Array | None:
     """The rows that count, each as often as its weight says; None when each counts once.
 
     >>> find_counted_rows([2, 0, 1], n_rows=3)
@@ -163,7 +158,7 @@ ALL_SAMPLES = "all"
 
 
 def encode_environments(
-    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None, what: str = "environments"
+    environments: Any, n_rows: int, rows: Array | None = None, what: str = "environments"
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
 
@@ -247,7 +242,7 @@ def _write(value: Any) -> str:
 
 
 def number_environments(
-    environments: Any, n_rows: int, rows: NDArray[np.intp] | None = None
+    environments: Any, n_rows: int, rows: Array | None = None
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """As `encode_environments`; where none were given all samples are in one."""
     if environments is not None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
@@ -53,7 +52,7 @@ class ParsedTable:
     whole: BoolArray | None = None
     is_presence: bool = False
 
-    def code(self, max_levels: int | None, rows: NDArray[np.intp] | None) -> CodedTable:
+    def code(self, max_levels: int | None, rows: Array | None) -> CodedTable:
         """Numbers only; `rows` are those that count, None meaning each once."""
         if isinstance(self.content, list):
             return code_mixed(self.content, self.n_rows, self.names, max_levels, rows)
