@@ -164,14 +164,13 @@ def get_spec(name: str, owner: Any = None) -> Spec:
         entry |= registry.get(each.__name__, {}).get(name, {})
     choices = [*entry.get("choices", ()), *([None] if entry.get("none") else ())]
     numbers = [entry["numbers"]] if "numbers" in entry else []
-    allowed = None
-    if numbers or choices:
-        other = _OTHERS.get(entry.get("others", ""))
-        allowed = allow(*numbers, *choices, words=entry.get("words", ""), is_other=other)
+    other = _OTHERS.get(entry.get("others", ""))
+    allowed = allow(*numbers, *choices, words=entry.get("words", ""), is_other=other)
     named = ", ".join(f'"{each}"' for each in choices if each is not None)
     whole = "int or None" if None in choices else "int"
     kind = entry.get("type") or (whole if numbers else f"{{{named}}}")
-    return Spec(name, allowed, kind, entry["help"], entry.get("more", ""), entry.get("default", ""))
+    texts = entry["help"], entry.get("more", ""), entry.get("default", "")
+    return Spec(name, allowed if numbers or choices else None, kind, *texts)
 
 
 def document_parameters(cls: Class) -> Class:
@@ -192,12 +191,9 @@ def document_parameters(cls: Class) -> Class:
 def check_parameters(estimator: BaseEstimator) -> None:
     """Raise for the first parameter whose value is not allowed."""
     for name in estimator.get_params(deep=False):
-        allowed, value = (
-            get_spec(name, cast(Any, type(estimator))).allowed,
-            getattr(estimator, name),
-        )
-        if allowed is not None and not allowed.accepts(value):
-            check_value(name, value, allowed)
+        allowed = get_spec(name, cast(Any, type(estimator))).allowed
+        if allowed is not None:
+            check_value(name, getattr(estimator, name), allowed)
 
 
 def check_value(name: str, value: Any, allowed: Allowed) -> None:

@@ -59,10 +59,8 @@ class LiteralSource:
         environment_labels: Sequence[Any],
         notes: Sequence[str] = (),
     ) -> None:
-        self.candidates = candidates
-        self.classes = classes
+        self.candidates, self.classes, self.notes = candidates, classes, notes
         self.environments = environment_labels
-        self.notes = notes
         self._codes = np.asarray(codes)
         self._cells = np.column_stack((labels, environments)).astype(np.intp)
         self._every = np.ones(len(self._codes), dtype=np.bool_)
@@ -140,25 +138,23 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     # each in its own terms: one of them may store the first of identical features only
     rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
     same = [expected.candidates.make_binned_rule(cut) for cut in cuts]
-    assert [str(source.candidates.make_rule(cut)) for cut in cuts] == [
-        str(expected.candidates.make_rule(cut)) for cut in cuts
-    ]
+    for cut in cuts:
+        assert str(source.candidates.make_rule(cut)) == str(expected.candidates.make_rule(cut))
     assert list(source.classes) == list(expected.classes)
     assert list(source.environments) == list(expected.environments)
     np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
     nodes = list(zip(_list_nodes(rules), _list_nodes(same), strict=True))
-    _check_equal(source, source.counts(), expected, expected.counts())
+    _check_same_counts(source, expected)
     _check_same_nodes(source, expected, nodes)
     for rule, same_rule in zip(rules, same, strict=True):
-        np.testing.assert_array_equal(
-            source.find_same_coverage(rule, rules), expected.find_same_coverage(same_rule, same)
-        )
+        covered = source.find_same_coverage(rule, rules)
+        np.testing.assert_array_equal(covered, expected.find_same_coverage(same_rule, same))
         source.keep(rule)
         expected.keep(same_rule)
-        _check_equal(source, source.counts(), expected, expected.counts())
+        _check_same_counts(source, expected)
     _check_same_nodes(source, expected, nodes[::-1])
     # which nodes were counted makes no difference
-    _check_equal(source, source.counts(), expected, expected.counts())
+    _check_same_counts(source, expected)
     found, wanted = source.count_patterns(rules), expected.count_patterns(same)
     np.testing.assert_array_equal(found.patterns, wanted.patterns)
     np.testing.assert_array_equal(found.counts, wanted.counts)
@@ -226,17 +222,17 @@ def _check_same_nodes(
         for cube, other in zip(cubes, kept[0], strict=True):
             np.testing.assert_array_equal(cube.features, other.features)
             assert cube.counts.shape == other.counts.shape, "a block's shape depends on the node"
-        _check_equal(source, cubes, expected, expected.count_node(same_path))
+        found = _sort_by_feature(source, cubes)
+        _check_equal(found, _sort_by_feature(expected, expected.count_node(same_path)))
 
 
-def _check_equal(
-    source: CountSource,
-    cubes: Iterable[CountCube],
-    expected: CountSource,
-    others: Iterable[CountCube],
-) -> None:
+def _check_same_counts(source: CountSource, expected: CountSource) -> None:
+    found = _sort_by_feature(source, source.counts())
+    _check_equal(found, _sort_by_feature(expected, expected.counts()))
+
+
+def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:
     """The same counts for every feature that can be cut; constant ones need no cube."""
-    found, wanted = _sort_by_feature(source, cubes), _sort_by_feature(expected, others)
     assert set(found) <= set(wanted), "a cube names a feature that does not exist"
     for feature, cube in wanted.items():
         if feature not in found:

@@ -124,7 +124,9 @@ def open_memory(
     rows = find_counted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
     numbers, places = number_environments(environments, given.n_rows, rows)
-    groups = labels, numbers, {"classes": classes.tolist(), "environment_labels": places}
+    names = {"classes": classes.tolist(), "environment_labels": places}
+    options = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}
+    groups = labels, numbers, {**names, **options, "device": config.device}
     try:
         source, table = _count(given, rows, *groups, config)
     except NotBinaryError:  # a sparse matrix; known only after a full scan
@@ -141,7 +143,7 @@ def _count(
     rows: Array | None,
     labels: IntArray,
     environments: IntArray,
-    names: Mapping[str, Any],
+    options: Mapping[str, Any],
     config: BinningConfig,
 ) -> tuple[MemorySource, CodedTable]:
     """A source over the rows that count, and what is known of its columns."""
@@ -157,15 +159,7 @@ def _count(
     else:
         binned = given if rows is None else given.take(rows)
         table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
-    source = make_memory_source(
-        binned,
-        labels,
-        environments,
-        **names,
-        max_thresholds=config.max_thresholds,
-        n_jobs=config.n_jobs,
-        device=config.device,
-    )
+    source = make_memory_source(binned, labels, environments, **options)
     if isinstance(source.candidates, Binning):  # else all are 0 or 1
         table = replace(table, has_missing=source.candidates.has_missing)
     return source, table
@@ -202,8 +196,7 @@ def make_memory_source(
         if packed is not None:
             candidates, stores = packed[0], [packed[1]]
         elif issparse(table.values):
-            what = "X is sparse and holds other values than 0 and 1; give a dense array"
-            raise NotBinaryError(what)
+            raise NotBinaryError("X is sparse and holds other values than 0 and 1; make it dense")
         else:
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
         stores = place(stores, rows, device)

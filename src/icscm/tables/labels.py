@@ -233,12 +233,9 @@ def join_columns(frame: Any) -> Any:
     joined: list[str | None] = []
     for row in zip(*columns, strict=True):
         is_missing = any(each is None or each != each for each in row)
-        joined.append(None if is_missing else JOINT.join(map(_write, row)))
+        texts = [format_number(v) if isinstance(v, float) else str(v) for v in row]
+        joined.append(None if is_missing else JOINT.join(texts))
     return pandas.Series(joined, index=getattr(frame, "index", None), dtype=object)
-
-
-def _write(value: Any) -> str:
-    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def number_environments(
