@@ -77,10 +77,6 @@ def align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:
     ['rule      n', 'age > 45  9']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if number < n_text else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    sides = ["<" if number < n_text else ">" for number in range(len(widths))]
+    line = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [line.format(*row).rstrip() for row in rows]

@@ -150,12 +150,9 @@ def escape_controls(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        each
-        if each.isprintable() or each in keep
-        else each.encode("unicode_escape", "surrogatepass").decode()
-        for each in text
-    )
+    odd = {each for each in text if not each.isprintable() and each not in keep}
+    escaped = {ord(each): each.encode("unicode_escape", "surrogatepass").decode() for each in odd}
+    return text.translate(escaped)
 
 
 def make_plain(

@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
+from itertools import compress
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import fill, indent
@@ -56,10 +57,8 @@ class Range:
         """Whether it is such a number."""
         if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
             return False
-        number, (low_open, high_open) = cast(float, value), self.is_open
-        return (self.low < number if low_open else self.low <= number) and (
-            number < self.high if high_open else number <= self.high
-        )
+        number, excluded = cast(float, value), [*compress((self.low, self.high), self.is_open)]
+        return self.low <= number <= self.high and number not in excluded
 
     def __str__(self) -> str:
         low, high = (format_number(each) for each in (self.low, self.high))

@@ -292,9 +292,8 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
         elif column.is_category:
             n_rows = column.values or {}  # nothing where they are too many, see `_choose_from`
             found = sorted(n_rows, key=sort_key)
-            kept, pool = coded.choose_levels(
-                np.array([n_rows[level] for level in found]), most_levels
-            )
+            in_order = np.array([n_rows[level] for level in found])
+            kept, pool = coded.choose_levels(in_order, most_levels)
             levels[j] = LevelBins(tuple(found[i] for i in kept), tuple(found[i] for i in pool))
         elif column.is_large and not survey.is_exact:
             if not column.gather_facts(survey.n_rows).is_numbering():

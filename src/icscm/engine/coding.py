@@ -58,9 +58,8 @@ def encode(
     has_missing = table.find_missing().copy()
     no_edges = [np.empty(0, X.dtype)] * X.shape[1]
     coder = _Coder(table, position, rows, n_threads, no_edges, has_missing)
-    coder.code(
-        binning.plan_levels(table, np.array(sorted({*table.levels} - {*table.dropped}), np.int64))
-    )
+    categories = np.array(sorted({*table.levels} - {*table.dropped}), dtype=np.int64)
+    coder.code(binning.plan_levels(table, categories))
     sample: ColumnPlan | None = None
     any_sampled = False
     numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)

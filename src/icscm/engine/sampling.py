@@ -178,10 +178,8 @@ def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
     """The rows of several pieces, those of equal content once."""
     filled = [part for part in parts if len(part.hashes)] or parts[:1]
     hashes, first = np.unique(np.concatenate([part.hashes for part in filled]), return_index=True)
-    values = {
-        j: np.concatenate([part.values[j] for part in filled])[first] for j in filled[0].values
-    }
-    return SampledRows(hashes, values)
+    every = {j: np.concatenate([part.values[j] for part in filled]) for j in filled[0].values}
+    return SampledRows(hashes, {j: values[first] for j, values in every.items()})
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,8 @@ def count_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         backend, asked = get_active_backend()
         n_jobs = 1 if backend.nesting_level else asked or -1
-    n_cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return n_jobs if n_jobs > 0 else max(1, n_cores + 1 + n_jobs)
+    find_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return n_jobs if n_jobs > 0 else max(1, len(find_cores(0)) + 1 + n_jobs)
 
 
 def run_tasks(

@@ -2,7 +2,7 @@
 
 Each is opened by one function that returns a `Countable`; estimators alone turn that into fitted
 state. May import `stats`, `io`, `engine`, `model`, `tables` and the base modules. No source
-imports another, except for what they share in `countable` and `stored`.
+imports another, except for what they share in `countable`.
 """
 
 from importlib import import_module

@@ -17,8 +17,7 @@ from icscm.engine.counts import CandidateMap, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.countable import SAMPLED, BinningConfig, Countable
-from icscm.sources.stored import StoredSource, place
+from icscm.sources.countable import SAMPLED, BinningConfig, Countable, StoredSource, place
 from icscm.tables.coded import CodedTable, drop_suspicious, find_missing
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (

@@ -326,9 +326,7 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
     most_repeated = (1 - limits.NUMBERED_IDENTIFIER_SHARE) * len(values)
     for start in range(0, values.shape[1], _CHECKED_TOGETHER):
         part = slice(start, start + _CHECKED_TOGETHER)
-        some = np.sort(
-            values[: limits.SUSPICION_ROWS, part].T
-        )  # missing ones last, and equal to none
+        some = np.sort(values[: limits.SUSPICION_ROWS, part].T)  # missing last, equal to none
         is_varied = ((some != some[:, :1]) & (some == some)).any(axis=1)
         has_decimals = ((some != np.floor(some)) & (some == some)).any(axis=1)
         n_repeated = (some[:, 1:] == some[:, :-1]).sum(axis=1)

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
-from icscm.tables.errors import make_infinity_error, name_columns
+from icscm.tables.errors import reject_infinity
 
 if TYPE_CHECKING:
     import pyarrow
@@ -153,15 +153,14 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
 
 def read_all_columns(X: Array | nw.DataFrame[Any]) -> list[Column]:
     """All columns of an array or an open frame, without infinities."""
+    names: Sequence[Any] = range(X.shape[1])
     if isinstance(X, np.ndarray):
-        columns = [read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
+        columns = [read_array(X[:, j], f"column {j}") for j in names]
     else:
-        columns = [read_series(each) for each in X.iter_columns()]
-    for j, column in enumerate(columns):
-        values = column.values if isinstance(column, Numbers) else np.empty(0)
-        if values.dtype.kind == "f" and np.isinf(values).any():
-            names = None if isinstance(X, np.ndarray) else X.columns
-            raise make_infinity_error(name_columns([j], names))
+        names, columns = X.columns, [read_series(each) for each in X.iter_columns()]
+    for name, column in zip(names, columns, strict=True):
+        if isinstance(column, Numbers) and column.values.dtype.kind == "f":
+            reject_infinity(column.values[:, np.newaxis], [name])
     return columns
 
 

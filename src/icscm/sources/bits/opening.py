@@ -40,10 +40,9 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
-from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.countable import BinningConfig, Countable, StoredSource
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.stores import Unsorted, put_bits
-from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.labels import check_labels, number_environments
 
