@@ -23,7 +23,7 @@ class Display(NamedTuple):
 
 
 class DisplayMixin:
-    """A result that tells what it is; who inherits says how (`_display`)."""
+    """A result that is shown as text and as HTML; a subclass defines `_display`."""
 
     def _display(self) -> Display:
         raise NotImplementedError
@@ -33,7 +33,7 @@ class DisplayMixin:
         names = [column.removeprefix(">") for column in columns]
         n_text = sum(not column.startswith(">") for column in columns)
         table = align([names, *rows[:_N_TEXT]], n_text=n_text) if columns else []
-        return escape_controls("\n".join([line, *table, *_say_rest(rows, _N_TEXT)]), keep="\n")
+        return escape_controls("\n".join([line, *table, *_count_hidden(rows, _N_TEXT)]), keep="\n")
 
     def _repr_html_(self) -> str:
         line, columns, rows = self._display()
@@ -41,9 +41,9 @@ class DisplayMixin:
         head = _make_row("th", [column.removeprefix(">") for column in columns], sides)
         body = "".join(_make_row("td", row, sides) for row in rows[:_N_HTML])
         table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if columns else ""
-        told = escape(escape_controls(line, keep="\n"))
-        parts = [f"<p>{told}</p>", table]
-        return "".join([*parts, *(f"<p>{rest}</p>" for rest in _say_rest(rows, _N_HTML))])
+        shown = escape(escape_controls(line, keep="\n"))
+        parts = [f"<p>{shown}</p>", table]
+        return "".join([*parts, *(f"<p>{rest}</p>" for rest in _count_hidden(rows, _N_HTML))])
 
 
 def display_frame(line: str, frame: Any) -> Display:
@@ -66,7 +66,7 @@ def _make_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
     return f"<tr>{''.join(marked)}</tr>"
 
 
-def _say_rest(rows: Sequence[Sequence[str]], most: int) -> list[str]:
+def _count_hidden(rows: Sequence[Sequence[str]], most: int) -> list[str]:
     return [f"and {len(rows) - most:,} more"] if len(rows) > most else []
 
 

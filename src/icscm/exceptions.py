@@ -12,7 +12,7 @@ from icscm.formatting import clip_message, escape_controls
 class Parameter(NamedTuple):
     """A parameter that a message speaks of, with the value to give it; in Python's words as text.
 
-    The command line calls it by another name: whoever shows a message chooses the words.
+    The command line has other names for parameters: the code that shows a message chooses them.
 
     >>> print(Parameter("alpha"), Parameter("missing", "candidate"))
     alpha missing='candidate'
@@ -28,20 +28,20 @@ class Parameter(NamedTuple):
 Words = Callable[[Parameter], str]
 
 
-class _Told(Exception):  # noqa: N818 (warnings are told so, too)
+class _Message(Exception):  # noqa: N818 (also a base of warnings)
     """A message in parts: text, and parameters that it names."""
 
     def __init__(self, *parts: str | Parameter) -> None:
         self.parts = parts
-        super().__init__(self.say(str))
+        super().__init__(self.render(str))
 
-    def say(self, words: Words) -> str:
+    def render(self, words: Words) -> str:
         """The message, with these words for parameters; names in it are harmless and short."""
-        told = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
-        return clip_message(escape_controls("".join(told), keep="\n"))
+        texts = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
+        return clip_message(escape_controls("".join(texts), keep="\n"))
 
 
-class IcscmError(_Told, ValueError):
+class IcscmError(_Message, ValueError):
     """Something in the input cannot be used; the message says what, where and what to do.
 
     Examples
@@ -56,7 +56,7 @@ class IcscmError(_Told, ValueError):
     """
 
 
-class IcscmWarning(_Told, UserWarning):
+class IcscmWarning(_Message, UserWarning):
     """Base of all warnings of this package.
 
     Examples
@@ -77,7 +77,7 @@ class NoEnvironmentsWarning(IcscmWarning):
 
 
 class SparseEnvironmentWarning(IcscmWarning):
-    """An environment holds too few samples, or lacks a class, to say much about invariance."""
+    """An environment holds too few samples, or lacks a class, for a test of invariance."""
 
 
 class FewEnvironmentsWarning(IcscmWarning):
@@ -85,7 +85,7 @@ class FewEnvironmentsWarning(IcscmWarning):
 
 
 class NothingFoundWarning(IcscmWarning):
-    """No rule was chosen, so the model is empty; `trace_` says why each candidate was rejected."""
+    """No rule was chosen, so the model is empty; `trace_` lists why each candidate was rejected."""
 
 
 class NotInvariantWarning(IcscmWarning):
@@ -93,7 +93,7 @@ class NotInvariantWarning(IcscmWarning):
 
 
 class TooLittleDataWarning(IcscmWarning):
-    """The model rests on leaves too small to tell whether they are invariant."""
+    """The model rests on leaves too small to test for invariance."""
 
 
 class ContraryLeafWarning(IcscmWarning):
@@ -101,7 +101,7 @@ class ContraryLeafWarning(IcscmWarning):
 
 
 class UnstableModelWarning(IcscmWarning):
-    """Halves of the samples mostly give another model than all of them do."""
+    """Most subsamples give another model than all samples do."""
 
 
 class NothingAcceptedWarning(IcscmWarning):
@@ -109,15 +109,15 @@ class NothingAcceptedWarning(IcscmWarning):
 
 
 class UnseenMissingWarning(IcscmWarning):
-    """Values are missing where none was at fitting, so no rule says what to make of them."""
+    """Values are missing where none was at fitting, so no rule covers this case."""
 
 
 class StreamedWarning(IcscmWarning):
-    """A table is larger than the card's memory, and sent to it anew for each look."""
+    """A table is larger than the card's memory, and sent to it again for each step."""
 
 
 class LeftOutWarning(IcscmWarning):
-    """Columns that no rule should be made of were left out."""
+    """Columns that no rule should be made of were dropped."""
 
 
 # Warnings that were shown, by place, with the list of filters then in force: Python forgets them
@@ -128,7 +128,7 @@ _shown: dict[tuple[str, type[Warning], str, int], Any] = {}
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
     """Warn, and point to the line outside this package that led here, however deep it is.
 
-    The same warning from the same line is shown once, unless a filter asks for more.
+    The same warning from the same line is shown once, unless a filter requires more.
     """
     level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
@@ -143,9 +143,9 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
 
 
 def _is_filtered(warning: IcscmWarning) -> bool:
-    """Whether a filter says what to do with it, other than Python's `default`."""
+    """Whether a filter applies to it, other than Python's `default`."""
     for action, message, category, _, _ in warnings.filters:
-        pattern: Any = message  # compiled, whatever its type says
+        pattern: Any = message  # compiled, unlike its type
         if isinstance(warning, category) and (pattern is None or pattern.match(str(warning))):
             return action != "default"
     return False
@@ -158,7 +158,7 @@ _SHORT_OF_MEMORY = re.compile(
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out, which libraries tell in words of their own, or as something else."""
+    """Whether memory ran out; libraries report this in several ways."""
     while error is not None:
         if isinstance(error, MemoryError) or _SHORT_OF_MEMORY.search(str(error)):
             return True

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# How many items a message lists before it says how many more there are, and how much of each.
+# Items that a message lists before it counts the others, and characters of each.
 N_LISTED = 5
 MAX_LISTED = 50
 # Characters of a message, of something quoted in it, and of a word.

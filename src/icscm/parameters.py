@@ -224,7 +224,7 @@ def whole_or_nothing(fit: Fit) -> Fit:
 def check_weights(
     weights: Any, n_features: int, names: Sequence[str] | None
 ) -> NDArray[np.float64] | None:
-    """Feature weights as an array; a mapping gives them by name, 1 where it is silent."""
+    """Feature weights as an array; a mapping gives them by name, and 1 is the default."""
     if weights is None:
         return None
     if hasattr(weights, "index") and hasattr(weights, "items"):  # a pandas Series
@@ -259,7 +259,7 @@ def _read_numbers(weights: Any) -> NDArray[np.float64]:
 
 
 def check_matplotlib() -> None:
-    """Figures need an optional package: say so before an hour of work, not after."""
+    """Raise where the optional package for figures is missing: before long work, not after."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

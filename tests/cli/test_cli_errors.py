@@ -348,9 +348,9 @@ def test_messages_name_parameters_in_the_readers_words(parameter, python, option
     column = "column 'correction=None' of X"
     error = IcscmError(f"{column} needs ", parameter, ".")
     assert str(error) == f"{column} needs {python}."
-    assert error.say(name_option) == f"{column} needs {option}."
+    assert error.render(name_option) == f"{column} needs {option}."
     from_a_worker = pickle.loads(pickle.dumps(error))
-    assert from_a_worker.say(name_option) == error.say(name_option)
+    assert from_a_worker.render(name_option) == error.render(name_option)
 
 
 def test_every_option_that_messages_name_is_one(here):

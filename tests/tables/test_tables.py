@@ -115,7 +115,7 @@ def test_a_table_in_memory_is_judged():
 
 def test_what_is_left_out_cannot_be_kept():
     table = CodedTable(np.zeros((3, 2)), ("a", "b"), dropped={1: "a date"})
-    with pytest.raises(IcscmError, match="keep_columns asks for column 'b', which is a date"):
+    with pytest.raises(IcscmError, match="keep_columns names column 'b', which is a date"):
         drop_columns(table, {}, ["b"])
     with pytest.raises(IcscmError, match="X has no column to make rules of: columns 'a', 'b'"):
         drop_columns(table, {0: "odd", 1: "odd"}, None)

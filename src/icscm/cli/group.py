@@ -147,7 +147,7 @@ def _describe(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, IcscmError):
-        return error.say(name_option)
+        return error.render(name_option)
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     return (
@@ -161,7 +161,7 @@ def _make_printer() -> Callable[..., None]:
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = message.say(name_option) if isinstance(message, IcscmWarning) else str(message)
+        text = message.render(name_option) if isinstance(message, IcscmWarning) else str(message)
         if text not in shown:
             shown.add(text)
             print_line(f"Warning: {text}")

@@ -46,8 +46,8 @@ def encode(
     Categories come as they are. For the others, each scan finishes some columns and leaves the
     rest to the next, which sees more rows. A column of few values is finished when all rows
     confirm, while they are coded, that it has no others; one of many values when the scan's
-    quantiles are those we want. Which rows the first scan sees makes no difference to the
-    outcome: columns of few values are cut at each of them, all others as the sample says.
+    quantiles are the final ones. Which rows the first scan sees makes no difference to the
+    outcome: columns of few values are cut at each of them, all others at quantiles of the sample.
 
     That values are missing, or infinite, is found on the way as well, if the table does not know:
     where all rows are hashed or planned from, and where a column that was taken to have neither is
@@ -127,7 +127,7 @@ class _Coder:
     def code(self, plan: ColumnPlan) -> IntArray:
         """Store the columns, those of one layout and width together.
 
-        Returns those that hold values which the plan did not know of.
+        Returns the columns with values that the plan does not contain.
         """
         for column, edges in zip(plan.columns, plan.edges, strict=True):
             self.edges[column] = edges
@@ -209,7 +209,7 @@ def _search(edges: Array, values: Array) -> Array:
 
 
 def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
-    """The edges of some columns as the coding kernel wants them."""
+    """The edges of some columns in the form that the coding kernel reads."""
     n_edges = np.array([len(part) for part in edges])
     width = 2 ** int(n_edges.max()).bit_length() + 1
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max

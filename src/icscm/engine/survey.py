@@ -78,9 +78,10 @@ class ColumnSurvey:
 
     `values` holds the rows of each number or level; None if they are more than thresholds can tell
     apart, or than can be kept. Of numbers `lowest` and `highest` are None where all are missing,
-    and `is_whole` says that all are whole. `samples` tell identifiers where there are too many
-    values: of whole numbers, and of levels. `copied` holds the one value of each label while the
-    column may be an exact copy of the label, else None; then those of the environments likewise.
+    and `is_whole` says that all are whole. `samples` serve to recognise identifiers among whole
+    numbers, and among levels, where there are too many values. `copied` holds the one value of each
+    label while the column may be an exact copy of the label, else None; then those of the
+    environments likewise.
     """
 
     kind: str
@@ -156,7 +157,7 @@ def survey_piece(
     names: Sequence[str] | None = None,
     n_threads: int = 1,
 ) -> Survey:
-    """Look at some rows, all columns of them; `names` are for errors."""
+    """Survey all columns of some rows; `names` are for errors."""
     most_values = None if max_thresholds is None else max_thresholds + 1
     groups = [
         None if each is None or n_rows == 0 else (each, each.find_first())

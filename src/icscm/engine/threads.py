@@ -19,15 +19,15 @@ Result = TypeVar("Result")
 def count_threads(n_jobs: int | None) -> int:
     """Threads to use: all the process may use for None, counted from the end when negative.
 
-    None is 1 in a worker of joblib, whose neighbours have the other cores, and what a
-    `joblib.parallel_config` around the call says.
+    None is 1 in a worker of joblib, whose neighbours have the other cores, and the value
+    of a `joblib.parallel_config` around the call.
 
     >>> count_threads(3), count_threads(-1) == count_threads(None)
     (3, True)
     """
     if n_jobs is None:
-        backend, asked = get_active_backend()
-        n_jobs = 1 if backend.nesting_level else asked or -1
+        backend, n_wanted = get_active_backend()
+        n_jobs = 1 if backend.nesting_level else n_wanted or -1
     find_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return n_jobs if n_jobs > 0 else max(1, len(find_cores(0)) + 1 + n_jobs)
 

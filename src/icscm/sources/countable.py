@@ -82,11 +82,11 @@ def describe_columns(
 _BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
 
 
-def _are_same(name: str, opened: Any, asked: Any) -> bool:
+def _are_same(name: str, opened: Any, wanted: Any) -> bool:
     if name == "keep_columns":  # in any order
-        names = [[each] if isinstance(each, str) else each or () for each in (opened, asked)]
+        names = [[each] if isinstance(each, str) else each or () for each in (opened, wanted)]
         return {*names[0]} == {*names[1]}
-    return bool(opened == asked or (name == "device" and asked == "auto"))
+    return bool(opened == wanted or (name == "device" and wanted == "auto"))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Countable(Generic[Source]):
     _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def mark_used(self, learner: str, config: BinningConfig) -> None:
-        """Record who learns from it: covered rows leave for good, so only one learner can.
+        """Record the learner: covered rows leave for good, so only one can learn from the samples.
 
         Parameters
         ----------
@@ -157,11 +157,11 @@ class Countable(Generic[Source]):
             If another learner had the samples before, or they were opened with other settings.
         """
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
-            opened, asked = getattr(self.config, name), getattr(config, name)
-            if opened is not asked and not _are_same(name, opened, asked):
+            opened, wanted = getattr(self.config, name), getattr(config, name)
+            if opened is not wanted and not _are_same(name, opened, wanted):
                 raise IcscmError(
                     f"{learner} has ",
-                    Parameter(name, asked),
+                    Parameter(name, wanted),
                     ", and these samples were opened with ",
                     Parameter(name, opened),
                     "; open them with preparation=learner.prepare(), or give the learner its value",
@@ -181,7 +181,7 @@ class Countable(Generic[Source]):
 
 
 def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
-    """The stores of one source where `device` wants them."""
+    """The stores of one source, moved to `device`."""
     if device == "cpu":
         return stores
     from icscm.sources.gpu.stores import move_stores  # needs CuPy
@@ -226,7 +226,7 @@ class StoredSource:
     @property
     def judge(self) -> Judge | None:
         """The store that can screen candidates, if it is the only one."""
-        # of several, none knows which leaf the first of all that tie has
+        # with several, the first of all tied rules may be in any of them
         store, *others = [*self.piece.stores, None]
         judge: Any = store
         return judge if len(others) == 1 and hasattr(store, "shortlist") else None

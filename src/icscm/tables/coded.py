@@ -126,7 +126,7 @@ def code_mixed(
 
 
 def are_finite(values: Array) -> bool:
-    """A quick look: if this is true all numbers are finite; False may be a false alarm."""
+    """A quick check: if True, all numbers are finite; False may be a false alarm."""
     with np.errstate(over="ignore", invalid="ignore"):  # a sum is the fastest
         return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
 
@@ -263,7 +263,7 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
     """Drop what was found, with a warning, unless the user keeps them."""
     kept = _find_kept(table, keep)
     for j in sorted(kept & {*table.dropped}):
-        why = f" asks for {name_columns([j], table.names)}, which is {table.dropped[j]}"
+        why = f" names {name_columns([j], table.names)}, which is {table.dropped[j]}"
         raise IcscmError(Parameter("keep_columns"), why)
     by_reason: dict[str, list[int]] = {}
     for j, why in found.items():
@@ -366,7 +366,7 @@ def _are_equal(one: Any, other: Any) -> Any:
 def gather_number_facts(column: Array, is_whole: bool = True) -> ColumnFacts:
     """The facts of a column of numbers that is not constant.
 
-    Some rows suffice to tell most columns from an identifier; all rows take long.
+    Some rows suffice to exclude an identifier in most columns; all rows take long.
     """
     some, n_rows = column[: limits.SUSPICION_ROWS], len(column)
     none = ColumnFacts(n_rows, n_rows, np.inf)

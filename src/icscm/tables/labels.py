@@ -119,7 +119,7 @@ def check_known(y: Any, classes: Array) -> None:
 
 
 def find_counted_rows(sample_weight: Any, n_rows: int) -> Array | None:
-    """The rows that count, each as often as its weight says; None when each counts once.
+    """The rows that count, repeated by its weight; None when each counts once.
 
     >>> find_counted_rows([2, 0, 1], n_rows=3)
     array([0, 0, 2])
@@ -162,8 +162,8 @@ def encode_environments(
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """The number of each row's environment, and the label of each number.
 
-    `rows` are those that count, as often as they are named; None means each once. Errors say `what`
-    was wrong.
+    `rows` are those that count, as often as they are named; None means each once. `what` names
+    the values in errors.
 
     Labels are in their natural order where they have one, by type and text otherwise, so
     that the result does not depend on the order of the rows.
@@ -300,7 +300,7 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
 def _sort(labels: list[Any]) -> list[int]:
     """Their order by value where they have one natural order, by type and text otherwise.
 
-    Only for kinds known to be ordered throughout: sets, say, compare, but are not.
+    Only for kinds known to be ordered throughout: sets compare, for example, but are not.
     """
     for kind in (str, Real, date, tuple):
         if all(isinstance(label, kind) for label in labels):

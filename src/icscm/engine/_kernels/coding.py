@@ -27,7 +27,7 @@ _TAB, _NEWLINE, _RETURN, _ZERO = 9, 10, 13, 48
 def find_extremes(columns, lowest, highest, two_valued, missing):
     """Least and greatest value of each row of `columns`, and whether there is none between.
 
-    Where values are `missing` the others are not told.
+    Where values are `missing` the other results are undefined.
     """
     for k in range(columns.shape[0]):
         column = columns[k]
