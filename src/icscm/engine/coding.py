@@ -277,8 +277,7 @@ class PieceCoder:
         `columns` are the columns of the piece by position; only the features' own are needed.
         """
         if out is None:
-            first: Any = columns[self.features[0]] if self.features else Numbers(np.empty(0))
-            n_rows = len(first.codes if isinstance(first, Levels) else first.values)
+            n_rows = len(columns[self.features[0]]) if self.features else 0
             out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
         def code_feature(k: int) -> None:

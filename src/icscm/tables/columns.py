@@ -37,6 +37,9 @@ class Numbers:
     values: Array
     missing: BoolArray | None = None
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     def take(self, rows: Array) -> Numbers:
         """Some rows of it."""
         return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
@@ -52,6 +55,9 @@ class Levels:
     codes: NDArray[np.int32]
     levels: tuple[Level, ...]
 
+    def __len__(self) -> int:
+        return len(self.codes)
+
     @property
     def missing(self) -> BoolArray | None:
         """Where the level is missing; None if nowhere."""
@@ -66,6 +72,9 @@ class Levels:
 @dataclass(frozen=True)
 class Dates:
     """A column of dates or times: nothing that rules are made of."""
+
+    def __len__(self) -> int:
+        return 0
 
     def take(self, rows: Array) -> Dates:  # noqa: ARG002 - as the others
         """The same."""

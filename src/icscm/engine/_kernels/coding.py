@@ -176,14 +176,6 @@ def _take_tiles(X, start, size, first, n_columns, block):
 
 
 @compiled
-def _are_neighbours(columns):
-    n_gaps = 0
-    for k in range(1, columns.shape[0]):
-        n_gaps += columns[k] != columns[k - 1] + 1
-    return n_gaps == 0
-
-
-@compiled
 def _find_codes(values, table, k, places, codes):
     """codes[i] = number of the edges of column k below values[i]."""
     edges, guess = table.edges[k], table.guess[k]
@@ -221,7 +213,7 @@ def code_columns(X, position, columns, table, known, highest, start, stop, codes
         targets = position[begin : begin + size]
         for first in range(0, columns.shape[0], CODED_COLUMNS):
             some = columns[first : first + CODED_COLUMNS]
-            is_tiled = is_by_row and _are_neighbours(some)
+            is_tiled = is_by_row and (np.diff(some) == 1).all()
             if is_tiled:
                 _take_tiles(X, begin, size, some[0], some.shape[0], block)
             for c in range(some.shape[0]):
