@@ -23,8 +23,8 @@ import pandas as pd
 
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.report.path import compute_alpha_path
 from icscm.report.page import make_report
+from icscm.report.path import compute_alpha_path
 from icscm.sources.memory import open_memory
 
 ENVIRONMENTS, COLUMNS = (1_000, 10_000), (20_000, 200_000)

@@ -40,11 +40,11 @@ from icscm.search.settings import Settings, make_screen_query
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
+from icscm.sources.countable import StoredSource
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import FIRST, Card, count_chunks, find_card
 from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.stats.leaf_tables import make_utility
 

@@ -328,4 +328,3 @@ def test_a_tree_without_a_split_names_its_rate():
 def test_the_size_of_a_forest():
     tree = make_chain([ThresholdRule(0, "age", 3, above=True)])
     assert describe_size(Forest((tree, tree))) == "forest of 2 trees"
-    assert Forest((tree, tree)).vote_texts == ["0 of 2 trees", "1 of 2 trees", "2 of 2 trees"]
