@@ -14,7 +14,6 @@ from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_box, make_figure, shrink, write
 from icscm.report.drawing import choose_largest, find_ticks
 from icscm.report.formatting import Plain, format_p, format_share
-from icscm.report.path import Path, format_span, format_tolerance
 from icscm.report.summary import make_summary
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
@@ -238,56 +237,3 @@ def _draw_leaf_rates(
         if len(drawn) > 1:
             label = clip(environment, 20)
             write(axes, -0.02, y, label, ha="right", fontsize=font, color=SOFT, **side)
-
-
-def draw_path(path: Path) -> Figure:
-    """Deviance explained against heterogeneity, and the leave-one-environment-out AUCs."""
-    has_scores = path.points[0].aucs is not None
-    figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
-    panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
-    axes = panels[0]
-    x = [point.varies for point in path.points]
-    y = [point.deviance_explained for point in path.points]
-    axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
-    own = path.own_point
-    axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
-    placed: dict[tuple[float, float], tuple[list[str], list[str]]] = {}
-    for point, (left, _) in zip(path.points, path.list_changes(), strict=True):
-        names, gone = placed.setdefault(
-            (round(point.varies, 6), round(point.deviance_explained, 6)), ([], [])
-        )
-        names.append(format_tolerance(point.value))
-        gone += left
-    for number, (place, (names, gone)) in enumerate(placed.items()):
-        without = f"\nwithout {clip(', '.join(gone), 30)}" if gone else ""
-        # above and below in turn, so that neighbours do not overlap
-        below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
-        options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
-        axes.annotate(format_span(names) + without, place, **options)
-    axes.set_xlim(0, 1.35 * max(*x, 1.0))
-    axes.set_ylim(0, 1.1 * max(*y, 1.0))
-    axes.set_xlabel("heterogeneity between environments, beyond chance")
-    axes.set_ylabel("deviance explained")
-    if has_scores:
-        _draw_scores(panels[1], path)
-    for each in panels:
-        each.grid(color=LINE, linewidth=0.6)
-        each.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    return figure
-
-
-def _draw_scores(axes: Axes, path: Path) -> None:
-    """The AUC in each held-out environment, their mean and the lowest."""
-    places = range(len(path.points))
-    for place, point in zip(places, path.points, strict=True):
-        known = point.known_aucs
-        axes.plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
-    means, worst = zip(*((each.mean_auc, each.worst_auc) for each in path.points), strict=True)
-    for name, values, style in (("mean", means, "-o"), ("worst", worst, "--")):
-        numbers = [float("nan") if each is None else each for each in values]
-        axes.plot(places, numbers, style, color=ACCENT, markersize=5, label=name)
-    axes.set_xticks([*places], [format_tolerance(point.value) for point in path.points])
-    axes.set_xlabel("tolerance, from plain to strict")
-    axes.set_ylabel("leave-one-environment-out AUC")
-    axes.legend(frameon=False)

@@ -20,6 +20,7 @@ from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
+from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.formatting import format_score
 from icscm.report.sections.nodes import measure_effect
 from icscm.search.greedy import SharedScans
@@ -32,6 +33,7 @@ from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
@@ -217,9 +219,7 @@ class Path(DisplayMixin):
             If matplotlib is not installed.
         """
         check_matplotlib()
-        from icscm.report.figures import draw_path
-
-        return draw_path(self)
+        return _draw_path(self)
 
     def _display(self) -> Display:
         rows = []
@@ -354,3 +354,56 @@ def _compute_path(
     points = tuple(PathPoint(each, *find(each)) for each in values)
     seconds = time.perf_counter() - started
     return Path(parameter, points, own, tuple(source.environments), seconds)
+
+
+def _draw_path(path: Path) -> Figure:
+    """Deviance explained against heterogeneity, and the leave-one-environment-out AUCs."""
+    has_scores = path.points[0].aucs is not None
+    figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
+    panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
+    axes = panels[0]
+    x = [point.varies for point in path.points]
+    y = [point.deviance_explained for point in path.points]
+    axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
+    own = path.own_point
+    axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
+    placed: dict[tuple[float, float], tuple[list[str], list[str]]] = {}
+    for point, (left, _) in zip(path.points, path.list_changes(), strict=True):
+        names, gone = placed.setdefault(
+            (round(point.varies, 6), round(point.deviance_explained, 6)), ([], [])
+        )
+        names.append(format_tolerance(point.value))
+        gone += left
+    for number, (place, (names, gone)) in enumerate(placed.items()):
+        without = f"\nwithout {clip(', '.join(gone), 30)}" if gone else ""
+        # above and below in turn, so that neighbours do not overlap
+        below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
+        options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
+        axes.annotate(format_span(names) + without, place, **options)
+    axes.set_xlim(0, 1.35 * max(*x, 1.0))
+    axes.set_ylim(0, 1.1 * max(*y, 1.0))
+    axes.set_xlabel("heterogeneity between environments, beyond chance")
+    axes.set_ylabel("deviance explained")
+    if has_scores:
+        _draw_scores(panels[1], path)
+    for each in panels:
+        each.grid(color=LINE, linewidth=0.6)
+        each.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    return figure
+
+
+def _draw_scores(axes: Axes, path: Path) -> None:
+    """The AUC in each held-out environment, their mean and the lowest."""
+    places = range(len(path.points))
+    for place, point in zip(places, path.points, strict=True):
+        known = point.known_aucs
+        axes.plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
+    means, worst = zip(*((each.mean_auc, each.worst_auc) for each in path.points), strict=True)
+    for name, values, style in (("mean", means, "-o"), ("worst", worst, "--")):
+        numbers = [float("nan") if each is None else each for each in values]
+        axes.plot(places, numbers, style, color=ACCENT, markersize=5, label=name)
+    axes.set_xticks([*places], [format_tolerance(point.value) for point in path.points])
+    axes.set_xlabel("tolerance, from plain to strict")
+    axes.set_ylabel("leave-one-environment-out AUC")
+    axes.legend(frameon=False)
