@@ -6,14 +6,14 @@ import numpy as np
 from scipy import special
 
 import engine_reference as engine_twins
-from icscm.sources.gpu.card import (
+from icscm.sources.gpu.card import Card
+from icscm.sources.gpu.segments import (
     ALLOWED,
     CODES,
     DEPENDENT,
     NONE,
     OPEN,
     TILE_BITS,
-    Card,
     Key,
     compute_keys,
     count_chunks,

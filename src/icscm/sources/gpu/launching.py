@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from icscm.sources.gpu.card import CODES, FIRST, TESTS, TILE_BITS, Key
+from icscm.sources.gpu.segments import CODES, FIRST, TESTS, TILE_BITS, Key
 
 _THREADS = 256
 # Shared memory of a block that runs beside three others.

@@ -12,8 +12,9 @@ from scipy import special
 from icscm._types import Array, IntArray
 from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
-from icscm.sources.gpu import card as cards
-from icscm.sources.gpu.card import Card, DeviceQuery, Key, Segments, translate_card_errors
+from icscm.sources.gpu import segments
+from icscm.sources.gpu.card import Card, translate_card_errors
+from icscm.sources.gpu.segments import DeviceQuery, Key, Segments
 
 # Columns that tie compared at a time.
 _COMPARED = 2**14
@@ -40,8 +41,8 @@ class Screened(NamedTuple):
         """Rules that tie with the best, identical ones included."""
         n_ties = 0
         for sign in (0, 1):
-            utility, margin = cards.compute_keys(self.totals, self.query, sign)
-            is_tied = (self.codes >> (4 * sign)) & 15 == cards.ALLOWED
+            utility, margin = segments.compute_keys(self.totals, self.query, sign)
+            is_tied = (self.codes >> (4 * sign)) & 15 == segments.ALLOWED
             is_tied = is_tied & (utility == best.utility) & (margin == best.margin)
             n_ties += int((is_tied if n_alike is None else is_tied * n_alike).sum())
         return n_ties
@@ -109,15 +110,15 @@ class CardStore(Store, Protocol):
         if not self._can_judge():
             return None
         screened, kernels = self.screen(question), self.card.kernels
-        best = kernels.find_next(*screened, (cards.ALLOWED,), cards.FIRST)
+        best = kernels.find_next(*screened, (segments.ALLOWED,), segments.FIRST)
         n_ties, tied = self._list_ties(screened, best)
-        rejected, key = [], cards.FIRST  # those of largest utility
+        rejected, key = [], segments.FIRST  # those of largest utility
         for _ in range(question.n_rejected):
-            key = kernels.find_next(*screened, cards.REJECTED, key)
+            key = kernels.find_next(*screened, segments.REJECTED, key)
             if key is None:
                 break
             rejected.append(key.order // 2)
-        open_ones = self.card.bring(kernels.list_columns(*screened, (cards.OPEN,)))
+        open_ones = self.card.bring(kernels.list_columns(*screened, (segments.OPEN,)))
         some = np.concatenate((open_ones, tied, np.array(rejected, dtype=np.int64)))
         listed = self.widen(np.unique(some))
         # the counts tell of those that are listed; the tally is of all others
@@ -125,8 +126,8 @@ class CardStore(Store, Protocol):
         own, n_alike = screened.take(at), None if self.n_alike is None else self.n_alike[at]
         tally = kernels.tally_codes(screened.codes, self.n_alike)
         tally = tally - kernels.tally_codes(own.codes, n_alike)
-        refused = {cards.CODES[code]: int(tally[code]) for code in cards.REJECTED}
-        n_candidates = int(tally.sum() - tally[cards.NONE])
+        refused = {segments.CODES[code]: int(tally[code]) for code in segments.REJECTED}
+        n_candidates = int(tally.sum() - tally[segments.NONE])
         if best is None:
             return Shortlist(self.make_cubes(listed), n_candidates, refused, 0, None)
         n_ties -= own.count_ties(n_alike, best)
@@ -137,7 +138,7 @@ class CardStore(Store, Protocol):
         """How many rules tie with the best, and the first of those with the same leaf."""
         if best is None:
             return 0, np.empty(0, dtype=np.int64)
-        holders = self.card.kernels.list_columns(*screened, (cards.ALLOWED,), best)
+        holders = self.card.kernels.list_columns(*screened, (segments.ALLOWED,), best)
         n_alike = None if self.n_alike is None else self.n_alike[holders]
         n_ties = screened.take(holders).count_ties(n_alike, best)
         in_play, (leaf,) = self.segments.in_play, self.count(holders[:1])
@@ -169,13 +170,13 @@ class CardStore(Store, Protocol):
             self.judge(words, query, totals, codes, statistics, dofs)
             p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
             halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
-            p_values = card.xp.where(halves == cards.DEPENDENT, p_values, -1.0).max(axis=1)
+            p_values = card.xp.where(halves == segments.DEPENDENT, p_values, -1.0).max(axis=1)
             last = min(n, len(words)) - 1
             least = -card.xp.partition(-p_values, last)[last]
             is_near = (p_values >= least * (1 - _P_VALUE_SLACK)) & (p_values >= 0)
             near = card.xp.flatnonzero(is_near)
             found.append((part.start + card.bring(near), card.bring(p_values[near])))
-            is_open = (halves == cards.OPEN).any(axis=1)
+            is_open = (halves == segments.OPEN).any(axis=1)
             opened.append(part.start + card.bring(card.xp.flatnonzero(is_open)))
         near, p_values = (np.concatenate(each) for each in zip(*found, strict=True))
         if len(near) > n:

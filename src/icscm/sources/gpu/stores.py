@@ -16,8 +16,10 @@ from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
-from icscm.sources.gpu.card import Card, DeviceQuery, Segments, count_chunks, translate_card_errors
+from icscm.sources.gpu import segments
+from icscm.sources.gpu.card import Card, translate_card_errors
 from icscm.sources.gpu.screening import CardStore
+from icscm.sources.gpu.segments import DeviceQuery, Segments, count_chunks
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
@@ -165,11 +167,11 @@ class CardBits(CardStore):
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
 
     def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(self._n_samples) * cards.CHUNK_BITS, dtype=np.uint8)
+        bits = np.zeros(count_chunks(self._n_samples) * segments.CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
         n_in_play = np.diff(rows.bounds)
-        tiles = cards.find_tiles(self._bounds, self._n_samples)
+        tiles = segments.find_tiles(self._bounds, self._n_samples)
         places = mask, self._bounds.astype(np.int32), tiles, n_in_play.astype(np.int32)
         n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
         own = *map(self.card.send, places), len(n_in_play) // 2, n_by_label
