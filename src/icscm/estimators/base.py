@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm.estimators.describing import describe_leaves
+from icscm.estimators.describing import describe_leaves, get_names
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
@@ -181,7 +181,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with countable:
             self._keep_table(countable)
             self._learn(countable)
-        self._series_names_ = _get_names(target, environments)
+        self._series_names_ = get_names(target, environments)
         self._warn_of_findings()
         return self
 
@@ -398,10 +398,9 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default on a new figure of pyplot, which notebooks show.
+            Where to draw; by default on a new figure of pyplot.
         order : {"name", "size", "rate"}, default="name"
-            The order of the environments: by name (r2 before r10), by decreasing number of
-            samples, or by increasing rate of the positive label.
+            Environments by name (r2 before r10), decreasing size, or increasing rate.
 
         Returns
         -------
@@ -415,23 +414,20 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
         from icscm.report.page import make_report  # jinja2 is slow to import
 
-        given = {key: name for key, name in _get_names(y, environments).items() if name is not None}
+        given = {key: name for key, name in get_names(y, environments).items() if name is not None}
         names = self._series_names_ | given
         return make_report(self, dropped=self.dropped_columns_, **names, **options)
 
     def _open_again(self, X: Any, y: Any, environments: Any, weight: Any) -> Countable[Any]:
-        """The samples that `fit` was given, once more."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeftOutWarning)  # `fit` has warned
+        with warnings.catch_warnings():  # `fit` has warned
+            warnings.simplefilter("ignore", LeftOutWarning)
             return open_memory(X, y, environments, weight, preparation=self.prepare())
 
     def _check_same(self, model: Any, what: str) -> None:
         """Raise if data given again lead to another model."""
         if model != self.model_:
-            raise IcscmError(
-                f"{what} was given other data than fit: from these another model is learned; give "
-                "what the estimator was fitted on, or nothing"
-            )
+            other = "other data than fit, which give another model"
+            raise IcscmError(f"{what} was given {other}; give the data of fit, or nothing")
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model as a JSON file that `icscm.load` reads.
@@ -441,7 +437,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         path : str or path
             The file to write, whole or not at all.
         force : bool
-            Whether a file of that name may be replaced.
+            Overwrite a file of that name.
         """
         make_saved_model(self).save(path, force=force)
 
@@ -449,16 +445,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = self.missing != "error"
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
+        accepted = tags.input_tags
+        accepted.categorical = accepted.string = accepted.sparse = True
         return tags
-
-
-def _get_names(target: Any, environments: Any) -> dict[str, str | None]:
-    """Names of the columns of the label and of the environments, for reports; a text is a name."""
-    names: dict[str, str | None] = {}
-    for key, column in (("target", target), ("environment", environments)):
-        name = column if isinstance(column, str) else getattr(column, "name", None)
-        names[key] = name if isinstance(name, str) and name else None
-    return names

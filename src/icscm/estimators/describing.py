@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,3 +59,12 @@ def describe_leaves(
             "note": pandas.Series([each.reason for each in found], dtype=object),
         }
     )
+
+
+def get_names(target: Any, environments: Any) -> dict[str, str | None]:
+    """Names of the columns of the label and of the environments, for reports; a text is a name."""
+    names: dict[str, str | None] = {}
+    for key, column in (("target", target), ("environment", environments)):
+        name = column if isinstance(column, str) else getattr(column, "name", None)
+        names[key] = name if isinstance(name, str) and name else None
+    return names
