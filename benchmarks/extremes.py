@@ -89,7 +89,7 @@ def learn(X: Any, y: Any, environments: Any) -> tuple[ICSCMClassifier, Any]:
 
 def write_report(learner: ICSCMClassifier, samples: Any) -> str:
     path = compute_alpha_path(samples.source, learner.make_settings(samples))
-    return make_report(learner, alpha_path=path).to_html()
+    return make_report(learner, path=path).to_html()
 
 
 def clock(work: Callable[..., Any], *given: Any) -> tuple[Any, float, float]:

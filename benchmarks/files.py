@@ -126,7 +126,7 @@ def fit_files(arguments):
     passes = {}
     for name, what in (
         ("_survey", "pass one"),
-        ("_plan", "sampled rows"),
+        ("_read_sample", "sampled rows"),
         ("_write_codes", "pass two"),
     ):
         setattr(opening, name, take_time(getattr(opening, name), what, passes))

@@ -316,7 +316,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask(X):
             from icscm.sources.dask.frames import predict_lazily
 
-            return predict_lazily(self.predict_proba, X, np.empty((0, 2)))
+            return predict_lazily(self.predict_proba, X, np.empty((0, len(self.classes_))))
         positive = self.model_.predict_proba(self._check_rows(X))
         return np.column_stack((1.0 - positive, positive))
 
