@@ -194,7 +194,7 @@ def find_kind(name: str) -> str:
         return "parquet" if inner in PARQUET_ENDINGS else "arrow"
     what = f"ending {last!r}" if last else "no ending"
     known = ", ".join(TABLE_ENDINGS)
-    raise IcscmError(f"{name} has {what}, which tells no format; known are {known}")
+    raise IcscmError(f"{name} has {what}, which is no known format; known are {known}")
 
 
 def find_ending(name: str) -> str:

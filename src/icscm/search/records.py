@@ -27,7 +27,7 @@ STOP_REASONS = {
 
 # Why a candidate, a rule or a split, was rejected.
 REJECTION_REASONS = {
-    # which of the two, the candidate's verdict says
+    # the candidate's verdict distinguishes the two
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or the uncovered samples, would be too few",
     "unreplicated": "its samples lie in too few environments to be compared",

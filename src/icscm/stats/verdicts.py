@@ -1,7 +1,7 @@
 """Invariance of a leaf: a verdict instead of a p-value.
 
 A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
-data to see that it is not*. A verdict tells the two apart, by the difference that the data still
+data to see that it is not*. A verdict distinguishes the two by the difference that the data still
 allow and by the minimum detectable difference.
 
 Methods. The rate of one environment has Wilson's score interval. The difference of two rates has

@@ -40,7 +40,7 @@ class HoldsTextError(IcscmError):
 class ParsedTable:
     """A table as `fit` got it: one array of numbers, or columns of several kinds.
 
-    `rows` is the table itself, for taking rows of it. `whole` says which columns are whole numbers
+    `rows` is the table itself, for taking rows of it. `whole` marks the columns of whole numbers
     by their type; None where columns have no types of their own, in an array, and nothing is
     suspicious. Booleans and sparse matrices stand for presence and absence.
     """
