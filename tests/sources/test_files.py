@@ -26,7 +26,7 @@ from icscm.engine import coding, pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import source as mapped
 from icscm.sources.files.opening import _add_least
-from icscm.sources.files.source import HashFile, ScratchFile, choose_rows, find_rows, parse_size
+from icscm.sources.files.source import choose_rows, find_rows, map_file, parse_size
 from icscm.tables.columns import Numbers
 
 KINDS = ["few", "many", "heavy", "whole", "id", "text", "bool", "empty", "label", "date"]
@@ -222,7 +222,7 @@ def test_many_blocks_of_columns(path, table, monkeypatch):
     monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(
-        "icscm.sources.files.opening.make_mapped_source",
+        "icscm.sources.files.source.make_mapped_source",
         lambda *args, **options: make(*args, **{**options, "block_bytes": 1}),
     )
     found = ICSCMClassifier().fit_dataset(path, **OPTIONS)
@@ -267,12 +267,9 @@ def test_hashes_larger_than_memory_give_the_same_sample():
     ):
         wanted = np.sort(hashes[sampling.choose_sample(hashes)])
         for max_bytes in (2**30, 100_000):
-            with ScratchFile() as scratch:
-                file = HashFile(scratch)
-                for part in np.array_split(hashes, 7):
-                    file.append(part)
-                found = choose_rows(file, max_bytes)
-                rows = find_rows(file, found)
+            parts = np.array_split(hashes, 7)
+            found = choose_rows(parts, max_bytes)
+            rows = find_rows(parts, found)
             np.testing.assert_array_equal(np.repeat(found.hashes, found.n_copies), wanted)
             np.testing.assert_array_equal(hashes[rows], found.hashes)
         least = None
@@ -470,8 +467,8 @@ def test_a_disk_that_fills_up_while_writing(path, scratch):
 
 def test_space_is_asked_for_before_writing(monkeypatch, tmp_path):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-    with ScratchFile(tmp_path) as file, pytest.raises(IcscmError, match=r"needs 2\.0 MB"):
-        file.reserve(2_000_000)
+    with pytest.raises(IcscmError, match=r"needs 2\.0 MB"):
+        map_file(2_000_000, tmp_path)
 
 
 def test_sizes():

@@ -11,7 +11,7 @@ from countables import check_any_nodes
 from icscm.engine import pieces
 from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
 from icscm.engine.stores import sort_rows
-from icscm.sources.files.source import CodeFile, ScratchFile, make_mapped_source
+from icscm.sources.files.source import CodeFile, close_source, make_mapped_source
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.testing import check_count_source
@@ -70,20 +70,19 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     )
     codes = codes.reshape(len(stored), len(labels))
     _, rows = sort_rows(labels, environments, len(environment_labels))
-    with ScratchFile() as scratch:
-        file = CodeFile(scratch, len(stored), rows)
-        fill(file, codes, labels * len(environment_labels) + environments, rng)
-        source = make_mapped_source(
-            SourceInfo(binned, (0, 1), environment_labels),
-            stored,
-            file,
-            rows,
-            n_threads=1,
-            block_bytes=block_bytes,
-        )
-        check_any_nodes(source, memory, binned.n_features, rng)
-        check_count_source(source, memory, draw_cuts(binned, rng))
-        source.close()
+    file = CodeFile(len(stored), rows)
+    fill(file, codes, labels * len(environment_labels) + environments, rng)
+    source = make_mapped_source(
+        SourceInfo(binned, (0, 1), environment_labels),
+        stored,
+        file,
+        rows,
+        n_threads=1,
+        block_bytes=block_bytes,
+    )
+    check_any_nodes(source, memory, binned.n_features, rng)
+    check_count_source(source, memory, draw_cuts(binned, rng))
+    close_source(source, file)
 
 
 def draw_cuts(binned, rng):
@@ -100,17 +99,16 @@ def test_pages_are_let_go_and_the_file_has_no_name(tmp_path):
     n_rows = 2**24
     rows = sort_rows(np.zeros(4, int), np.zeros(4, int), 1)[1]
     rows = type(rows)(None, rows.bounds * (n_rows // 4))
-    with ScratchFile(tmp_path) as scratch:
-        file = CodeFile(scratch, 2, rows)
-        assert os.listdir(tmp_path) == []
-        codes = file.read()
-        before = measure_resident()
-        assert codes.sum() == 0
-        assert measure_resident() > before + n_rows
-        file.release()
-        assert measure_resident() < before + n_rows / 2
-        del codes
-        file.close()
+    file = CodeFile(2, rows, tmp_path)
+    assert os.listdir(tmp_path) == []
+    codes = file.codes
+    before = measure_resident()
+    assert codes.sum() == 0
+    assert measure_resident() > before + n_rows
+    file.release()
+    assert measure_resident() < before + n_rows / 2
+    del codes
+    file.close()
 
 
 def measure_resident():

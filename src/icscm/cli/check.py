@@ -30,7 +30,7 @@ from icscm.io.formats import describe_path
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from icscm.io.roles import Labelling
+    from icscm.io.roles import Roles
     from icscm.studies.checkup import CheckUp
 
 # Lines of a table without --all.
@@ -60,7 +60,7 @@ def check(
     from icscm.studies.checkup import check_environments
 
     progress = Progress(quiet=quiet)
-    labels: Labelling
+    labels: Roles
     if check_labels(data, options["labels"], GENOME_ENDINGS):
         with progress.stage(f"Reading {data}"):
             found, labels = _check_genomes(data, options, alpha)
@@ -82,7 +82,7 @@ def check(
     print_all(make_console(), render_checkup(found, facts, None if show_all else _N_SHOWN))
 
 
-def _check_genomes(data: Path, options: dict[str, Any], alpha: float) -> tuple[CheckUp, Labelling]:
+def _check_genomes(data: Path, options: dict[str, Any], alpha: float) -> tuple[CheckUp, Roles]:
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import pack_table

@@ -17,7 +17,7 @@ import click
 from icscm import exceptions
 from icscm.formatting import as_text, clip, clip_message, count, escape_controls, shorten_list
 from icscm.io.formats import MISSING_TEXTS, name_data
-from icscm.io.roles import Labelling
+from icscm.io.roles import Roles
 from icscm.writing import is_stream
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def open_output() -> IO[str]:
 
 
 def list_data_facts(
-    data: Path, labels: Labelling, n_rows: int, n_positive: int, n_columns: int, n_environments: int
+    data: Path, labels: Roles, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[tuple[str, str]]:
     """The data of a command: the lines that come first."""
     size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
@@ -99,7 +99,7 @@ def list_data_facts(
     return [(word, as_text(text)) for word, text in facts]
 
 
-def _describe_misread(labels: Labelling) -> str:
+def _describe_misread(labels: Roles) -> str:
     """Which texts were read as missing, and where."""
     by_text: dict[str, dict[str, int]] = {}
     for (column, text), n in labels.misread.items():

@@ -27,7 +27,7 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import count, shorten_list
 from icscm.io.formats import CATEGORY, describe_path, name_data
 from icscm.io.naming import check_columns, index_texts, suggest
-from icscm.io.roles import Labelling, Roles, find_labelling, split_names, tally_roles
+from icscm.io.roles import Roles, find_labelling, split_names, tally_roles
 from icscm.writing import write_text
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def evaluate(
 
 def _read_rows(
     saved: SavedModel, data: Path, options: dict[str, Any]
-) -> tuple[pyarrow.Table, Array, Labelling, list[str]]:
+) -> tuple[pyarrow.Table, Array, Roles, list[str]]:
     """The table, its labels, what these mean, and notes; read as the model's table was."""
     from icscm.model.saved import get_table_settings, list_used
 

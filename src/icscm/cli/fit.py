@@ -33,7 +33,7 @@ from icscm.cli.options import (
 from icscm.cli.routes import MEMORY, choose_route, learn_elsewhere
 from icscm.formatting import as_text, count, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
-from icscm.io.roles import Labelling
+from icscm.io.roles import Roles
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _fit_in_memory(
     data: Path,
     options: dict[str, Any],
     progress: Progress,
-) -> tuple[Labelling, GridSearch | None, dict[str, Any]]:
+) -> tuple[Roles, GridSearch | None, dict[str, Any]]:
     """What the labels mean, the choice of --cv, and for the report its path and stability."""
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_labelled(data, options)
@@ -155,7 +155,7 @@ def _fit_in_memory(
 
 def _write(
     learner: Any,
-    labels: Labelling,
+    labels: Roles,
     data: Path,
     options: dict[str, Any],
     names: dict[str, Any],
@@ -180,7 +180,7 @@ def _write(
 
 
 def _describe_table(
-    learner: Any, labels: Labelling, data: Path, options: dict[str, Any]
+    learner: Any, labels: Roles, data: Path, options: dict[str, Any]
 ) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
     from icscm.tables.columns import sort_key
@@ -193,9 +193,9 @@ def _describe_table(
         "target": labels.target,
         "positive": [str(value) for value in labels.positive],
         "environment": labels.environment,
-        "environment_columns": list(labels.roles.places),
-        "exclude_environment": list(labels.roles.excluded),
-        "merge_environments": list(labels.roles.merged),
+        "environment_columns": list(labels.places),
+        "exclude_environment": list(labels.excluded),
+        "merge_environments": list(labels.merged),
         "na": list(options["na"]),
         "default_na": not options["no_default_na"],
         "format": "parquet" if is_packed else find_format(data, options["member"]),
@@ -212,7 +212,7 @@ def print_fit(
     console: Console,
     data: Path,
     learner: Any,
-    labels: Labelling,
+    labels: Roles,
     choice: GridSearch | None,
     names: dict[str, Any],
 ) -> None:

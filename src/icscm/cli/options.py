@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +18,7 @@ from click.core import ParameterSource
 
 from icscm.exceptions import IcscmError
 from icscm.io.formats import describe_path
-from icscm.io.roles import Samples, keep_used, read_samples, split_names
+from icscm.io.roles import Samples, read_samples, split_names
 from icscm.parameters import Allowed, allow, get_spec
 from icscm.writing import STDOUT, check_free, is_stream
 
@@ -151,7 +150,7 @@ def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     misread: Counter[tuple[str, str]] = Counter()
     table, where = read_data(path, options, misread=misread), describe_path(path)
     samples = read_samples(table, **{name: options[name] for name in COLUMNS}, where=where)
-    return replace(samples, misread=keep_used(misread, samples.X.column_names, samples.roles))
+    return samples.keep_misread(misread, samples.X.column_names)
 
 
 def find_kept(names: Sequence[str], options: dict[str, Any], where: str) -> Any:

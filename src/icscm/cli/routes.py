@@ -27,7 +27,7 @@ from icscm.cli.options import (
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io import roles as io_roles
 from icscm.io.formats import TextFormat, describe_path, translate_errors
-from icscm.io.roles import Labelling, Roles
+from icscm.io.roles import Roles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -81,7 +81,7 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
 
 def learn_elsewhere(
     learner: BaseRuleClassifier, route: str, data: Path, options: dict[str, Any]
-) -> Labelling:
+) -> Roles:
     """Fit the learner where the data are; what the labels mean."""
     learn = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}[route]
     return replace(learn(learner, data, options), label=learner.classes_.tolist()[1])
@@ -97,27 +97,26 @@ def _choose_columns(
     return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
 
 
-def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
     roles, columns = _choose_columns(learner, reader.names, data, options)
-    labelling = Labelling(roles=roles)
     if not roles.is_plain:
-        tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
-        labelling = io_roles.find_labelling(tallies, roles)
+        tallies = [io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16)]
+        roles = io_roles.find_labelling(tallies, roles)
     learner.fit_dataset(
-        ChangedReader(reader, labelling.apply, labelling.needs),
+        ChangedReader(reader, roles.apply, roles.needs),
         roles.target,
         roles.environment,
         columns=columns,
         max_memory=options["max_memory"],
         temp_dir=options["temp_dir"],
     )
-    return replace(labelling, misread=io_roles.keep_used(get_misread(reader), columns, roles))
+    return roles.keep_misread(get_misread(reader), columns)
 
 
-def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.frames import read_folder, take_apart
     from icscm.sources.dask.opening import open_dask
@@ -130,7 +129,7 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, A
     return labelling
 
 
-def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Labelling:
+def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
     from icscm.sources.bits.opening import open_bits
 
     table, found = read_labels(options)
@@ -139,14 +138,14 @@ def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, An
     return found
 
 
-def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Labelling]:
+def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Roles]:
     """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
     path, misread = options["labels"], Counter[tuple[str, str]]()
     table, where = read_data(path, options, misread=misread), describe_path(path)
     settings = {name: options[name] for name in ROLES}
     roles = io_roles.make_roles(table.column_names, **settings, where=where)
     found = io_roles.find_labelling([io_roles.tally_roles(table, roles)], roles)
-    return found.apply(table), replace(found, misread=io_roles.keep_used(misread, (), roles))
+    return found.apply(table), found.keep_misread(misread, ())
 
 
 @main.command()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -25,24 +25,39 @@ N_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """The roles of columns as the user chose them; checked by `make_roles`.
+    """The roles of columns: as the user chose them, and what they mean in a table.
+
+    Those that the user chose are checked by `make_roles`; `find_labelling` adds the others.
 
     Parameters
     ----------
     target : the column of labels.
     places : columns of the environment: several are joined; empty if there is no environment.
-    positive : values of the target that count as positive, as text.
+    positive : values of the target that count as positive, as text; after `find_labelling` as they
+        are in the table. Empty where the target has two values and stays as it is.
     excluded : environments to exclude.
     merged : environments to merge: `A+B=C`.
     drop_missing : whether rows without target or environment are dropped.
+    label : the label of the positive class.
+    negative : the other values of the target, where positive ones were chosen.
+    renamed : the new name of each environment, None if it is excluded; empty where none changed.
+    n_dropped : rows dropped because target or environment was missing.
+    n_excluded : rows of excluded environments.
+    misread : texts that were read as missing: column, text, number of cells.
     """
 
     target: str
     places: tuple[str, ...] = ()
-    positive: tuple[str, ...] = ()
+    positive: tuple[Any, ...] = ()
     excluded: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
     drop_missing: bool = False
+    label: Any = None
+    negative: tuple[Any, ...] = ()
+    renamed: Mapping[Any, Any] = field(default_factory=dict)
+    n_dropped: int = 0
+    n_excluded: int = 0
+    misread: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def environment(self) -> str | None:
@@ -59,6 +74,56 @@ class Roles:
         """Whether target and environment are columns used without change."""
         asked = (self.positive, self.excluded, self.merged, self.drop_missing)
         return len(self.places) < 2 and not any(asked)
+
+    @property
+    def positive_text(self) -> str:
+        """A description of the positive class: `readmitted is <30 or >30`."""
+        values = self.positive or (self.label,)
+        return f"{self.target} is {' or '.join(map(format_level, values))}"
+
+    @property
+    def class_names(self) -> tuple[str, str] | None:
+        """The values of the target in each class, where positive ones were chosen."""
+        if not self.positive:
+            return None
+        is_short = len(self.negative) <= N_NAMED
+        negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
+        return negative, " or ".join(map(format_level, self.positive))
+
+    @property
+    def needs(self) -> list[str]:
+        """Columns that `apply` needs to find the rows to keep, or their environment."""
+        is_changed = self.n_dropped or self.renamed or len(self.places) > 1
+        return self.columns if is_changed else []
+
+    def apply(self, rows: pyarrow.Table) -> pyarrow.Table:
+        """The rows that are kept, with their environment; whether the target is positive."""
+        import pyarrow
+        from pyarrow import compute
+
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        is_kept = []
+        if self.places and {*self.places} <= {*columns}:
+            places = naming.rename(naming.read_environments(rows, self.places), self.renamed)
+            columns[self.environment or ""] = places
+            is_kept.append(compute.invert(places.is_null(nan_is_null=True)))
+        if self.target in columns:
+            labels = naming.simplify(columns[self.target], self.target)
+            is_missing = labels.is_null(nan_is_null=True)
+            is_kept.append(compute.invert(is_missing))
+            if self.positive:
+                is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
+                labels = compute.if_else(is_missing, None, is_one)
+            columns[self.target] = labels
+        table = pyarrow.table(columns)
+        if self.n_dropped or self.n_excluded:
+            table = table.filter(reduce(compute.and_, is_kept))
+        return table
+
+    def keep_misread(self, misread: Mapping[tuple[str, str], int], features: Sequence[str]) -> Self:
+        """With the texts that were read as missing in the columns that are used."""
+        used = {*features, *self.columns}
+        return replace(self, misread={key: n for key, n in misread.items() if key[0] in used})
 
 
 def make_roles(
@@ -98,89 +163,7 @@ def make_roles(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelling:
-    """The meaning of the labels of a table.
-
-    Parameters
-    ----------
-    roles : the roles of the columns.
-    label : the label of the positive class.
-    positive : values of the target that count as positive; empty where the target has two values
-        and stayed as it is.
-    negative : the other values of the target, where positive ones were chosen.
-    renamed : the new name of each environment, None if it is excluded; empty where none changed.
-    n_dropped : rows dropped because target or environment was missing.
-    n_excluded : rows of excluded environments.
-    misread : texts that were read as missing: column, text, number of cells.
-    """
-
-    roles: Roles
-    label: Any = None
-    positive: tuple[Any, ...] = ()
-    negative: tuple[Any, ...] = ()
-    renamed: Mapping[Any, Any] = field(default_factory=dict)
-    n_dropped: int = 0
-    n_excluded: int = 0
-    misread: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-    @property
-    def target(self) -> str:
-        """The name of the labels."""
-        return self.roles.target
-
-    @property
-    def environment(self) -> str | None:
-        """The name of the environments."""
-        return self.roles.environment
-
-    @property
-    def positive_text(self) -> str:
-        """A description of the positive class: `readmitted is <30 or >30`."""
-        values = self.positive or (self.label,)
-        return f"{self.target} is {' or '.join(map(format_level, values))}"
-
-    @property
-    def class_names(self) -> tuple[str, str] | None:
-        """The values of the target in each class, where positive ones were chosen."""
-        if not self.positive:
-            return None
-        is_short = len(self.negative) <= N_NAMED
-        negative = " or ".join(map(format_level, self.negative)) if is_short else "anything else"
-        return negative, " or ".join(map(format_level, self.positive))
-
-    @property
-    def needs(self) -> list[str]:
-        """Columns that `apply` needs to find the rows to keep, or their environment."""
-        is_changed = self.n_dropped or self.renamed or len(self.roles.places) > 1
-        return self.roles.columns if is_changed else []
-
-    def apply(self, rows: pyarrow.Table) -> pyarrow.Table:
-        """The rows that are kept, with their environment; whether the target is positive."""
-        import pyarrow
-        from pyarrow import compute
-
-        columns = {name: rows.column(name) for name in rows.schema.names}
-        is_kept = []
-        if self.roles.places and {*self.roles.places} <= {*columns}:
-            places = naming.rename(naming.read_environments(rows, self.roles.places), self.renamed)
-            columns[self.environment or ""] = places
-            is_kept.append(compute.invert(places.is_null(nan_is_null=True)))
-        if self.target in columns:
-            labels = naming.simplify(columns[self.target], self.target)
-            is_missing = labels.is_null(nan_is_null=True)
-            is_kept.append(compute.invert(is_missing))
-            if self.positive:
-                is_one = compute.is_in(labels, value_set=pyarrow.array(self.positive, labels.type))
-                labels = compute.if_else(is_missing, None, is_one)
-            columns[self.target] = labels
-        table = pyarrow.table(columns)
-        if self.n_dropped or self.n_excluded:
-            table = table.filter(reduce(compute.and_, is_kept))
-        return table
-
-
-@dataclass(frozen=True, kw_only=True)
-class Samples(Labelling):
+class Samples(Roles):
     """Features, labels and environments of a table.
 
     Parameters
@@ -214,8 +197,8 @@ def read_samples(
     """
     roles = make_roles(table.column_names, target, environment, where=where, **asked)
     chosen = choose_features(table.column_names, roles, drop, only, where)
-    labelling = find_labelling([tally_roles(table, roles)], roles)
-    table = labelling.apply(table)
+    roles = find_labelling([tally_roles(table, roles)], roles)
+    table = roles.apply(table)
     environments = None
     if roles.environment is not None:
         environments = np.empty(len(table), dtype=object)
@@ -231,16 +214,8 @@ def read_samples(
         y=np.array(table.column(target).to_pylist()),
         environments=environments,
         asked_for=tuple(chosen) if only else (),
-        **vars(labelling),
+        **vars(roles),
     )
-
-
-def keep_used(
-    misread: Mapping[tuple[str, str], int], features: Sequence[str], roles: Roles
-) -> dict[tuple[str, str], int]:
-    """Texts that were read as missing in the columns that are used."""
-    used = {*features, *roles.columns}
-    return {key: n for key, n in misread.items() if key[0] in used}
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -303,7 +278,7 @@ def tally_roles(rows: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
 
 def find_labelling(
     tallies: Iterable[Mapping[tuple[Any, ...], int]], roles: Roles, *, is_new: bool = False
-) -> Labelling:
+) -> Roles:
     """The meaning of the labels, by all rows; raise for missing ones unless rows may be dropped.
 
     New rows (`is_new`) of a table that a model was learned from need not have every label.
@@ -324,8 +299,8 @@ def find_labelling(
     labels = {key[0] for key in kept if None not in key}
     levels = sorted(labels, key=lambda value: (type(value).__name__, value))
     chosen = tuple(_find_positive(levels, roles, is_new=is_new))
-    return Labelling(
-        roles=roles,
+    return replace(
+        roles,
         label=bool(chosen) or levels[-1],
         positive=chosen,
         negative=tuple(level for level in levels if level not in chosen) if chosen else (),

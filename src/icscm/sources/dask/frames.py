@@ -30,7 +30,7 @@ from icscm.exceptions import IcscmError
 from icscm.io import formats
 from icscm.io.formats import Source, TextFormat
 from icscm.io.lines import Lines
-from icscm.io.roles import Labelling, Roles, find_labelling, tally_roles
+from icscm.io.roles import Roles, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
 from icscm.sources.dask.client import Tasks, compute
 from icscm.tables.columns import is_dask
@@ -111,12 +111,12 @@ def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None
 
 def take_apart(
     frame: Any, roles: Roles, columns: Sequence[str]
-) -> tuple[tuple[Any, Any, Any], Labelling]:
+) -> tuple[tuple[Any, Any, Any], Roles]:
     """Features, labels and environments, and the meaning of the labels."""
     target, environment = roles.target, roles.environment
     if roles.is_plain:
         places = None if environment is None else frame[environment]
-        return (frame[list(columns)], frame[target], places), Labelling(roles=roles)
+        return (frame[list(columns)], frame[target], places), roles
     special = frame[roles.columns]
     tally = partial(tally_partition, roles=roles)
     labelling = find_labelling(compute(Tasks().map("roles", tally, list_pieces(special))), roles)
@@ -135,11 +135,11 @@ def tally_partition(frame: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
     return tally_roles(pyarrow.Table.from_pandas(frame, preserve_index=False), roles)
 
 
-def relabel(frame: Any, labelling: Labelling, names: Sequence[str]) -> Any:
+def relabel(frame: Any, labelling: Roles, names: Sequence[str]) -> Any:
     """Some columns of the rows of one partition that are kept: features as they were, or roles."""
     import pandas
 
-    roles = pyarrow.Table.from_pandas(frame[labelling.roles.columns], preserve_index=False)
+    roles = pyarrow.Table.from_pandas(frame[labelling.columns], preserve_index=False)
     numbered = roles.append_column(_ROW, pyarrow.array(range(len(frame)), pyarrow.int64()))
     table = labelling.apply(numbered)
     if not {*names} <= {labelling.target, labelling.environment}:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,10 @@ from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
 from icscm.io.naming import is_index
 from icscm.io.streams import TableReader, open_table
-from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.files.source import (
-    Budget,
-    CodeFile,
-    HashFile,
-    MappedSource,
-    ScratchFile,
-    choose_rows,
-    find_rows,
-    make_mapped_source,
-)
+from icscm.sources import countable
+from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.files import source as mapped
+from icscm.sources.files.source import Budget, CodeFile
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns
@@ -152,7 +146,7 @@ def open_files(
     temp_dir: str | Path | None = None,
     text: TextFormat | None = None,
     preparation: BinningConfig | None = None,
-) -> Countable[MappedSource]:
+) -> Countable[countable.StoredSource]:
     """Read files that need not fit in memory, and make their rows countable.
 
     Parameters
@@ -212,27 +206,28 @@ def open_files(
     names = _choose_features(reader.schema.names, target, environments, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
-    with ScratchFile(temp_dir) as hash_file:
-        hashes = HashFile(hash_file)
-        groups, survey, least = _survey(file, hashes, target, environments, asked.max_thresholds)
-        ranks, classes = rank_labels(groups[0], positive)
-        segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)
-        budget.check_rows(survey.n_rows)
-        table = describe_columns(survey, names, asked)
-        sampled = find_sampled(survey, table)
-        values = _read_sample(file, sampled, hashes, least) if sampled else {}
-        binned = plan_from_survey(survey, table, values)
+    mapped.map_file(
+        1, temp_dir
+    ).close()  # a folder that cannot be used is found before the first pass
+    groups, survey, hashes, least = _survey(file, target, environments, asked.max_thresholds)
+    ranks, classes = rank_labels(groups[0], positive)
+    segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)
+    table = countable.describe_columns(survey, names, asked)
+    sampled = find_sampled(survey, table)
+    values = _read_sample(file, sampled, hashes, least) if sampled else {}
+    binned = plan_from_survey(survey, table, values)
+    del hashes, least
     features = _choose_stored(binned, table)
+    codes = CodeFile(len(features), rows, temp_dir, n_threads)
     with ExitStack() as stack:
-        scratch = stack.enter_context(ScratchFile(temp_dir))
-        codes = CodeFile(scratch, len(features), rows, n_threads)
+        stack.callback(codes.close)
         _write_codes(file, codes, PieceCoder(binned, features), segments)
-        info = SourceInfo(binned, classes.tolist(), places, [SAMPLED] if binned.sampled else [])
-        sizes = {"n_threads": n_threads, "block_bytes": budget.share}
-        source = make_mapped_source(info, features, codes, rows, **sizes, device=asked.device)
-        stack.callback(source.close)
-        close, has_environments = stack.pop_all().close, environments is not None
-        return Countable(source, table, names, classes, len(names), has_environments, close, asked)
+        info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
+        how: dict[str, Any] = {"n_threads": n_threads, "block_bytes": budget.share}
+        source = mapped.make_mapped_source(info, features, codes, rows, asked.device, **how)
+        stack.pop_all()
+    close, has_environments = partial(mapped.close_source, source, codes), environments is not None
+    return Countable(source, table, names, classes, len(names), has_environments, close, asked)
 
 
 def _choose_features(
@@ -282,8 +277,8 @@ class TableFile:
 
 
 def _survey(
-    file: TableFile, hashes: HashFile, target: str, environments: str | None, most: int
-) -> tuple[list[GroupReader], Survey, SampledRows | None]:
+    file: TableFile, target: str, environments: str | None, most: int
+) -> tuple[list[GroupReader], Survey, list[Hashes], SampledRows | None]:
     """Pass one: survey the columns, number labels and environments, hash the rows.
 
     The rows of least hash come last: they are the sample, unless rows have copies.
@@ -292,28 +287,24 @@ def _survey(
     if environments is not None:
         groups.append(GroupReader(environments, "environment", _MOST_ENVIRONMENTS))
     survey: Survey | None = None
+    hashes: list[Hashes] = []
     least: SampledRows | None = None
     keeps_least = 8 * len(file.names) * 4 * QUANTILE_SAMPLE <= file.budget.share
     for batch in file.read([*file.names, *(each.name for each in groups)]):
+        if not len(batch):
+            continue
         columns, n_rows = file.read_columns(batch, file.names), len(batch)
         labels, places, *_ = *(each.read(batch.column(each.name)) for each in groups), None
-        how: dict[str, Any] = {
-            "max_thresholds": most,
-            "names": file.names,
-            "n_threads": file.n_threads,
-        }
-        found = survey_piece(columns, n_rows, labels, places, **how)
-        if survey is None or len(hashes) == 0:  # batches before may have been empty
-            survey = found
-        else:
-            survey = merge_surveys(survey, found, file.names)
-        row_hashes = hash_piece(columns, n_rows, file.n_threads)
-        hashes.append(row_hashes)
+        how: dict[str, Any] = {"max_thresholds": most, "names": file.names}
+        found = survey_piece(columns, n_rows, labels, places, n_threads=file.n_threads, **how)
+        survey = found if survey is None else merge_surveys(survey, found, file.names)
+        file.budget.check_rows(survey.n_rows)
+        hashes.append(hash_piece(columns, n_rows, file.n_threads))
         if keeps_least:
-            least = _add_least(least, columns, row_hashes)
-    if survey is None or len(hashes) == 0:
+            least = _add_least(least, columns, hashes[-1])
+    if survey is None:
         raise IcscmError("the data has no rows")
-    return groups, survey, least
+    return groups, survey, hashes, least
 
 
 def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:
@@ -331,13 +322,13 @@ def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Has
 
 
 def _read_sample(
-    file: TableFile, columns: Sequence[int], hashes: HashFile, least: SampledRows | None
+    file: TableFile, columns: Sequence[int], hashes: Sequence[Hashes], least: SampledRows | None
 ) -> dict[int, Array]:
     """The values of some columns in the sample's rows, read again unless pass one kept them."""
-    sample = choose_rows(hashes, file.budget.share)
+    sample = mapped.choose_rows(hashes, file.budget.share)
     if least is not None and np.array_equal(least.hashes, sample.hashes):
         return sample.repeat(least)
-    names, rows = [file.names[j] for j in columns], find_rows(hashes, sample)
+    names, rows = [file.names[j] for j in columns], mapped.find_rows(hashes, sample)
     order, start = np.argsort(rows), 0
     found: list[SampledRows] = []
     for batch in file.read(names):

@@ -4,10 +4,10 @@
     resident    a block of features at a time, while it is counted
 
 A temporary file has no name, so that its space is free again when it is closed or the process ends,
-in whatever way. One holds the hashes of all rows, from which the sample of `sampling.choose_sample`
-is taken though the rows do not fit in memory:
+in whatever way. The sample of `sampling.choose_sample` is taken from the hashes of all rows, though
+the rows do not fit in memory:
 
-    all rows -> HashFile -> choose_rows ------> Sample: the hashes of the sampled rows
+    all rows -> hashes -> choose_rows --------> Sample: the hashes of the sampled rows
     all rows, while they are read ------------> of least hash: the sample, if no row has a copy
     all rows once more -> find_rows ----------> their values, otherwise
 
@@ -28,7 +28,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -37,15 +36,15 @@ from icscm._types import Array, CountArray, Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
-from icscm.engine.stores import CodeStore, Rows, Store
+from icscm.engine.stores import CodeStore, Rows
 from icscm.engine.threads import run_ahead, split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
 from icscm.sources.countable import StoredSource, place
 from icscm.writing import format_size
 
-# Memory of a row beyond the batches read and written: its number while it is in play, once more
-# while rows are split; its label and environment.
+# Memory of a row beyond the batches read and written: its label and environment; its hash in the
+# first pass, and in the search its number while it is in play, once more while rows are split.
 _BYTES_PER_ROW = 16
 # Memory of the process before it reads anything, where the system does not report it.
 _USUAL_RESIDENT = 2**28
@@ -105,8 +104,7 @@ class Budget:
         """Raise if so many rows cannot be searched within the limit."""
         least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW
         if least > self.limit:
-            wanted = f"allow at least {least / 1e6:,.0f} MB"
-            too_little = f" is too little for {n_rows:,} rows: {wanted}"
+            too_little = f" is too little for {n_rows:,} rows: allow at least {least / 1e6:,.0f} MB"
             raise IcscmError(Parameter("max_memory"), too_little)
         most = np.iinfo(ROW_DTYPE).max
         if n_rows > most:
@@ -125,146 +123,68 @@ def _measure_resident() -> int:
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class ScratchFile:
-    """A temporary file of plain arrays, in `folder` or where the system has such files."""
+def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
+    """A temporary file of so many bytes, mapped into memory: the system may drop its pages.
 
-    def __init__(self, folder: str | Path | None = None) -> None:
-        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
-        if not self._folder.is_dir():
-            raise IcscmError(
-                Parameter("temp_dir", str(folder)), " is no folder; make it, or name another"
-            )
-        try:
-            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise IcscmError(
-                f"no temporary file can be made in {self._folder}: {error.strerror}; name another "
-                "folder with ",
-                Parameter("temp_dir"),
-            ) from error
-        self._size = 0
-
-    def reserve(self, n_bytes: int) -> None:
-        """Allocate so many bytes; raises here, not later, if the disk is too small."""
-        if n_bytes > shutil.disk_usage(self._folder).free:
-            self._fail(n_bytes)
-        try:
-            if hasattr(os, "posix_fallocate") and n_bytes:
-                os.posix_fallocate(self._file.fileno(), 0, n_bytes)
-            else:
-                self._file.truncate(n_bytes)
-        except OSError as error:
-            self._fail(n_bytes, error)
-        self._size = n_bytes
-
-    def append(self, values: Array) -> None:
-        """Write at the end."""
-        self.write(self._size, values)
-        self._size += values.nbytes
-
-    def write(self, at: int, values: Array) -> None:
-        """Write at a byte of the file."""
-        left = np.ascontiguousarray(values).view(np.uint8).data
-        try:
-            self._file.seek(at)
-            while len(left):  # a disk that fills up takes a part before it fails
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            self._fail(values.nbytes, error)
-
-    def read(self, start: int, stop: int, dtype: Any) -> Array:
-        """Values from one number to another, as if the file held nothing but this type."""
-        values = np.empty(stop - start, dtype=dtype)
-        self._file.seek(start * values.itemsize)
-        view, n_read = values.view(np.uint8).data, 0
-        while n_read < values.nbytes:
-            n_more = self._file.readinto(view[n_read:])
-            if not n_more:
-                raise IcscmError(f"the temporary store in {self._folder} was cut off while in use")
-            n_read += n_more
-        return values
-
-    def map(self) -> mmap.mmap:
-        """The file mapped into memory, read-only; the system may drop its pages."""
-        return mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
-
-    def close(self) -> None:
-        """Free the space."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _fail(self, n_bytes: int, error: OSError | None = None) -> NoReturn:
-        """Raise for a full disk, or for any other error of writing so many bytes."""
-        folder = Parameter("temp_dir")
-        if error is not None and error.errno not in _FULL:
-            raise IcscmError(
-                f"the temporary store in {self._folder} cannot be written: {error.strerror}; name "
-                "another folder with ",
-                folder,
-            ) from error
-        free = shutil.disk_usage(self._folder).free
+    It is in `folder`, or where the system has such files. All its bytes are reserved, so that a
+    disk that is too small is found here and not later.
+    """
+    place = Path(tempfile.gettempdir() if folder is None else folder)
+    if not place.is_dir():
         raise IcscmError(
-            f"the disk is full: the temporary store needs {format_size(n_bytes)} in "
-            f"{self._folder}, which has {format_size(free)} left; free some, or name a folder on "
-            "another disk with ",
-            folder,
-        ) from None
+            Parameter("temp_dir", str(folder)), " is no folder; make it, or name another"
+        )
+    free = shutil.disk_usage(place).free
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            if n_bytes > free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                for start in range(0, n_bytes, _CHUNK):
+                    file.write(bytes(min(_CHUNK, n_bytes - start)))
+                file.flush()
+            return mmap.mmap(file.fileno(), n_bytes)
+    except OSError as error:
+        what = f"the temporary store in {place} cannot be written: {error.strerror}"
+        if error.errno in _FULL:
+            what = f"the disk is full: the temporary store needs {format_size(n_bytes)} in {place}"
+            what += f", which has {format_size(free)} left"
+        advice = "; name a folder on another disk with "
+        raise IcscmError(what + advice, Parameter("temp_dir")) from error
 
 
 # Bytes of arithmetic on one hash while copies are numbered.
 _BYTES_PER_HASH = 64
-# Hashes read at a time.
+# Bytes written at a time where the system cannot reserve them.
 _CHUNK = 2**20
 
 
-@dataclass
-class HashFile:
-    """The hashes of all rows, in the order of the rows."""
+def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
+    """All hashes in ascending order, in parts for which there is room.
 
-    _file: ScratchFile
-    _n_hashes: int = 0
-
-    def append(self, hashes: Hashes) -> None:
-        """Those of the next rows."""
-        self._file.append(hashes)
-        self._n_hashes += len(hashes)
-
-    def __len__(self) -> int:
-        return self._n_hashes
-
-    def __iter__(self) -> Iterator[Hashes]:
-        for start in range(0, self._n_hashes, _CHUNK):
-            yield self._file.read(start, min(self._n_hashes, start + _CHUNK), np.uint64)
-
-    def read_ranges(self, max_bytes: int) -> Iterator[Hashes]:
-        """All hashes in ascending order, in parts for which there is room.
-
-        Equal ones are in the same part, so each part can be processed alone.
-        """
-        n_ranges = -(-len(self) * _BYTES_PER_HASH // max(1, max_bytes))
-        for number in range(n_ranges):
-            lowest = np.uint64(number * 2**64 // n_ranges)
-            highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
-            found = [each[(each >= lowest) & (each <= highest)] for each in self]
-            yield np.sort(np.concatenate(found))
+    Equal ones are in the same part, so each part can be processed alone.
+    """
+    n_ranges = -(-sum(map(len, hashes)) * _BYTES_PER_HASH // max(1, max_bytes))
+    for number in range(n_ranges):
+        lowest = np.uint64(number * 2**64 // n_ranges)
+        highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
+        found = [each[(each >= lowest) & (each <= highest)] for each in hashes]
+        yield np.sort(np.concatenate(found))
 
 
-def choose_rows(hashes: HashFile, max_bytes: int) -> Sample:
-    """The sample, from hashes that are taken by ranges of their values."""
+def choose_rows(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
+    """The sample, from the hashes of all rows, which are taken by ranges of their values."""
     any_copies, size = False, sampling.QUANTILE_SAMPLE
     least: Hashes = np.empty(0, dtype=np.uint64)
-    for ordered in hashes.read_ranges(max_bytes):
+    for ordered in read_ranges(hashes, max_bytes):
         any_copies |= has_copies(ordered)
         least = np.append(least, ordered[:size])[:size]
-    if not any_copies or not is_sampled(len(hashes)):
+    if not any_copies or not is_sampled(sum(map(len, hashes))):
         return Sample.make(least)
     mixed = of_mixed = least[:0]
-    for ordered in hashes.read_ranges(max_bytes):
+    for ordered in read_ranges(hashes, max_bytes):
         mixed = np.append(mixed, mix_copies(ordered))
         of_mixed = np.append(of_mixed, ordered)
         kept = np.argpartition(mixed, min(size, len(mixed)) - 1)[:size]
@@ -272,59 +192,57 @@ def choose_rows(hashes: HashFile, max_bytes: int) -> Sample:
     return Sample.make(of_mixed)
 
 
-def find_rows(hashes: HashFile, sample: Sample) -> IntArray:
+def find_rows(hashes: Sequence[Hashes], sample: Sample) -> IntArray:
     """A row for each content of the sample, in the order of their hashes."""
     found = np.full(len(sample.hashes), -1, dtype=np.int64)
     start = 0
-    for chunk in hashes:
-        rows = sample.find_rows(chunk)
-        found[np.searchsorted(sample.hashes, chunk[rows])] = rows + start
-        start += len(chunk)
+    for part in hashes:
+        rows = sample.find_rows(part)
+        found[np.searchsorted(sample.hashes, part[rows])] = rows + start
+        start += len(part)
     return found
 
 
 class CodeFile:
     """Codes (feature, row) in a temporary file, filled a batch of rows at a time, then read."""
 
-    def __init__(self, file: ScratchFile, n_features: int, rows: Rows, n_threads: int = 1) -> None:
-        self._file = file
+    def __init__(
+        self, n_features: int, rows: Rows, folder: str | Path | None = None, n_threads: int = 1
+    ) -> None:
         self._n_threads = n_threads
-        self._shape = n_features, len(rows)
         #: where the next row of each segment goes
         self._next = rows.bounds[:-1].copy()
-        self._map: mmap.mmap | None = None
-        file.reserve(n_features * len(rows))
+        n_cells = n_features * len(rows)
+        self._map = map_file(max(1, n_cells), folder)
+        codes = np.frombuffer(self._map, CODE_DTYPE, n_cells)
+        self.codes: Array = codes.reshape(n_features, len(rows))
 
     def write(self, codes: Array, segments: Array) -> None:
         """Some rows: their codes (feature, row) and the segment of each."""
         order = np.argsort(segments, kind="stable")
         sizes = np.bincount(segments, minlength=len(self._next))
         ends = np.cumsum(sizes)
-        present = np.flatnonzero(sizes)
-        sort = methodcaller("take", order)
-        for feature, ordered in enumerate(run_ahead(sort, codes, self._n_threads)):
-            for s in present.tolist():
-                at = feature * self._shape[1] + int(self._next[s])
-                self._file.write(at, ordered[ends[s] - sizes[s] : ends[s]])
+        # of each segment where its rows are among the sorted ones, and where they go
+        spans = np.stack((ends - sizes, ends, self._next, self._next + sizes), axis=1)
+        present = spans[sizes > 0].tolist()
+        for feature, ordered in enumerate(
+            run_ahead(methodcaller("take", order), codes, self._n_threads)
+        ):
+            for start, stop, first, last in present:
+                self.codes[feature, first:last] = ordered[start:stop]
         self._next += sizes
-
-    def read(self) -> Array:
-        """All codes, as memory that is read from the file when it is touched."""
-        if 0 in self._shape:
-            return np.empty(self._shape, dtype=CODE_DTYPE)
-        self._map = self._file.map()
-        return np.frombuffer(self._map, dtype=CODE_DTYPE).reshape(self._shape)
+        self.release()
 
     def release(self) -> None:
         """Release all pages."""
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+        if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
-        """Unmap the file, so that its space is free as soon as it is closed."""
-        if self._map is not None:
-            with suppress(BufferError):  # an array over it is still in someone's hands
-                self._map.close()
+        """Unmap the file, so that its space is free."""
+        self.codes = np.empty((0, 0), dtype=CODE_DTYPE)
+        with suppress(BufferError):  # an array over it is still in someone's hands
+            self._map.close()
 
 
 @dataclass(eq=False)
@@ -345,33 +263,20 @@ class MappedStore(CodeStore):
             self.release()
 
 
-class MappedSource(StoredSource):
-    """Counts over codes in a file. A row takes a few bytes of memory: its number, while in play."""
-
-    def __init__(
-        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, file: CodeFile
-    ) -> None:
-        super().__init__(info, stores, rows)
-        self._file = file
-
-    def close(self) -> None:
-        """Close the file; the source cannot count afterwards."""
-        self.piece = replace(self.piece, stores=())
-        self._file.close()
-
-
 def make_mapped_source(
     info: SourceInfo,
     features: Sequence[int],
     file: CodeFile,
     rows: Rows,
+    device: str = "cpu",
     *,
     n_threads: int,
     block_bytes: int,
-    device: str = "cpu",
-) -> MappedSource:
-    """Make a filled file countable: `features` are those in it, neighbours of one layout."""
-    codes = file.read()
+) -> StoredSource:
+    """Make a filled file countable: `features` are those in it, neighbours of one layout.
+
+    A row takes a few bytes of memory: its number, while in play.
+    """
     layouts = [info.candidates.find_layout(feature) for feature in features]
     numbers = np.array(features, dtype=np.int64)
     stores = []
@@ -379,6 +284,12 @@ def make_mapped_source(
         first = layouts.index(layout)
         alike = slice(first, first + layouts.count(layout))
         n_bins = int(info.candidates.count_bins(numbers[alike]).max())
-        own = numbers[alike], codes[alike], n_bins, rows, n_threads, layout
+        own = numbers[alike], file.codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return MappedSource(info, place(stores, rows, device), rows, file)
+    return StoredSource(info, place(stores, rows, device), rows)
+
+
+def close_source(source: StoredSource, file: CodeFile) -> None:
+    """Close the file; the source cannot count afterwards."""
+    source.piece = replace(source.piece, stores=())
+    file.close()
