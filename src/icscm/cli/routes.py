@@ -103,7 +103,7 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str,
     reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
     roles, columns = _choose_columns(learner, reader.names, data, options)
     if not roles.is_plain:
-        tallies = [io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16)]
+        tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
         roles = io_roles.find_labelling(tallies, roles)
     learner.fit_dataset(
         ChangedReader(reader, roles.apply, roles.needs),
