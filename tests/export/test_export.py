@@ -31,7 +31,7 @@ from exported import (
 )
 from hostile import HOSTILE_NAMES, SQL_NAMES
 from icscm import SCMClassifier
-from icscm.cli.predict import find_types
+from icscm.cli.models import find_types
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.documents import quote_python

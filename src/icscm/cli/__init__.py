@@ -4,13 +4,10 @@ What is printed comes from `report`; what is computed, from the library. Nothing
 """
 
 # each of these adds its commands
-import icscm.cli.check
-import icscm.cli.compare
-import icscm.cli.evaluate
 import icscm.cli.fit
-import icscm.cli.predict
-import icscm.cli.show
-import icscm.cli.simulate  # noqa: F401
+import icscm.cli.models
+import icscm.cli.simulate
+import icscm.cli.studies  # noqa: F401
 from icscm.cli.group import main
 
 __all__ = ["main"]

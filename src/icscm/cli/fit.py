@@ -1,45 +1,53 @@
-"""`icscm fit`: from a file to a rule, a model file and a report."""
+"""`icscm fit`: from a file to a rule, a model file and a report; `--cv` chooses parameters."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from icscm.cli.console import (
-    Progress,
-    hide_repeated_warnings,
-    list_data_facts,
-    make_console,
-    print_all,
-    print_written,
-)
+from icscm.cli import console, shared
+from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.group import main, name_option
-from icscm.cli.learners import PARAMETERS, make_grid, make_learner, render_choice
-from icscm.cli.options import (
-    BITS,
-    COLUMNS,
-    FILE,
-    LABELS,
-    READING,
-    add_options,
-    check_ending,
-    check_outputs,
-    find_kept,
-    read_labelled,
-)
 from icscm.cli.routes import MEMORY, choose_route, learn_elsewhere
+from icscm.cli.shared import FILE, add_options, is_given
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, count, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
 from icscm.io.roles import Roles
+from icscm.parameters import get_spec
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from icscm.studies.tuning import GridSearch
+
+# The class of each --model.
+MODELS: Final = {
+    "icscm": "ICSCMClassifier",
+    "scm": "SCMClassifier",
+    "tree": "InvariantTreeClassifier",
+    "forest": "InvariantForestClassifier",
+}
+
+PARAMETERS: Final = (
+    *("model_type", "p", "alpha", "max_rules", "max_thresholds", "test", "stop", "pruning"),
+    *("search", "min_samples_leaf", "min_replication", "min_utility", "criterion", "margin"),
+    *("margin_on", "correction", "evidence", "invariance", "tolerance", "max_leaves"),
+    *("probabilities", "n_estimators", "max_features", "resample", "missing", "n_jobs", "device"),
+)
+# Options besides these that only some models have.
+_ONLY_FOR: Final = {
+    **dict.fromkeys(("cv", "cv_scorer", "cv_folds", "stability"), ("icscm", "scm")),
+    "no_path": ("icscm", "scm", "tree"),
+}
+# Parameters that --cv can choose.
+_CHOSEN = ("p", "model_type", "alpha", "margin")
 
 # What trees and forests are for, by what is required to be homogeneous.
 _PURPOSES = {
@@ -56,9 +64,9 @@ _MAX_LEVELS = 1_000
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "out", "report", "force", "model", "cv", "cv_scorer", "cv_folds")
+@add_options(*shared.COLUMNS, "out", "report", "force", "model", "cv", "cv_scorer", "cv_folds")
 @add_options(*PARAMETERS, "keep_columns", "stability", "random_state", "no_path")
-@add_options("max_memory", "temp_dir", "dask", "workers", *LABELS, *READING)
+@add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     """Learn a rule, a tree or a forest from a table.
@@ -83,8 +91,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     """
     out, report = options["out"], options["report"]
     learner = make_learner(ctx, options)
-    check_ending(report, ".html", ".md", ".json")
-    check_outputs([out, report], force=options["force"], inputs=[data])
+    shared.check_ending(report, ".html", ".md", ".json")
+    shared.check_outputs([out, report], force=options["force"], inputs=[data])
     grid, route = make_grid(ctx, learner, options), choose_route(data, options)
     progress = Progress(quiet=quiet)
     choice: GridSearch | None = None
@@ -102,15 +110,15 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
         "class_names": labels.class_names,
         "words": name_option,
     }
-    console = make_console(stderr=out == STDOUT)  # standard output is for the model then
+    screen = console.make_console(stderr=out == STDOUT)  # standard output is for the model then
     try:  # first to files: a terminal that fails must not lose them
         _write(learner, labels, data, options, names | {"path": path}, progress)
     finally:
-        print_fit(console, data, learner, labels, choice, names)
-    print_written(console, out, report)
+        print_fit(screen, data, learner, labels, choice, names)
+    console.print_written(screen, out, report)
     if out is None and report is None:
         nothing = "Nothing was written; --out keeps the model, --report the evidence."
-        console.print(nothing, style="dim")
+        screen.print(nothing, style="dim")
 
 
 def _fit_in_memory(
@@ -122,14 +130,14 @@ def _fit_in_memory(
 ) -> tuple[Roles, GridSearch | None, dict[str, Any]]:
     """What the labels mean, the choice of --cv, and for the report its path and stability."""
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = read_labelled(data, options)
+        samples = shared.read_labelled(data, options)
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
     from icscm.studies.stability import stability_selection
     from icscm.studies.tuning import N_FOLDS, grid_search
 
     table = samples.X, samples.y, samples.environments
-    learner.keep_columns = find_kept(samples.X.column_names, options, "the table")
+    learner.keep_columns = shared.find_kept(samples.X.column_names, options, "the table")
     seed, choice = options["random_state"], None
     found: dict[str, Any] = {}
     if grid:
@@ -185,7 +193,7 @@ def _describe_table(
     """How the file was read, so that `icscm predict` reads others alike."""
     from icscm.tables.columns import sort_key
 
-    is_packed = data.suffix.lower() == BITS
+    is_packed = data.suffix.lower() == shared.BITS
     alike = getattr(learner, "equivalent_rules_", []) if is_packed else []
     known = getattr(learner, "levels_", {})  # a packed store has none
     return {
@@ -209,7 +217,7 @@ def _describe_table(
 
 
 def print_fit(
-    console: Console,
+    screen: Console,
     data: Path,
     learner: Any,
     labels: Roles,
@@ -224,7 +232,7 @@ def print_fit(
     n_negative, n_positive = map(sum, learner.class_counts_)
     n_columns = learner.n_features_in_ - len(learner.dropped_columns_)
     sizes = n_negative + n_positive, n_positive, n_columns, len(learner.environments_ or ())
-    facts = list_data_facts(data, labels, *sizes)
+    facts = console.list_data_facts(data, labels, *sizes)
     by_reason: dict[str, list[str]] = {}
     for column, why in learner.dropped_columns_.items():
         by_reason.setdefault(as_text(why), []).append(format_name(column))
@@ -234,9 +242,97 @@ def print_fit(
     if isinstance(learner, BaseTreeClassifier):
         plain = learner.trace_.tolerance is None
         facts.append(("Purpose", _PURPOSES["plain" if plain else learner.invariance]))
-    console.print(make_fact_table(facts))
+    screen.print(make_fact_table(facts))
     if choice is not None:
-        print_all(console, render_choice(choice))
-    console.print()
-    print_all(console, render_summary(make_summary(learner, **names)))
-    console.print()
+        console.print_all(screen, render_choice(choice))
+    screen.print()
+    console.print_all(screen, render_summary(make_summary(learner, **names)))
+    screen.print()
+
+
+def make_learner(ctx: click.Context, options: dict[str, Any]) -> Any:
+    """The learner that the options describe.
+
+    Raises for options that its model does not have, and for missing environments.
+    """
+    import icscm
+
+    model = options["model"]
+    classes = {name: getattr(icscm, each) for name, each in MODELS.items()}
+    signatures = {name: inspect.signature(each).parameters for name, each in classes.items()}
+    settings = {}
+    for name in (*PARAMETERS, *_ONLY_FOR):
+        if not is_given(ctx, name):
+            continue
+        owners = _ONLY_FOR.get(name) or [key for key, own in signatures.items() if name in own]
+        if model not in owners:
+            others = f"{', '.join(owners[:-1])} or {owners[-1]}".removeprefix(" or ")
+            raise IcscmError(Parameter(name), f" is for --model {others}, not for {model}")
+        if name in PARAMETERS:
+            settings[name] = options[name]
+    is_grown = "tolerance" in signatures[model]
+    is_plain = settings.get("tolerance", "") is None if is_grown else model == "scm"
+    if options["environment"] is None and not is_plain:
+        other = "--tolerance none" if is_grown else "--model scm"
+        raise IcscmError(
+            "name the column of the environments with --environment, or learn without them "
+            f"with {other}"
+        )
+    if settings.get("margin_on") == "odds_ratio":
+        settings.setdefault("margin", 1.5)
+    if model == "forest":
+        settings["random_state"] = options["random_state"]
+    learner = classes[model](**settings)
+    learner.prepare()
+    return learner
+
+
+def make_grid(ctx: click.Context, learner: Any, options: dict[str, Any]) -> dict[str, list[Any]]:
+    """The values that --cv tries of each parameter; raise for what it cannot choose."""
+    from icscm.studies.tuning import list_combinations
+
+    grid: dict[str, list[Any]] = {}
+    for text in options["cv"]:
+        name, values = _read_values(text)
+        grid[name] = list(dict.fromkeys((*grid.get(name, ()), *values)))
+    for name in ("cv_scorer", "cv_folds"):
+        if not grid and is_given(ctx, name):
+            raise IcscmError(Parameter(name), " is for --cv, which names what to choose")
+    for name in grid:
+        if name not in learner.get_params(deep=False):
+            raise IcscmError(f"--cv {name}= is for --model icscm; the plain learner tests nothing")
+        if is_given(ctx, name):
+            option = name_option(Parameter(name))
+            raise IcscmError(f"{option} sets {name} and --cv chooses it; give one of the two")
+    for each in list_combinations(learner, grid) if grid else ():
+        type(learner)(**{**learner.get_params(deep=False), **each}).prepare()
+    return grid
+
+
+def _read_values(text: str) -> tuple[str, list[Any]]:
+    """A parameter and the values to try of it, as in p=0.1,1,balanced; without a name they are p's.
+
+    >>> _read_values("model_type=conjunction,disjunction"), _read_values("0.5,1")
+    (('model_type', ['conjunction', 'disjunction']), ('p', [0.5, 1.0]))
+    """
+    name, _, values = text.rpartition("=")
+    name = {"": "p", "type": "model_type"}.get(name.strip(), name.strip())  # as in version 0.2
+    if name not in _CHOSEN:
+        known = ", ".join(_CHOSEN)
+        raise IcscmError(f"--cv: {name!r} cannot be chosen; {known} can, as in p=0.1,1,balanced")
+    allowed = get_spec(name).allowed
+    assert allowed is not None
+    try:
+        return name, [allowed.parse(each.strip()) for each in values.split(",")]
+    except IcscmError as error:
+        raise IcscmError(f"--cv {name}=: {error}") from None
+
+
+def render_choice(found: GridSearch) -> Iterator[RenderableType]:
+    """The score of each combination that --cv tried, the majority-class baseline's last."""
+    from icscm.report.page import render_template
+    from icscm.report.terminal import render_blocks
+    from icscm.studies.scores import TITLES
+
+    content = {**vars(found), "beats_baseline": found.beats_baseline, "titles": TITLES}
+    return render_blocks(render_template("grid_search.md", content))

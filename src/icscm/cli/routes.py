@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from icscm.cli import shared
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
-from icscm.cli.options import (
-    BITS,
-    FILE,
-    ROLES,
-    add_options,
-    check_ending,
-    check_labels,
-    check_outputs,
-    find_kept,
-    get_text_settings,
-    read_data,
-    read_delimiter,
-)
+from icscm.cli.shared import FILE, add_options
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io import roles as io_roles
 from icscm.io.formats import TextFormat, describe_path, translate_errors
@@ -44,7 +33,7 @@ _ROOM = 4
 def choose_route(data: Path, options: dict[str, Any]) -> str:
     """Where to learn, by the data and the options; raise for what does not go together."""
     route = _find_route(data, options)
-    check_labels(data, options["labels"], (BITS,))
+    shared.check_labels(data, options["labels"], (shared.BITS,))
     for name in () if route == MEMORY else ("cv", "stability", "member"):
         if options[name] and (name != "member" or route == DASK):
             raise IcscmError(
@@ -67,7 +56,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
 def _find_route(data: Path, options: dict[str, Any]) -> str:
     from icscm.sources.files.source import parse_size
 
-    if data.suffix.lower() == BITS:
+    if data.suffix.lower() == shared.BITS:
         return PACKED
     if options["dask"] is not None or options["workers"] is not None:
         return DASK
@@ -92,15 +81,19 @@ def _choose_columns(
 ) -> tuple[Roles, list[str]]:
     """Target, environment and the columns to learn from."""
     where = str(data)
-    roles = io_roles.make_roles(names, **{name: options[name] for name in ROLES}, where=where)
-    learner.keep_columns = find_kept(names, options, where)
+    roles = io_roles.make_roles(
+        names, **{name: options[name] for name in shared.ROLES}, where=where
+    )
+    learner.keep_columns = shared.find_kept(names, options, where)
     return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
 
 
 def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
-    reader = open_table(data, TextFormat(**get_text_settings(options)), member=options["member"])
+    reader = open_table(
+        data, TextFormat(**shared.get_text_settings(options)), member=options["member"]
+    )
     roles, columns = _choose_columns(learner, reader.names, data, options)
     if not roles.is_plain:
         tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
@@ -122,7 +115,7 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, A
     from icscm.sources.dask.opening import open_dask
 
     with open_client(options["dask"], options["workers"]), translate_errors(data):
-        frame = read_folder(data, TextFormat(**get_text_settings(options)))
+        frame = read_folder(data, TextFormat(**shared.get_text_settings(options)))
         roles, columns = _choose_columns(learner, list(frame.columns), data, options)
         table, labelling = take_apart(frame, roles, columns)
         learner.fit_counts(open_dask(*table, preparation=learner.prepare()))
@@ -141,8 +134,8 @@ def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, An
 def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Roles]:
     """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
     path, misread = options["labels"], Counter[tuple[str, str]]()
-    table, where = read_data(path, options, misread=misread), describe_path(path)
-    settings = {name: options[name] for name in ROLES}
+    table, where = shared.read_data(path, options, misread=misread), describe_path(path)
+    settings = {name: options[name] for name in shared.ROLES}
     roles = io_roles.make_roles(table.column_names, **settings, where=where)
     found = io_roles.find_labelling([io_roles.tally_roles(table, roles)], roles)
     return found.apply(table), found.keep_misread(misread, ())
@@ -167,8 +160,8 @@ def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool
     """
     from icscm.sources.bits.packing import pack_table
 
-    check_ending(out, BITS)
-    check_outputs([out], force=force, inputs=[table])
+    shared.check_ending(out, shared.BITS)
+    shared.check_outputs([out], force=force, inputs=[table])
     with Progress(quiet=quiet).stage(f"Packing {table}"):
-        pack_table(table, out, delimiter=read_delimiter(delimiter), force=force)
+        pack_table(table, out, delimiter=shared.read_delimiter(delimiter), force=force)
     print_written(make_console(), out)

@@ -12,7 +12,7 @@ import numpy as np
 
 from icscm.cli.console import hide_repeated_warnings, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.options import add_options, check_outputs, is_given
+from icscm.cli.shared import add_options, check_outputs, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -21,28 +22,6 @@ from icscm.report.page import render_markdown
 _MAX_CELL, MAX_TEXT = 200, 2_000
 
 
-def make_heading(text: str) -> Group:
-    """A heading with an empty line before it."""
-    return Group("", Text(clip(text, _MAX_CELL), style="bold underline"))
-
-
-def make_note(text: str) -> Text:
-    """An explanation of a table."""
-    return Text(text, style="dim")
-
-
-def make_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Rows under headings; a heading after > is one of numbers. Only very long cells are cut."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        is_number = column.startswith(">")
-        heading = Text(clip(column.removeprefix(">"), _MAX_CELL))
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(clip(cell, _MAX_CELL)) for cell in row))
-    return table
-
-
 def make_fact_table(facts: Iterable[tuple[str, str]]) -> Table:
     """A term and its explanation on each line."""
     table = Table.grid(padding=(0, 2))
@@ -53,56 +32,56 @@ def make_fact_table(facts: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def make_list(points: Iterable[str]) -> Table:
-    """Sentences, each after a dash."""
-    return make_fact_table(("-", point) for point in points)
-
-
-def make_environment_table(leaf: Plain, most: int | None = None) -> Table:
-    """One leaf, an environment on each line, the largest first; `most` limits the lines."""
-    rows = []
-    for each in sorted(leaf["environments"], key=lambda each: -each["n"])[:most]:
-        rate = f"{each['rate']:.1%}" if each["n"] else "-"
-        rows.append((each["environment"], f"{each['n']:,}", f"{each['n_positive']:,}", rate))
-    return make_table(("environment", ">samples", ">positive", ">rate"), rows)
-
-
 def render_summary(summary: Plain, *, with_rejected: bool = False) -> Iterator[RenderableType]:
     """The short form of a report, optionally with the rejected candidates of each scan."""
     return render_blocks(render_markdown(summary, brief=True, with_rejected=with_rejected))
 
 
 def render_blocks(markdown: str) -> Iterator[RenderableType]:
-    """Markdown of our own templates: headings, tables, lists, terms, notes and paragraphs."""
+    """Markdown of our own templates: headings, tables, lists, terms, notes, code, paragraphs."""
     is_first = True
     for block in filter(None, map(str.strip, re.split(r"\n{2,}", markdown))):
-        lines = block.splitlines()
-        if block.startswith("#"):
-            yield make_heading(_unescape(block.lstrip("# ")))
-            is_first = True
-            continue
-        if not is_first:
+        if not is_first and not block.startswith("#"):
             yield ""
-        is_first = False
-        if block.startswith("|"):
-            names, sides, *rows = map(_split_cells, lines)
-            numbers = [">" * side.endswith(":") for side in sides]
-            columns = [number + name for number, name in zip(numbers, names, strict=True)]
-            yield make_table(columns, rows)
-        elif block.startswith("- **"):
-            pairs = (line.removeprefix("- **").split("**: ", 1) for line in lines)
-            yield make_fact_table((_unescape(term), _unescape(text)) for term, text in pairs)
-        elif block.startswith("- "):
-            yield make_list(_unescape(line.removeprefix("- ")) for line in lines)
-        elif block.startswith("> "):
-            yield make_note(_unescape(block.removeprefix("> ")))
-        else:
-            yield Text(_unescape(" ".join(lines)))
+        is_first = block.startswith("#")
+        if block.startswith("```"):
+            yield Text(_unescape(block[4:-4]))
+            continue
+        for start, lines in groupby(block.splitlines(), _find_start):
+            yield _render_lines(start, [*lines])
 
 
-def _split_cells(line: str) -> list[str]:
+def _find_start(line: str) -> str:
+    """What a line starts with that means something in Markdown."""
+    return next((each for each in ("#", "|", "- **", "- ", "> ") if line.startswith(each)), "")
+
+
+def _render_lines(start: str, lines: Sequence[str]) -> RenderableType:
+    if start == "#":
+        title = _unescape(lines[0].lstrip("# "))
+        return Group("", Text(clip(title, _MAX_CELL), style="bold underline"))
+    if start == "|":
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        names, sides, *rows = map(_split_cells, lines)
+        for name, side in zip(names, sides, strict=True):
+            is_number = side.plain.endswith(":")
+            table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        return table
+    if start == "- **":
+        pairs = (line.removeprefix(start).split("**: ", 1) for line in lines)
+        return make_fact_table((_unescape(term), _unescape(text)) for term, text in pairs)
+    if start == "- ":
+        return make_fact_table(("-", _unescape(line.removeprefix(start))) for line in lines)
+    text = "".join(f"{line[:-2]}\n" if line.endswith("  ") else f"{line} " for line in lines)
+    return Text(_unescape(text.strip().removeprefix(start)), style="dim" if start else "")
+
+
+def _split_cells(line: str) -> list[Text]:
+    """The cells of a row; only very long ones are cut."""
     cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
-    return [_unescape(cell.strip(" ")) for cell in cells]
+    return [Text(clip(_unescape(cell.strip(" ")), _MAX_CELL)) for cell in cells]
 
 
 def _unescape(text: str) -> str:

@@ -1,0 +1,395 @@
+"""Commands on a model file: `icscm show`, `export`, `predict` and `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from icscm._types import Array
+from icscm.cli import shared
+from icscm.cli.console import Progress, make_console, open_output, print_all, print_written
+from icscm.cli.group import main
+from icscm.cli.shared import FILE, add_options, check_outputs
+from icscm.exceptions import IcscmError
+from icscm.formatting import count, shorten_list
+from icscm.io import formats
+from icscm.io.formats import CATEGORY, describe_path
+from icscm.io.naming import check_columns, index_texts, suggest
+from icscm.io.roles import Roles, find_labelling, split_names, tally_roles
+from icscm.writing import STDOUT, write_text
+
+if TYPE_CHECKING:
+    import pyarrow
+    from rich.console import RenderableType
+
+    from icscm.model.saved import SavedModel
+
+# Environments of a leaf that `show` lists without --all.
+_N_SHOWN = 10
+# Columns that predictions add.
+_ADDED = ("probability", "class", "rule")
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@add_options("all", "json", "fasta")
+def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
+    """Show a model file.
+
+    The model with its errors, its leaves with counts for each environment and the prediction
+    interval for a new environment; the settings it was learned with, and with which version.
+
+    \b
+    Example:
+      icscm show model.json
+    """
+    from icscm.export.documents import export_fasta
+    from icscm.formatting import dump_json
+    from icscm.model.saved import load
+
+    if fasta and (as_json or show_all):
+        raise IcscmError("--fasta shows sequences only; leave out --json and --all")
+    saved = load(model)
+    if fasta:
+        open_output().write(export_fasta(saved))
+    elif as_json:
+        click.echo(dump_json(saved.to_dict(), indent=2))
+    else:
+        print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))
+
+
+def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
+    """A model file, up to so many environments of each leaf; None is all, and all leaves."""
+    from icscm.model.forest import describe_size
+    from icscm.model.saved import get_table_settings, list_used
+    from icscm.model.splits import CHAINS
+    from icscm.model.tree import Tree
+    from icscm.report.formatting import make_names
+    from icscm.report.page import render_template
+    from icscm.report.sections.errors import describe_errors
+    from icscm.report.sections.headline import list_facts
+    from icscm.report.sections.leaves import describe_leaves
+    from icscm.report.terminal import render_blocks
+
+    model, is_chain = saved.model, saved.model.kind in CHAINS
+    names = make_names(saved.environments or ("all",), saved.classes)
+    size, facts = describe_size(model), []
+    leaves: list[Any] = []
+    if isinstance(model, Tree):
+        leaves = describe_leaves(model, names)
+        described = {
+            "noun": "rule" if is_chain else "tree",
+            "text": str(model),
+            "name": size,
+            "n_rules": len(model.rules),
+            "discarded": None,
+        }
+        errors = describe_errors(model, names, saved.settings.get("p", 1.0))
+        facts = list_facts({"model": described, "leaves": leaves, "errors": errors})
+        leaves = list(zip(leaves, model.leaf_probabilities().tolist(), strict=True))
+    content = {
+        "saved": saved,
+        "table": get_table_settings(saved),
+        "used": list_used(saved),
+        "size": size,
+        "names": names,
+        "is_chain": is_chain,
+        "facts": facts,
+        "leaves": leaves,
+        "trees": getattr(model, "trees", ()),
+        "most": most,
+    }
+    return render_blocks(render_template("saved.md", content))
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@add_options("to", "table", "schema", "out", "force")
+def export(
+    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+) -> None:
+    """Turn a model file into code that predicts without this package.
+
+    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
+    missing for fit do so in the code.
+
+    \b
+    Example:
+      icscm export model.json --to sql --table patients --out model.sql
+    """
+    from icscm.export import export_model
+    from icscm.model.saved import load
+
+    if schema is not None and to != "sql":
+        raise IcscmError("--schema is for --to sql")
+    out = None if out == STDOUT else out
+    check_outputs([out], force=force, inputs=[model])
+    text = export_model(load(model), to, table=table, schema=schema)
+    text = text if text.endswith("\n") else f"{text}\n"
+    if out is None:
+        open_output().write(text)
+        return
+    write_text(out, text)
+    print_written(make_console(), out)
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@add_options("out", "keep_columns", "safe_csv", "force", *shared.READING)
+def predict(
+    model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
+) -> None:
+    """Predict new rows with a model file.
+
+    Writes one line for each row of DATA, in the same order: the probability of the positive
+    class, the predicted class, and the rule that decided. Columns are found by name, in any order;
+    only those in the model's rules are needed, and no environment is. Text that meant missing for
+    fit (--na) does so here. DATA may also be a presence/absence table (.Rtab, genes in rows) or a
+    store that icscm pack made; then each line names its genome.
+
+    Names and texts are written as DATA has them; only on a terminal are characters that do not
+    print escaped. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA
+    comes from others, --safe-csv puts an apostrophe before it, and leaves numbers as they are.
+
+    \b
+    Example:
+      icscm predict model.json new.csv --keep-columns id --out predictions.csv
+    """
+    import pyarrow
+
+    from icscm.model.saved import load
+
+    out = None if out == STDOUT else out
+    if out is not None:
+        formats.check_output_kind(out)
+        if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
+            raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
+        check_outputs([out], force=options["force"], inputs=[model, data])
+    saved, progress = load(model), Progress(quiet=quiet)
+    with progress.stage(f"Reading {describe_path(data)}"):
+        table, kept = _read_table(saved, data, options)
+    with progress.stage(f"Predicting {table.num_rows:,} rows"):
+        decisions = saved.decide(table)
+    columns = {name: table.column(name) for name in kept}
+    columns["probability"] = pyarrow.array(decisions.probability)
+    columns["class"] = pyarrow.array(decisions.prediction.tolist())
+    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
+    predictions = pyarrow.table(columns)
+    if safe_csv:
+        predictions = formats.disarm_formulas(predictions)
+    if out is None:
+        formats.write_text_table(predictions, open_output())
+        return
+    formats.write_table(predictions, out)
+    print_written(make_console(), out, more=f" ({predictions.num_rows:,} rows)")
+
+
+def _read_table(
+    saved: SavedModel, data: Path, options: dict[str, Any]
+) -> tuple[pyarrow.Table, list[str]]:
+    """The table, with columns read as they were at fitting, and the names to carry over."""
+    from icscm.model.saved import list_used
+
+    where = describe_path(data)
+    if data.name.lower().endswith(shared.GENOME_ENDINGS):
+        from icscm.sources.bits.opening import read_genomes
+
+        delimiter = shared.read_delimiter(options["delimiter"])
+        return read_genomes(data, list_used(saved), delimiter), ["genome"]
+    table = read_alike(saved, data, options, find_types(saved))
+    check_columns(list_used(saved), table.column_names, where)
+    kept = split_names(options["keep_columns"], table.column_names, where)
+    for name in kept:
+        if name in _ADDED:
+            raise IcscmError(
+                f"{where} has a column {name!r}, as the predictions do; rename it to carry it over"
+            )
+    return table, kept
+
+
+def read_alike(
+    saved: SavedModel, path: Path, options: dict[str, Any], types: dict[str, str]
+) -> pyarrow.Table:
+    """A file, with the settings for missing values and decimals of the model's own table."""
+    from icscm.model.saved import get_table_settings, list_missing_texts
+
+    settings = get_table_settings(saved)
+    alike = options | {
+        "na": (*options["na"], *list_missing_texts(settings)),
+        "no_default_na": options["no_default_na"] or settings.get("default_na") is False,
+        "decimal": options["decimal"] or ("," if settings.get("decimal") == "," else "."),
+    }
+    return shared.read_data(path, alike, types=types)
+
+
+def find_types(saved: SavedModel) -> dict[str, str]:
+    """How a text file's columns must be read: as the rules compare them.
+
+    A level knows its type: text that looks like a number stays text, and True is no text.
+    """
+    from icscm.model.rules import CategoryRule, ThresholdRule
+    from icscm.model.saved import list_used
+
+    types = {
+        str(each.name): each.type
+        for each in saved.features
+        if each.type in (formats.NUMBER, CATEGORY)
+    }
+    for rule in saved.model.rules:
+        if isinstance(rule, ThresholdRule):
+            types[str(rule.feature)] = formats.NUMBER
+        elif isinstance(rule, CategoryRule):
+            kinds = {type(level) for level in rule.levels}
+            name = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}.get(
+                min(kinds, key=str), CATEGORY
+            )
+            types[str(rule.feature)] = name if len(kinds) == 1 else CATEGORY
+    used = set(list_used(saved))
+    return {name: kind for name, kind in types.items() if name in used}
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@add_options("target", "environment", "positive", "drop_missing", "report", "all", "json")
+@add_options(*shared.LABELS, "force", *shared.READING)
+def evaluate(
+    model: Path, data: Path, show_all: bool, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Evaluate a model file on rows that it was not learned from.
+
+    Error, balanced accuracy, sensitivity, specificity, PPV, NPV, AUC, Brier score and log loss
+    with their 95% intervals, overall and for each environment, beside those of the majority-class
+    baseline of training. For each leaf, whether the rate of positives differs from that of
+    training, and whether the rates in new environments are within their 95% prediction interval.
+
+    Columns are found by name, as for icscm predict. Environments may be new, or absent.
+
+    \b
+    Example:
+      icscm evaluate model.json next-year.csv --report evaluation.html
+    """
+    from icscm.formatting import dump_json
+    from icscm.model.saved import load
+    from icscm.report.validation import N_LISTED, render_validation
+    from icscm.studies.evaluation import evaluate as evaluate_model
+
+    report = options["report"]
+    shared.check_ending(report, ".html", ".htm")
+    check_outputs([report], force=options["force"], inputs=[model, data])
+    saved, progress = load(model), Progress(quiet=quiet)
+    with progress.stage(f"Reading {describe_path(data)}"):
+        table, y, labels, notes = _read_rows(saved, data, options)
+    with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
+        environments = labels.environment and _list_values(table, labels.environment)
+        found = evaluate_model(saved, table, y, environments)
+        found = replace(
+            found,
+            target=labels.target,
+            environment=labels.environment,
+            data=formats.name_data(data),
+            notes=(*found.notes, *notes),
+        )
+        if labels.class_names is not None:  # where True and False stand for several values
+            classes = labels.class_names[0] or "anything else", labels.class_names[1]
+            baseline = classes[saved.classes.index(found.baseline)]
+            found = replace(found, classes=classes, baseline=baseline)
+    if report is not None:
+        write_text(report, found.to_html())
+    if as_json:
+        click.echo(dump_json(found.to_dict(), indent=2))
+        return
+    console = make_console()
+    print_all(console, render_validation(found.to_dict(), None if show_all else N_LISTED))
+    if report is not None:
+        console.print()
+        print_written(console, report)
+
+
+def _read_rows(
+    saved: SavedModel, data: Path, options: dict[str, Any]
+) -> tuple[pyarrow.Table, Array, Roles, list[str]]:
+    """The table, its labels, what these mean, and notes; read as the model's table was."""
+    from icscm.model.saved import get_table_settings, list_used
+
+    settings, notes, where = get_table_settings(saved), [], describe_path(data)
+    target = options["target"] or settings.get("target")
+    if not isinstance(target, str):
+        raise IcscmError("the model file does not name the target; name it with --target")
+    positive = options["positive"] or _list_texts(settings.get("positive"))
+    places = [options["environment"]]
+    if options["environment"] is None:
+        stored = settings.get("environment_columns") or [settings.get("environment")]
+        places = list(_list_texts(stored))
+    types = {}  # labels that were text are read as text: 07 is not 7
+    if not positive and all(isinstance(label, str) for label in saved.classes):
+        types[target] = CATEGORY
+    known_places = saved.environments or ()
+    if len(places) == 1 and known_places and all(isinstance(each, str) for each in known_places):
+        types[places[0]] = CATEGORY
+    table = _read_columns(saved, data, options, types)
+    if options["environment"] is not None:
+        places = split_names(places, table.column_names, where)
+    elif absent := [name for name in places if name not in table.column_names]:
+        notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
+        places = []
+    may_drop = options["drop_missing"]
+    roles = Roles(target=target, places=tuple(places), positive=positive, drop_missing=may_drop)
+    check_columns([*list_used(saved), *roles.columns], table.column_names, where)
+    tally = tally_roles(table, roles)
+    known = index_texts(key[0] for key in tally if None not in key)
+    if unknown := [text for text in options["positive"] if text not in known]:
+        near = suggest(unknown[0], list(known))
+        raise IcscmError(f"the target {target!r} is never {unknown[0]!r}{near}")
+    labels = find_labelling([tally], roles, is_new=True)
+    if labels.n_dropped:
+        notes.append(f"Dropped: {count(labels.n_dropped, 'row')} without target or environment.")
+    table = labels.apply(table)
+    y = _list_values(table, target)
+    if positive:
+        y = np.array([saved.classes[label is True] for label in y.tolist()], dtype=object)
+        others = labels.negative or tuple(sorted(set(known.values()), key=str))
+        labels = replace(labels, positive=positive, negative=others)
+    return table, y, labels, notes
+
+
+def _list_texts(stored: Any) -> tuple[str, ...]:
+    is_list = isinstance(stored, list)
+    return tuple(str(each) for each in stored if each is not None) if is_list else ()
+
+
+def _list_values(table: pyarrow.Table, name: str) -> Array:
+    """The labels as they are: NumPy would give them one type."""
+    return np.array(table.column(name).to_pylist(), dtype=object)
+
+
+def _read_columns(
+    saved: SavedModel, data: Path, options: dict[str, Any], types: dict[str, str]
+) -> pyarrow.Table:
+    """The rows, with columns read as they were at fitting."""
+    labels = options["labels"]
+    if not shared.check_labels(data, labels, shared.GENOME_ENDINGS):
+        return read_alike(saved, data, options, find_types(saved) | types)
+    from icscm.model.saved import list_used
+    from icscm.sources.bits.opening import read_genomes
+
+    used = list_used(saved)
+    genomes, table = read_genomes(data, used), read_alike(saved, labels, options, types)
+    column = options["sample_column"] or table.column_names[0]
+    check_columns([column], table.column_names, describe_path(labels))
+    place = {name: i for i, name in enumerate(genomes.column("genome").to_pylist())}
+    names = [str(name) for name in table.column(column).to_pylist()]
+    if absent := [repr(name) for name in names if name not in place]:
+        raise IcscmError(
+            f"{labels} names genomes that {data} does not hold: {shorten_list(absent)}"
+        )
+    genes = genomes.take([place[name] for name in names])
+    for gene in used:
+        table = table.append_column(gene, genes.column(gene))
+    return table
