@@ -30,7 +30,7 @@ from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import client as engine
-from icscm.sources.dask.client import DaskSource, Tasks, explain_failures, open_client
+from icscm.sources.dask.client import DaskSource, explain_failures, map_tasks, open_client
 from icscm.sources.dask.opening import (
     THINNED,
     merge_hash_counts,
@@ -293,8 +293,7 @@ def make_sources(n=300, seed=0):
     blocks = plan_blocks(binning, np.arange(4), 3)
     bounds = [0, 0, 1, 90, 90, 200, n]
     parts = [slice(a, b) for a, b in pairwise(bounds)]
-    tasks = Tasks()
-    pieces = tasks.map(
+    pieces = map_tasks(
         "bin",
         make_piece,
         [[each[part] for each in codes] for part in parts],
@@ -306,7 +305,7 @@ def make_sources(n=300, seed=0):
     literal = LiteralSource(
         np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
     )
-    return DaskSource(pieces, blocks, SourceInfo(binning, (0, 1), "abc"), tasks), literal
+    return DaskSource(pieces, blocks, SourceInfo(binning, (0, 1), "abc")), literal
 
 
 CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]
@@ -345,7 +344,7 @@ def test_the_smaller_side_is_counted():
     with dask.config.set(ON_THIS_THREAD):
         source, _ = make_sources()
         count = source._count
-        source._count = lambda blocks, side, rows: counted.append(side) or count(blocks, side, rows)
+        source._count = lambda side, rows: counted.append(side) or count(side, rows)
         for cut in (Cut(0, 4, negated=True), Cut(1, 4, negated=False)):  # few leave, many leave
             list(source.counts())
             source.keep(source.candidates.make_binned_rule(cut))

@@ -11,7 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -39,7 +39,7 @@ CHUNK_BYTES = 2**24
 _BATCH = 2**16
 # Bytes of names copied at a time.
 _COPIED = 2**24
-_NO_NAMES = np.empty(0, dtype=np.uint8)
+_NO_NAMES, _NO_ENDS = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
 
 
 def pack_table(
@@ -90,18 +90,19 @@ def pack_table(
     """
     path, out = Path(path), Path(out)
     check_free(out, force=force)
-    with _clear_errors(path), _open_table(path) as (file, tell):
+    with _clear_errors(path), _open_table(path) as file:
         samples, cut = _read_header(path, file, delimiter)
-        size = path.stat().st_size
+        size, raw = path.stat().st_size, getattr(file, "fileobj", file)  # as it is compressed
 
         def fill(writer: BitWriter) -> None:
             n_read, any_lines = 1, False  # lines of the file so far: the header
-            for chunk in _read_lines(file):
-                text = cut(chunk)
+            while chunk := file.read(CHUNK_BYTES):
+                chunk += file.readline()
+                text = cut(chunk if chunk.endswith(b"\n") else chunk + b"\n")
                 any_lines |= _add_lines(text, samples, writer, path, n_read)
                 n_read += text.count(b"\n")
                 if progress is not None:
-                    progress(tell(), size)
+                    progress(raw.tell(), size)
             if not any_lines:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
@@ -168,11 +169,8 @@ def pack_matrix(
     def fill(writer: BitWriter) -> None:
         for start in range(0, n_features, _BATCH):
             part = slice(start, start + _BATCH)
-            if names is None:
-                writer.add(words[part])
-                continue
-            encoded = [name.encode() for name in names[part]]
-            ends = np.cumsum([len(name) for name in encoded])
+            encoded = [name.encode() for name in names[part]] if names is not None else []
+            ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
             writer.add(words[part], np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
 
     with _clear_errors(out):
@@ -192,15 +190,9 @@ def _clear_errors(path: Path) -> Iterator[None]:
         raise IcscmError(f"{path} is damaged: its compressed data end too early") from None
 
 
-@contextmanager
-def _open_table(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
-    """The text, and how many bytes of the file have been read."""
-    with open(path, "rb") as raw:
-        if path.suffix.lower() != ".gz":
-            yield raw, raw.tell
-            return
-        with gzip.GzipFile(fileobj=raw) as text:
-            yield text, raw.tell  # type: ignore[misc]
+def _open_table(path: Path) -> Any:
+    """The text of a table, as a file."""
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _read_header(
@@ -238,27 +230,13 @@ def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
     return lambda text: text.translate(tabs, b'"')
 
 
-def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The text in pieces that end where lines do."""
-    rest = b""
-    while piece := file.read(CHUNK_BYTES):
-        head, newline, tail = piece.rpartition(b"\n")
-        if newline:
-            yield rest + head + newline
-            rest = tail
-        else:
-            rest += tail
-    if rest:
-        yield rest + b"\n"
-
-
 def read_lines(
     path: Path, names: Sequence[str], delimiter: str | None = None
 ) -> tuple[list[str], dict[str, Array]]:
     """The genomes of a table, and which of them have each of some features."""
     wanted = {name.encode("utf-8", "surrogatepass"): name for name in names}
     found: dict[str, Array] = {}
-    with _clear_errors(path), _open_table(path) as (file, _):
+    with _clear_errors(path), _open_table(path) as file:
         samples, cut = _read_header(path, file, delimiter)
         for line in file:
             name, _, values = cut(line).rstrip(b"\r\n").partition(b"\t")
@@ -312,22 +290,20 @@ class BitWriter:
     Keeps some 20 bytes of memory for each pattern and 16 for each feature. See `write_bits`.
     """
 
-    def __init__(self, file: IO[bytes], samples: Sequence[str], folder: Path) -> None:
-        self._samples = samples
+    def __init__(self, file: IO[bytes], samples: Sequence[str], names: IO[bytes]) -> None:
+        self._file, self._samples, self._names = file, samples, names
         self._n_words = count_words(len(samples))
         self._patterns = PatternNumbers()
         self._numbers: list[NDArray[np.uint32]] = []
         self._hashes: list[NDArray[np.uint64]] = []
-        self._name_ends: list[IntArray] = [np.zeros(1, dtype=np.int64)]
+        self._name_ends: list[IntArray] = []
         self._block_sums: list[NDArray[np.uint64]] = []
         self._sums: dict[str, list[int]] = {}
-        self._file = file
-        self._names: IO[bytes] = TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `write_bits`)
         self._file.write(bitfile.HEADER)
 
-    def add(self, words: Array, names: Array = _NO_NAMES, ends: Array | None = None) -> None:
-        """Add features: their words, and their names as `parse_lines` returns them."""
-        first = start = self._patterns.n_patterns
+    def add(self, words: Array, names: Array = _NO_NAMES, ends: Array = _NO_ENDS) -> None:
+        """Add features: their words, and their names, if any, as `parse_lines` returns them."""
+        first = self._patterns.n_patterns
         stored = np.empty((0, self._n_words), dtype=WORD_DTYPE)
         if first:  # the patterns written so far
             shape = first, self._n_words
@@ -335,20 +311,18 @@ class BitWriter:
         numbers, new = self._patterns.add(words, np.asarray(stored))
         self._numbers.append(numbers)
         fresh = words if len(new) == len(words) else words[new]
-        while start < self._patterns.n_patterns:
-            if start % BLOCK_PATTERNS == 0:
+        for start in range(-(first % BLOCK_PATTERNS), len(fresh), BLOCK_PATTERNS):
+            if start >= 0:  # else the last block is continued
                 self._block_sums.append(np.zeros(2, dtype=np.uint64))
-            stop = start + BLOCK_PATTERNS - start % BLOCK_PATTERNS
-            _kernels.sum_words(fresh[start - first : stop - first].ravel(), self._block_sums[-1])
-            start = stop
+            own = fresh[max(0, start) : start + BLOCK_PATTERNS]
+            _kernels.sum_words(own.ravel(), self._block_sums[-1])
         self._file.write(np.ascontiguousarray(fresh, dtype="<u8").data)
         self._file.flush()
-        if ends is not None:
-            hashes = np.empty(len(ends), dtype=np.uint64)
-            _kernels.hash_names(names, ends, hashes)
-            self._hashes.append(hashes)
-            self._names.write(names.data)
-            self._name_ends.append(ends + self._name_ends[-1][-1])
+        hashes = np.empty(len(ends), dtype=np.uint64)
+        _kernels.hash_names(names, ends, hashes)
+        self._hashes.append(hashes)
+        self._name_ends.append(ends + self._names.tell())
+        self._names.write(names.data)
 
     def finish(self) -> None:
         """Write what follows the words."""
@@ -356,7 +330,7 @@ class BitWriter:
             raise IcscmError("there is no feature to pack")
         numbers = np.concatenate(self._numbers)
         copies = make_copies(numbers, self._patterns.n_patterns)
-        name_ends = np.concatenate(self._name_ends)[1:]
+        name_ends = np.concatenate(self._name_ends)
         if len(name_ends):
             self._check_distinct(name_ends)
         self._file.seek(bitfile.ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
@@ -403,9 +377,6 @@ class BitWriter:
                     "must differ, since rules go by them"
                 )
 
-    def close(self) -> None:
-        self._names.close()
-
 
 def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
     """Let `fill` add features to a new store, which is written completely or not at all.
@@ -415,7 +386,8 @@ def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], No
     check_samples(samples)
 
     def write(file: IO[bytes]) -> None:
-        with closing(BitWriter(file, samples, out.parent)) as writer:
+        with TemporaryFile(dir=out.parent) as names:
+            writer = BitWriter(file, samples, names)
             fill(writer)
             writer.finish()
 

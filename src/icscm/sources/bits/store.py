@@ -144,19 +144,16 @@ def parse_footer(text: bytes, offset: int) -> Footer | None:
         sums = {name: each["sums"] for name, each in sections.items() if name != "words"}
         n_bytes = sections["names"]["length"] if sections["name_ends"]["length"] else None
         sizes = n_features, n_patterns, _ = content["n_features"], content["n_patterns"], n_bytes
-        if {type(samples), *map(type, sizes)} - {type(None)} != {list, int}:
-            raise ValueError
-        if not 1 <= n_patterns <= n_features <= MAX_FEATURES or not 0 <= (n_bytes or 0) <= offset:
-            raise ValueError
-        if any(type(name) is not str for name in samples):
-            raise ValueError
+        is_sound = {type(samples), *map(type, sizes)} - {type(None)} == {list, int}
+        is_sound = is_sound and 1 <= n_patterns <= n_features <= MAX_FEATURES
+        is_sound = is_sound and 0 <= (n_bytes or 0) <= offset and {*map(type, samples)} == {str}
         check_samples(samples)
         footer = Footer(samples, *sizes, sums)
-        if footer.place_sections()["footer"].start != offset or footer.format() != text:
-            raise ValueError
+        if is_sound and footer.place_sections()["footer"].start == offset and footer.format() == text:
+            return footer
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise ValueError from None
-    return footer
+        pass
+    raise ValueError
 
 
 class FeatureNames(Sequence[str]):

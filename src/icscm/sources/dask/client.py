@@ -13,7 +13,7 @@ what a lost worker held. Without a client the same tasks run on Dask's local sch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -41,53 +41,33 @@ PATIENCE = 10
 FAN_IN = 8
 
 
-class Tasks:
-    """Makes the tasks of a fit; the dashboard groups them by their names."""
+def map_tasks(what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
+    """One task for each row of the columns, which calls `function` with its values.
 
-    def __init__(self) -> None:
-        self._fit = uuid4().hex[:8]
-        self._n_used = 0
-
-    def map(self, what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
-        """One task for each row of the columns, which calls `function` with its values.
-
-        Common arguments are part of the function. As a task of their own they would attract all
-        others, and their rows, to the worker that holds them.
-        """
-        self._n_used += 1
-        name = f"icscm-{what}-{self._fit}{self._n_used:04x}"
-        call = delayed(function, pure=False)
-        rows = zip(*columns, strict=True)
-        return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
-
-    def merge(
-        self, what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
-    ) -> Delayed:
-        """Merge the results of many tasks into one, `FAN_IN` at a time, so that no task holds more.
-
-        Neighbours with the same home (worker) are merged first, so that one result leaves a worker
-        instead of many.
-        """
-        level = parts
-        if homes is not None:
-            pairs = groupby(zip(homes, parts, strict=True), key=itemgetter(0))
-            level = [self.merge(what, merge, [part for _, part in pair]) for _, pair in pairs]
-        while len(level) > 1:
-            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-            level = self.map(what, merge, groups)
-        return level[0]
+    The dashboard groups tasks by name. Common arguments are part of the function. As a task of
+    their own they would attract all others, and their rows, to the worker that holds them.
+    """
+    name, call = f"icscm-{what}-{uuid4().hex}", delayed(function, pure=False)
+    rows = zip(*columns, strict=True)
+    return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
 
 
-def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
-    """Start tasks whose results stay on the workers."""
-    with explain_failures():
-        return list(dask.persist(*tasks))
+def merge_tasks(
+    what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
+) -> Delayed:
+    """Merge the results of many tasks into one, `FAN_IN` at a time, so that no task holds more.
 
-
-def compute(tasks: Sequence[Delayed]) -> list[Any]:
-    """Run tasks and bring their results here."""
-    with explain_failures():
-        return list(dask.compute(*tasks))
+    Neighbours with the same home (worker) are merged first, so that one result leaves a worker
+    instead of many.
+    """
+    level = parts
+    if homes is not None:
+        pairs = groupby(zip(homes, parts, strict=True), key=itemgetter(0))
+        level = [merge_tasks(what, merge, [part for _, part in pair]) for _, pair in pairs]
+    while len(level) > 1:
+        groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+        level = map_tasks(what, merge, groups)
+    return level[0]
 
 
 NO_PACKAGE = (
@@ -123,6 +103,18 @@ def explain_failures() -> Iterator[None]:
         if type(error).__name__ not in _FAILURES:
             raise
         raise IcscmError(_FAILURES[type(error).__name__]) from error
+
+
+@explain_failures()
+def persist(tasks: Sequence[Delayed]) -> list[Delayed]:
+    """Start tasks whose results stay on the workers."""
+    return list(dask.persist(*tasks))
+
+
+@explain_failures()
+def compute(tasks: Sequence[Delayed]) -> list[Any]:
+    """Run tasks and bring their results here."""
+    return list(dask.compute(*tasks))
 
 
 def find_client() -> Any:
@@ -185,22 +177,17 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
         raise IcscmError(
             "this needs dask.distributed; install it with: pip install 'icscm[dask]'"
         ) from None
-    if address is None:
-        with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as local,
-            Client(local) as client,
-        ):
+    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**local) if address is None else nullcontext(address) as cluster:
+        try:
+            client = Client(cluster, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            raise IcscmError(
+                f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or "
+                f"check the address ({error})"
+            ) from error
+        with client:
             yield client
-        return
-    try:
-        client = Client(address, timeout=PATIENCE)
-    except (OSError, ValueError) as error:
-        raise IcscmError(
-            f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or check "
-            f"the address ({error})"
-        ) from error
-    with client:
-        yield client
 
 
 class DaskSource:
@@ -211,16 +198,15 @@ class DaskSource:
     """
 
     def __init__(
-        self, pieces: Sequence[Delayed], blocks: Sequence[Block], info: SourceInfo, tasks: Tasks
+        self, pieces: Sequence[Delayed], blocks: Sequence[Block], info: SourceInfo
     ) -> None:
         self.candidates, self.classes, self.environments, self.notes = info
-        self._tasks = tasks
         self._blocks = blocks
         self._pieces: list[Delayed] = persist(pieces)
         self._homes = [""] * len(self._pieces)
         self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
-        self._in_play: list[Delayed] = persist(tasks.map("keep", Piece.start, self._pieces))
+        self._in_play: list[Delayed] = persist(map_tasks("keep", Piece.start, self._pieces))
         self._cubes: list[CountArray] = []
         # which rows to count next; None where the cubes are those of the rows in play
         self._pending: Function | None = count_staying
@@ -229,45 +215,36 @@ class DaskSource:
         return self._totals.copy()
 
     def counts(self) -> Iterator[CountCube]:
-        for block, counts in zip(self._blocks, self._find_cubes(), strict=True):
+        if self._pending is not None and self._is_cube_small():
+            counted = [*self._count(self._pending, self._in_play)]
+            if self._pending is count_leaving:
+                counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
+            self._cubes, self._pending = counted, None
+        cubes = self._count(count_staying, self._in_play) if self._pending else self._cubes
+        for block, counts in zip(self._blocks, cubes, strict=True):
             yield from block.make_cubes(counts)
 
     def keep(self, rule: BinnedRule) -> None:
         is_few = self._pending is None and self._covers_few(rule)
         self._pending = count_leaving if is_few else count_staying
-        rules = [rule] * len(self._pieces)
         # the step before is released; Dask keeps its graph for as long as it may need it
-        columns = self._pieces, self._in_play, rules
-        self._in_play = persist(self._tasks.map("keep", Piece.keep, *columns))
+        keep = partial(Piece.keep, rule=rule)
+        self._in_play = persist(map_tasks("keep", keep, self._pieces, self._in_play))
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        numbers = range(len(self._blocks))
-        count = partial(count_satisfying, list(path))
-        for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
-            for number, counts in zip(some, self._count(some, count), strict=True):
-                yield from self._blocks[number].make_cubes(counts)
+        cubes = self._count(partial(count_satisfying, list(path)))
+        for block, counts in zip(self._blocks, cubes, strict=True):
+            yield from block.make_cubes(counts)
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        n, same, merge = len(self._pieces), Piece.find_same_coverage, np.logical_and.reduce
-        columns = self._in_play, [rule] * n, [list(others)] * n
-        return np.asarray(self._ask("all", merge, "compare", same, *columns))
+        compare = partial(Piece.find_same_coverage, rule=rule, others=list(others))
+        merge = np.logical_and.reduce
+        return np.asarray(self._ask("all", merge, "compare", compare, self._in_play))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        own = [list(rules)] * len(self._pieces)
-        table: PatternTable = self._ask("sum", add_patterns, "pattern", Piece.count_patterns, own)
+        count = partial(Piece.count_patterns, rules=list(rules))
+        table: PatternTable = self._ask("sum", add_patterns, "pattern", count)
         return table
-
-    def _find_cubes(self) -> Iterator[CountArray]:
-        """The cube of each block; kept here for the next step where it is not too large."""
-        numbers = range(len(self._blocks))
-        if not self._is_cube_small():
-            return (self._count([n], count_staying, self._in_play)[0] for n in numbers)
-        if self._pending is not None:
-            counted = self._count(numbers, self._pending, self._in_play)
-            if self._pending is count_leaving:
-                counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
-            self._cubes, self._pending = counted, None
-        return iter(self._cubes)
 
     def _is_cube_small(self) -> bool:
         n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
@@ -286,21 +263,25 @@ class DaskSource:
                 return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
         return True  # a rule on a constant column covers no sample, or all
 
-    def _count(
-        self, blocks: Sequence[int], function: Function, *columns: Sequence[Any]
-    ) -> list[CountArray]:
-        """The cubes of some blocks, over all pieces."""
-        tasks = []
-        for block in blocks:
-            own = [block] * len(self._pieces)
-            answers = self._tasks.map("count", function, self._pieces, *columns, own)
-            tasks.append(self._tasks.merge("sum", add_counts, answers, self._homes))
-        return compute(tasks)
+    def _count(self, function: Function, *columns: list[Delayed]) -> Iterator[CountArray]:
+        """The cube of each block, over all pieces; all at once if they are small."""
+        numbers = range(len(self._blocks))
+        for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
+            counts = [partial(function, block=number) for number in some]
+            yield from compute(
+                [self._merge("sum", add_counts, "count", count, *columns) for count in counts]
+            )
 
-    def _ask(self, how: str, merge: Function, what: str, function: Function, *columns: Any) -> Any:
-        """Call a function on every piece, and return the merged result."""
-        answers = self._tasks.map(what, function, self._pieces, *columns)
-        return compute([self._tasks.merge(how, merge, answers, self._homes)])[0]
+    def _ask(self, *query: Any) -> Any:
+        """The result of `_merge`."""
+        return compute([self._merge(*query)])[0]
+
+    def _merge(
+        self, how: str, merge: Function, what: str, function: Function, *columns: list[Delayed]
+    ) -> Delayed:
+        """A task that calls a function on every piece, and merges the results."""
+        answers = map_tasks(what, function, self._pieces, *columns)
+        return merge_tasks(how, merge, answers, self._homes)
 
 
 def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:

@@ -32,7 +32,7 @@ from icscm.io.formats import Source, TextFormat
 from icscm.io.lines import Lines
 from icscm.io.roles import Roles, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
-from icscm.sources.dask.client import Tasks, compute
+from icscm.sources.dask.client import compute, map_tasks
 from icscm.tables.columns import is_dask
 
 _PARTITION_BYTES = 2**26
@@ -54,10 +54,10 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
             return dask.dataframe.read_parquet(str(path))
     except (OSError, ValueError) as error:
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
-    tasks, files = Tasks(), TextFiles(sources, text or TextFormat(), {})
-    parts = [*chain.from_iterable(compute(tasks.map("cut", cut_lines, files.files)))]
+    files = TextFiles(sources, text or TextFormat(), {})
+    parts = [*chain.from_iterable(compute(map_tasks("cut", cut_lines, files.files)))]
     find = partial(Lines.find_kinds, names=files.names)
-    schema = files.make_schema(files.names, compute(tasks.map("kinds", find, parts)))
+    schema = files.make_schema(files.names, compute(map_tasks("kinds", find, parts)))
     meta = schema.empty_table().to_pandas(types_mapper=pandas.ArrowDtype)
     return dask.dataframe.from_map(partial(read_part, schema), parts, meta=meta)
 
@@ -119,7 +119,7 @@ def take_apart(
         return (frame[list(columns)], frame[target], places), roles
     special = frame[roles.columns]
     tally = partial(tally_partition, roles=roles)
-    labelling = find_labelling(compute(Tasks().map("roles", tally, list_pieces(special))), roles)
+    labelling = find_labelling(compute(map_tasks("roles", tally, list_pieces(special))), roles)
 
     def take(part: Any, names: Sequence[str]) -> Any:
         change = partial(relabel, labelling=labelling, names=list(names))
@@ -157,12 +157,14 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
     if hasattr(X, "chunks") and X.dtype.kind not in "biuf":
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
     pieces = list_pieces(X)
-    _check_aligned("y", y, X, len(pieces))
-    places: list[Any] = [None] * len(pieces)
-    if environments is not None:
-        _check_aligned("environments", environments, X, len(pieces))
-        places = list_pieces(environments)
-    return pieces, list_pieces(y), places, range(len(pieces))
+    columns: list[Sequence[Any]] = [pieces]
+    for what, values in (("y", y), ("environments", environments)):
+        if values is None and what == "environments":
+            columns.append([None] * len(pieces))
+            continue
+        _check_aligned(what, values, X, len(pieces))
+        columns.append(list_pieces(values))
+    return *columns, range(len(pieces))
 
 
 def list_pieces(collection: Any) -> list[Delayed]:
@@ -223,7 +225,7 @@ def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
 
     pieces = list_pieces(X)
     sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
-    parts = Tasks().map("predict", partial(predict_partition, method, like), pieces)
+    parts = map_tasks("predict", partial(predict_partition, method, like), pieces)
     arrays = [
         dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
         for part, size in zip(parts, sizes, strict=True)

@@ -37,7 +37,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat, translate_errors
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.dask.client import DaskSource, Tasks, check_cluster, compute
+from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
 from icscm.sources.dask.frames import align_partitions, read_folder
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
@@ -114,32 +114,32 @@ def open_dask(
     X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()
-    tasks, has_types = Tasks(), not hasattr(X, "chunks")
+    has_types = not hasattr(X, "chunks")
     columns, names = (tuple(X.columns), find_names(X._meta)) if has_types else (None, None)
     reader = Reader(columns, names, asked.max_thresholds)
-    survey, sample = survey_partitions(tasks, reader, parts)
+    survey, sample = survey_partitions(reader, parts)
     classes, places = _find_classes(survey, y), (ALL_SAMPLES,)
     has_environments = environments is not None
     if has_environments:
         places = encode_environments([*survey.environments], len(survey.environments))[1]
     table = describe_columns(survey, names, asked, has_types=has_types)
-    binning = plan_thresholds(tasks, reader, parts[0], survey, sample, table)
+    binning = plan_thresholds(reader, parts[0], survey, sample, table)
     features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
     notes = [SAMPLED] * binning.sampled
     if binning.sampled and sample.n_zero_bits:
         notes.append(THINNED.format(sample.n_zero_bits))
     info = SourceInfo(binning, classes.tolist(), places, notes)
-    pieces = tasks.map("bin", partial(reader.code, blocks, info), *parts)
-    source = DaskSource(pieces, blocks, info, tasks)
+    pieces = map_tasks("bin", partial(reader.code, blocks, info), *parts)
+    source = DaskSource(pieces, blocks, info)
     return Countable(source, table, names, classes, table.n_columns, has_environments, config=asked)
 
 
-def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey, Sample]:
+def survey_partitions(reader: Reader, parts: Any) -> tuple[Survey, Sample]:
     """Pass one."""
-    scans = tasks.map("survey", reader.scan, *parts)
-    merged = tasks.merge("merge", partial(merge_scans, names=reader.names), scans)
-    survey, n_missing, sample = compute(tasks.map("choose", keep_sampled, [merged]))[0]
+    scans = map_tasks("survey", reader.scan, *parts)
+    merged = merge_tasks("merge", partial(merge_scans, names=reader.names), scans)
+    survey, n_missing, sample = compute(map_tasks("choose", keep_sampled, [merged]))[0]
     for what, n_rows in zip(("y", "environments"), n_missing.tolist(), strict=True):
         if n_rows:
             raise make_missing_error(what, f"{n_rows:,} rows", is_label=what == "y")
@@ -150,16 +150,16 @@ def survey_partitions(tasks: Tasks, reader: Reader, parts: Any) -> tuple[Survey,
 
 
 def plan_thresholds(
-    tasks: Tasks, reader: Reader, X: Any, survey: Survey, sample: Sample, table: CodedTable
+    reader: Reader, X: Any, survey: Survey, sample: Sample, table: CodedTable
 ) -> Binning:
     """The thresholds of all columns; pass two if some have many values."""
     columns = tuple(find_sampled(survey, table))
     if not columns:
         return plan_from_survey(survey, table, {})
-    rows = tasks.map("sample", partial(reader.take, sample, columns), X, range(len(X)))
+    rows = map_tasks("sample", partial(reader.take, sample, columns), X, range(len(X)))
     choose = partial(choose_thresholds, survey, table, sample)
-    merged = tasks.merge("merge", sampling.merge_sampled, rows)
-    binning: Binning = compute(tasks.map("choose", choose, [merged]))[0]
+    merged = merge_tasks("merge", sampling.merge_sampled, rows)
+    binning: Binning = compute(map_tasks("choose", choose, [merged]))[0]
     return binning
 
 
@@ -246,18 +246,8 @@ class HashCounts:
         """Those that begin with at least so many zero bits."""
         if n_zero_bits <= self.n_zero_bits:
             return self
-        end = self._find_end(n_zero_bits)
-        return HashCounts(self.hashes[:end], self.n_rows[:end], n_zero_bits)
-
-    def take_only(self, n_zero_bits: int) -> HashCounts:
-        """Those that begin with so many zero bits and then a one."""
-        part = slice(self._find_end(n_zero_bits + 1), self._find_end(n_zero_bits))
-        return HashCounts(self.hashes[part], self.n_rows[part], n_zero_bits)
-
-    def _find_end(self, n_zero_bits: int) -> int:
-        if n_zero_bits == 0:
-            return len(self.hashes)
-        return int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
+        end = int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
+        return HashCounts(self.hashes[:end].copy(), self.n_rows[:end].copy(), n_zero_bits)
 
 
 def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
@@ -270,33 +260,21 @@ def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> Ha
     """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
 
     That number of bits is the same however the rows are cut: it depends on the different hashes
-    of the whole. To sort few, those with enough bits come first, then one bit less at a time.
+    of the whole. Where they could be too many, pieces are added one at a time.
     """
-    least = max(part.n_zero_bits for part in parts)
-    n_zero_bits = least
-    while sum(len(part.thin(n_zero_bits).hashes) for part in parts) > most:
-        n_zero_bits += 1
-    merged = _merge([part.thin(n_zero_bits) for part in parts])
-    while n_zero_bits > least:
-        more = _merge([part.take_only(n_zero_bits - 1) for part in parts])
-        if len(merged.hashes) + len(more.hashes) > most:
-            break
-        merged = _merge([merged, more])
-        n_zero_bits -= 1
-    return HashCounts(merged.hashes, merged.n_rows, n_zero_bits)
-
-
-def _merge(parts: Sequence[HashCounts]) -> HashCounts:
-    """All hashes, ascending, rows of equal ones added up."""
-    hashes = np.concatenate([part.hashes for part in parts])
-    n_rows = np.concatenate([part.n_rows for part in parts])
-    order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
-    hashes = hashes[order]
-    is_first = np.ones(len(hashes), dtype=np.bool_)
-    is_first[1:] = hashes[1:] != hashes[:-1]
-    starts = np.flatnonzero(is_first)
-    totals = np.add.reduceat(n_rows[order], starts) if len(starts) else n_rows
-    return HashCounts(hashes[starts], totals)
+    merged = HashCounts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
+    is_few = sum(len(part.hashes) for part in parts) <= most
+    for some in [parts] if is_few else [[part] for part in parts]:
+        n_zero_bits = max(part.n_zero_bits for part in (merged, *some))
+        every = [part.thin(n_zero_bits) for part in (merged, *some)]
+        hashes = np.concatenate([part.hashes for part in every])
+        order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
+        hashes, n_rows = hashes[order], np.concatenate([part.n_rows for part in every])[order]
+        starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+        merged = HashCounts(hashes[starts], np.add.reduceat(n_rows, starts), n_zero_bits)
+        while len(merged.hashes) > most:
+            merged = merged.thin(merged.n_zero_bits + 1)
+    return merged
 
 
 def choose_rows(counts: HashCounts) -> Sample:
