@@ -329,7 +329,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     words = rng.integers(0, 2**32, (options.loaded, n_words), dtype=np.uint32)
     source = rng.permutation(options.samples).astype(np.uint32)
     sender = Sender(card, Unsorted(*words.shape, words.__getitem__, source))
-    sent = take_time(card, sender.send_all, 2)
+    sent = take_time(card, lambda: sender.send(slice(0, len(words))), 2)
     print(f"sent and sorted: {words.nbytes / sent / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
     on_card = card.send(words)
     out = card.xp.empty((len(words), 4 * count_chunks(options.samples)), dtype=np.uint32)
@@ -343,7 +343,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
         warnings.simplefilter("always")
         streamed = put_bits(small, np.arange(len(words)), unsorted, rows)
     print(*[str(each.message) for each in told], sep="\n")
-    here = CardBits(card, np.arange(len(words)), sender.send_all(), rows)
+    here = CardBits(card, np.arange(len(words)), sender.send(slice(0, len(words))), rows)
     in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, None, len(rows))
     own = PLAIN, PLAIN.make_criterion(), utility, in_play
     question = make_screen_query(*own, inverted=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -91,11 +91,17 @@ class Store(Protocol):
         """Free the memory of the codes just read, if they are stored elsewhere, too."""
         return
 
-    def remove(self, left: Rows, in_play: Rows) -> None:
+    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (for those that subtract)
         """`left` have just left; `in_play` are those that stay."""
+        self._set_in_play(in_play)
 
-    def restrict(self, rows: Rows) -> Store:
+    def restrict(self, rows: Rows) -> Self:
         """The same columns with just these rows in play; the two share codes and nothing else."""
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def _set_in_play(self, rows: Rows) -> None: ...
 
     def counts(self) -> Iterator[CountCube]:
         """The samples in play, a block of features at a time. Valid until the next `remove`."""
@@ -126,8 +132,8 @@ class CodeStore(Store):
         self._left.append(left)
         self.in_play = in_play
 
-    def restrict(self, rows: Rows) -> Self:
-        return replace(self, in_play=rows)
+    def _set_in_play(self, rows: Rows) -> None:
+        self.in_play, self._left, self._cube = rows, [], None
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * self.n_bins * (len(self.in_play.bounds) - 1)
@@ -215,11 +221,6 @@ class BitStore(Store):
     def remove(self, left: Rows, in_play: Rows) -> None:
         _kernels.clear_bits(self._in_play, left.take(self.bits))
         self._n_in_play = np.diff(in_play.bounds)
-
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
 
     def _set_in_play(self, rows: Rows) -> None:
         in_play = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.uint8)

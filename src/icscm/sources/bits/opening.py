@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -34,7 +33,7 @@ from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import CountCube, SourceInfo
-from icscm.engine.stores import Rows, Store
+from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.exceptions import IcscmError
 from icscm.formatting import shorten_list
@@ -62,22 +61,18 @@ class PackedStore(Store):
         self._bits, self.order, self.n_threads = bits, order, n_threads
         self.features = bits.copies.members[bits.copies.offsets[:-1]]
         n_words, n_segments = -(-len(order) // WORD_BITS), len(rows.bounds) - 1
-        self._kept: dict[int, Array] | None = None
-        if 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES:
-            self._kept = {}
+        is_kept = 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES
+        self._kept: dict[int, Array] | None = {} if is_kept else None
         self._source: Array | None = None
-        at = order
-        if self._kept is not None or n_segments > _MAX_UNSORTED:
-            at = np.arange(len(order))
-            self._source = np.zeros(n_words * WORD_BITS, dtype=ROW_DTYPE)
-            self._source[: len(at)] = order
-        self._n_words = bits.n_words if self._source is None else n_words
+        self._n_words, at = bits.n_words, order
+        if is_kept or n_segments > _MAX_UNSORTED:
+            self._n_words, at = n_words, np.arange(len(order))
+            self._source = np.pad(order.astype(ROW_DTYPE), (0, -len(order) % WORD_BITS))
         #: position of each sample: a word, and a bit in it
         self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
         segments = np.repeat(np.arange(n_segments), np.diff(rows.bounds))
-        is_first = np.diff(self._word, prepend=-1) != 0
-        is_first |= np.diff(segments, prepend=-1) > 0
-        self._starts = np.flatnonzero(is_first)
+        is_new = [np.diff(each, prepend=-1) != 0 for each in (self._word, segments)]
+        self._starts = np.flatnonzero(is_new[0] | is_new[1])
         self._segments = segments[self._starts]
         self._set_in_play(rows)
 
@@ -88,14 +83,6 @@ class PackedStore(Store):
     def find_codes(self, feature: int) -> Array:
         words = self._bits.read_feature(feature)
         return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
-
-    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (`in_play` suffices)
-        self._set_in_play(in_play)
-
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
 
     def _set_in_play(self, rows: Rows) -> None:
         is_in_play = np.zeros(len(self.order), dtype=np.bool_)
@@ -118,18 +105,17 @@ class PackedStore(Store):
     def _count_block(self, masked: tuple[Array, ...], block: slice) -> CountCube:
         cube = np.empty((block.stop - block.start, 2, len(masked[3])), dtype=COUNT_DTYPE)
         _kernels.count_tiles(self._read_tiles(block), *masked, cube)
-        first, n_alike = self._bits.copies.describe(block)
-        counts = cube.reshape(len(cube), 2, 2, -1)
-        return CountCube(first, counts, n_alike=None if (n_alike == 1).all() else n_alike)
+        first, n_alike = describe_copies(self._bits, block)
+        return CountCube(first, cube.reshape(len(cube), 2, 2, -1), n_alike=n_alike)
 
     def _read_tiles(self, block: slice) -> Array:
         """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
 
         Two threads may make the same one; they make it alike.
         """
-        kept = None if self._kept is None else self._kept.get(block.start)
-        if kept is not None:
-            return kept
+        kept = {} if self._kept is None else self._kept
+        if block.start in kept:
+            return kept[block.start]
         n_groups = -(-(block.stop - block.start) // WORD_BITS)
         tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
         words = self._bits.read_words(block)
@@ -138,9 +124,13 @@ class PackedStore(Store):
         else:
             _kernels.sort_bits(words, self._source, tiles)
         self._bits.release(block)
-        if self._kept is not None:
-            self._kept[block.start] = tiles
-        return tiles
+        return kept.setdefault(block.start, tiles)
+
+
+def describe_copies(bits: BitFile, patterns: slice) -> tuple[IntArray, IntArray | None]:
+    """The first feature of each of some patterns, and the number of its features if any is >1."""
+    first, n_alike = bits.copies.describe(patterns)
+    return first, None if (n_alike == 1).all() else n_alike
 
 
 def make_packed_source(
@@ -160,22 +150,17 @@ def make_packed_source(
     `environments` a position in `environment_labels`.
     """
     counted = np.flatnonzero(labels >= 0)
-    segments = labels[counted] * len(environment_labels) + environments[counted]
-    order = counted[np.argsort(segments, kind="stable")]
-    sizes = np.bincount(segments, minlength=2 * len(environment_labels))
-    rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
+    groups = labels[counted], environments[counted], len(environment_labels)
+    position, rows = sort_rows(*groups)
+    order = counted[np.argsort(position)]
 
-    def read(patterns: slice) -> Array:
-        return bits.read_words(patterns).view(np.uint32)
-
-    unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, read, order, BLOCK_PATTERNS)
+    unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, bits.read_words, order, BLOCK_PATTERNS)
     card = choose_card(device, unsorted.n_bytes)
     if card is None:
         store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
     else:
-        first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
-        alike = None if (n_alike == 1).all() else n_alike
-        store = put_bits(card, first, unsorted, rows, n_alike=alike)
+        first, n_alike = describe_copies(bits, slice(0, bits.n_patterns))
+        store = put_bits(card, first, unsorted, rows, n_alike=n_alike)
     candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
     return StoredSource(SourceInfo(candidates, classes, environment_labels, notes), [store], rows)
 

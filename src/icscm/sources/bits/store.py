@@ -149,7 +149,8 @@ def parse_footer(text: bytes, offset: int) -> Footer | None:
         is_sound = is_sound and 0 <= (n_bytes or 0) <= offset and {*map(type, samples)} == {str}
         check_samples(samples)
         footer = Footer(samples, *sizes, sums)
-        if is_sound and footer.place_sections()["footer"].start == offset and footer.format() == text:
+        is_sound = is_sound and footer.place_sections()["footer"].start == offset
+        if is_sound and footer.format() == text:
             return footer
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         pass

@@ -31,6 +31,10 @@ class Card(NamedTuple):
         """The array on the card."""
         return self.xp.asarray(array)
 
+    def take(self, array: Any, rows: Any) -> Any:
+        """Some rows of an array on the card: a slice, or their numbers, wherever they are."""
+        return array[rows if isinstance(rows, slice) else self.send(rows)]
+
     def bring(self, array: Any) -> Array:
         """The array in this memory."""
         found: Array = array.get() if hasattr(array, "get") else np.asarray(array)

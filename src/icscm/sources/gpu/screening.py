@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
@@ -61,14 +60,15 @@ class CardStore(Store, Protocol):
 
     def __len__(self) -> int: ...
 
-    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        """All columns on the card, so many at a time."""
+    def take(self, columns: Any) -> Any:
+        """What is judged of some columns, a slice or an array, on the card."""
 
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         """Code the two rules on each of some columns."""
 
     def widen(self, columns: IntArray) -> IntArray:
         """These, and all others that the search will see with them."""
+        return columns
 
     def count(self, columns: Any) -> Array:
         """Ones in play of some columns, by segment; on the card."""
@@ -76,17 +76,21 @@ class CardStore(Store, Protocol):
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         """The counts of some columns, for the search."""
 
-    def _set_in_play(self, rows: Rows) -> None: ...
-
     def _can_judge(self) -> bool: ...
 
-    def remove(self, left: Rows, in_play: Rows) -> None:  # noqa: ARG002 (`in_play` suffices)
-        self._set_in_play(in_play)
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """What is judged of all columns, so many at a time."""
+        size = max(1, most or len(self))
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            yield part, self.take(part)
 
-    def restrict(self, rows: Rows) -> Self:
-        restricted = copy(self)
-        restricted._set_in_play(rows)
-        return restricted
+    def make_segments(self, rows: Rows, *places: Array) -> Segments:
+        """Where the samples in play are; `places` are those of bits."""
+        n_in_play = np.diff(rows.bounds)
+        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
+        in_play, *more = map(self.card.send, (n_in_play.astype(np.int32), *places))
+        return Segments(in_play, len(n_in_play) // 2, n_by_label, *more)
 
     def make_query(self, question: ScreenQuery) -> DeviceQuery:
         """The question with its critical values on the card."""
@@ -128,10 +132,8 @@ class CardStore(Store, Protocol):
         tally = tally - kernels.tally_codes(own.codes, n_alike)
         refused = {segments.CODES[code]: int(tally[code]) for code in segments.REJECTED}
         n_candidates = int(tally.sum() - tally[segments.NONE])
-        if best is None:
-            return Shortlist(self.make_cubes(listed), n_candidates, refused, 0, None)
-        n_ties -= own.count_ties(n_alike, best)
-        own_key = best.utility, best.margin
+        n_ties -= 0 if best is None else own.count_ties(n_alike, best)
+        own_key = None if best is None else (best.utility, best.margin)
         return Shortlist(self.make_cubes(listed), n_candidates, refused, n_ties, own_key)
 
     def _list_ties(self, screened: Screened, best: Key | None) -> tuple[int, IntArray]:

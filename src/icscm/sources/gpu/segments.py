@@ -24,15 +24,16 @@ class Segments(NamedTuple):
     """Samples in play: a bit each, and where segments begin; all but the numbers on the card.
 
     `bounds` are the bits at which segments begin, and the end of the last; `tiles` the first
-    segment of each tile; `in_play` the samples of each segment.
+    segment of each tile; `in_play` the samples of each segment. Only columns of bits need the
+    first three.
     """
 
-    mask: Any
-    bounds: Any
-    tiles: Any
     in_play: Any
     n_environments: int
     n_by_label: tuple[int, int]
+    mask: Any = None
+    bounds: Any = None
+    tiles: Any = None
 
 
 class DeviceQuery(NamedTuple):

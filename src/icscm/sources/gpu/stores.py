@@ -19,7 +19,7 @@ from icscm.sources.gpu import card as cards
 from icscm.sources.gpu import segments
 from icscm.sources.gpu.card import Card, translate_card_errors
 from icscm.sources.gpu.screening import CardStore
-from icscm.sources.gpu.segments import DeviceQuery, Segments, count_chunks
+from icscm.sources.gpu.segments import DeviceQuery, count_chunks
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
@@ -50,8 +50,8 @@ def send_plain(card: Card, array: Array) -> Any:
 class Unsorted(NamedTuple):
     """Columns as they lie in memory or in a file.
 
-    `read` gives the uint32 words of some columns, a slice; slices that start at multiples of
-    `multiple` are read the fastest. Sorted row i is bit `source[i]` of a column.
+    `read` gives the words of some columns, a slice; slices that start at multiples of `multiple`
+    are read the fastest. A column has `n_words` of 32 bits; sorted row i is its bit `source[i]`.
     """
 
     n_columns: int
@@ -80,51 +80,36 @@ class Sender:
         self._n_sent, self._lock = 0, Lock()
         self._n_threads = min(_MOST_READERS, count_threads(None))
 
-    def make_room(self, n_columns: int) -> Any:
-        """Memory on the card for so many sorted columns."""
+    def send(self, columns: Any) -> Any:
+        """Some columns, a slice or an array of their numbers, sorted, on the card."""
+        numbers: Sequence[int]
+        if isinstance(columns, slice):
+            numbers = range(columns.start, columns.stop)
+        else:
+            numbers = self._card.bring(columns).tolist()
         n_words = 4 * count_chunks(len(self.unsorted.source))
-        return self._card.xp.empty((n_columns, n_words), dtype=np.uint32)
-
-    def send_all(self) -> Any:
-        """All columns on the card."""
-        out = self.make_room(self.unsorted.n_columns)
-        for start in range(0, len(out), self.size):
-            part = slice(start, min(len(out), start + self.size))
-            self.send(part, out[part])
+        out = self._card.xp.empty((len(numbers), n_words), dtype=np.uint32)
+        for start in range(0, len(numbers), self.size):
+            part = slice(start, min(len(numbers), start + self.size))
+            with self._lock:  # trees of a forest may call it at the same time
+                lane = self._lanes[self._n_sent % len(self._lanes)]
+                self._n_sent += 1
+                lane.wait()
+                self._read(numbers[part], lane.host)
+                lane.sort(part.stop - start, self._source, out[part])
         return out
 
-    def send(self, columns: slice, out: Any) -> None:
-        """Some columns, no more than go at a time, sorted into memory on the card."""
-        self._go(out, lambda host: self._read(columns, host))
+    def _read(self, numbers: Sequence[int], host: Array) -> None:
+        """Columns from anywhere one at a time, neighbours by several threads."""
 
-    def send_some(self, columns: IntArray) -> Any:
-        """Columns from anywhere, on the card."""
-        out = self.make_room(len(columns))
-        for start in range(0, len(columns), self.size):
-            some = columns[start : start + self.size].tolist()
-
-            def read(host: Array, some: list[int] = some) -> None:
-                for row, column in zip(host, some, strict=True):
-                    row[:] = self.unsorted.read(slice(column, column + 1))[0]
-
-            self._go(out[start : start + len(some)], read)
-        return out
-
-    def _go(self, out: Any, read: Callable[[Array], None]) -> None:
-        with self._lock:  # trees of a forest may call it at the same time
-            lane = self._lanes[self._n_sent % len(self._lanes)]
-            self._n_sent += 1
-            lane.wait()
-            read(lane.host[: len(out)])
-            lane.sort(len(out), self._source, out)
-
-    def _read(self, columns: slice, host: Array) -> None:
         def read_part(part: slice) -> None:
-            own = slice(columns.start + part.start, columns.start + part.stop)
-            host[part] = self.unsorted.read(own)
+            own = slice(numbers[part][0], numbers[part][-1] + 1)
+            host[part] = self.unsorted.read(own).view(np.uint32)
 
-        parts = split_evenly(len(host), self._n_threads, self.unsorted.multiple)
-        run_tasks(read_part, parts, self._n_threads)
+        n_threads, sizes = 1, (len(numbers), 1)
+        if isinstance(numbers, range):
+            n_threads, sizes = self._n_threads, (self._n_threads, self.unsorted.multiple)
+        run_tasks(read_part, split_evenly(len(numbers), *sizes), n_threads)
 
 
 # Counts of a scan of binned features up to which the card screens them; more come in blocks.
@@ -163,30 +148,19 @@ class CardBits(CardStore):
 
     def find_codes(self, feature: int) -> Array:
         at = np.searchsorted(self.features, [feature])
-        (words,) = self.card.bring(self._take(at))
+        (words,) = self.card.bring(self.take(at))
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
 
     def _set_in_play(self, rows: Rows) -> None:
         bits = np.zeros(count_chunks(self._n_samples) * segments.CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
-        n_in_play = np.diff(rows.bounds)
         tiles = segments.find_tiles(self._bounds, self._n_samples)
-        places = mask, self._bounds.astype(np.int32), tiles, n_in_play.astype(np.int32)
-        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
-        own = *map(self.card.send, places), len(n_in_play) // 2, n_by_label
-        self.segments = Segments(*own)
-        self._in_play = n_in_play
+        self.segments = self.make_segments(rows, mask, self._bounds.astype(np.int32), tiles)
+        self._in_play = np.diff(rows.bounds)
 
-    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        size = max(1, most or len(self))
-        for start in range(0, len(self), size):
-            part = slice(start, min(len(self), start + size))
-            yield part, self.words[part]
-
-    def _take(self, columns: Any) -> Any:
-        """Some columns on the card."""
-        return self.words[self.card.send(columns)]
+    def take(self, columns: Any) -> Any:
+        return self.card.take(self.words, columns)
 
     def _can_judge(self) -> bool:
         return self.layout == ORDERED
@@ -194,11 +168,8 @@ class CardBits(CardStore):
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         self.card.kernels.judge_bits(words, self.segments, query, *out)
 
-    def widen(self, columns: IntArray) -> IntArray:
-        return columns
-
     def count(self, columns: Any) -> Any:
-        return self._count(self._take(columns))
+        return self._count(self.take(columns))
 
     def _count(self, words: Any) -> Any:
         out = self.card.xp.empty((len(words), len(self._in_play)), dtype=np.int32)
@@ -207,17 +178,13 @@ class CardBits(CardStore):
 
     def counts(self) -> Iterator[CountCube]:
         with translate_card_errors():
-            yield from self.make_cubes(None)
+            for part, words in self.parts(max(1, BLOCK_CELLS // (2 * len(self._in_play)))):
+                yield self._make_cube(part, words)
 
-    def make_cubes(self, columns: IntArray | None) -> Iterator[CountCube]:
-        """The counts of some columns, or of all, a block at a time."""
-        n, n_segments = len(self) if columns is None else len(columns), len(self._in_play)
-        if columns is None:
-            for at, words in self.parts(max(1, BLOCK_CELLS // (2 * n_segments))):
-                yield self._make_cube(at, words)
-        else:
-            for block in split_evenly(n, -(-n * 2 * n_segments // BLOCK_CELLS)):
-                yield self._make_cube(columns[block], self._take(columns[block]))
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        n_cells = len(columns) * 2 * len(self._in_play)
+        for block in split_evenly(len(columns), -(-n_cells // BLOCK_CELLS)):
+            yield self._make_cube(columns[block], self.take(columns[block]))
 
     def _make_cube(self, columns: Any, words: Any) -> CountCube:
         ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
@@ -237,16 +204,10 @@ class StreamedBits(CardBits):
         return self.words.unsorted.n_bytes
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        size = min(most or len(self), self.words.size)
-        room = self.words.make_room(size)
-        for start in range(0, len(self), size):
-            part = slice(start, min(len(self), start + size))
-            words = room[: part.stop - start]
-            self.words.send(part, words)
-            yield part, words
+        return super().parts(min(most or len(self), self.words.size))
 
-    def _take(self, columns: Any) -> Any:
-        return self.words.send_some(self.card.bring(columns))
+    def take(self, columns: Any) -> Any:
+        return self.words.send(columns)
 
 
 @dataclass(eq=False)
@@ -278,11 +239,8 @@ class CardCodes(CardStore):
     def _set_in_play(self, rows: Rows) -> None:
         self._bounds = self.card.send(rows.bounds)
         self._index = None if rows.index is None else self.card.send(rows.index)
-        n_in_play = np.diff(rows.bounds)
-        self._n_segments = len(n_in_play)
-        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
-        in_play = self.card.send(n_in_play.astype(np.int32))
-        self.segments = Segments(None, None, None, in_play, self._n_segments // 2, n_by_label)
+        self._n_segments = len(rows.bounds) - 1
+        self.segments = self.make_segments(rows)
         self._seen: tuple[Any, Any] | None = None
 
     def counts(self) -> Iterator[CountCube]:
@@ -320,11 +278,8 @@ class CardCodes(CardStore):
             self._seen = counts, ones
         return self._seen
 
-    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        _, ones = self._look()
-        for start in range(0, len(self), most or len(self)):
-            part = slice(start, min(len(self), start + (most or len(self))))
-            yield part, ones[part]
+    def take(self, columns: Any) -> Any:
+        return self.card.take(self._look()[1], columns)
 
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         self.card.kernels.judge_counts(words, self.segments, query, *out)
@@ -335,8 +290,7 @@ class CardCodes(CardStore):
         return (features[:, np.newaxis] * n_cuts + np.arange(n_cuts)).ravel()
 
     def count(self, columns: Any) -> Any:
-        _, ones = self._look()
-        return self.card.xp.diff(ones[self.card.send(columns)], axis=1)
+        return self.card.xp.diff(self.take(columns), axis=1)
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         counts, _ = self._look()
@@ -358,8 +312,8 @@ def move_stores(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[St
 def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
     """The same columns on the card; those of more than 256 bins stay where they are."""
     if isinstance(store, BitStore):
-        words = store.words.view(np.uint32)
-        unsorted = Unsorted(len(words), words.shape[1], words.__getitem__, store.bits)
+        shape = len(store.words), 2 * store.words.shape[1]
+        unsorted = Unsorted(*shape, store.words.__getitem__, store.bits)
         return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         cards.check_room(card, store.codes.nbytes)
@@ -382,7 +336,7 @@ def put_bits(
     with translate_card_errors():
         sender = Sender(card, unsorted)
         if cards.has_room(card, unsorted.n_bytes):
-            return CardBits(card, features, sender.send_all(), *more)
+            return CardBits(card, features, sender.send(slice(0, unsorted.n_columns)), *more)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
             "GB of the card's memory are free: they are sent to it anew for each rule, which "
