@@ -43,7 +43,7 @@ from icscm.sources.bits.store import count_words
 from icscm.sources.countable import StoredSource
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
-from icscm.sources.gpu.segments import FIRST, count_chunks
+from icscm.sources.gpu.launching import FIRST, count_chunks
 from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.stats.independence import ChiSquaredTest, GTest

@@ -7,7 +7,7 @@ from scipy import special
 
 import engine_reference as engine_twins
 from icscm.sources.gpu.card import Card
-from icscm.sources.gpu.segments import (
+from icscm.sources.gpu.launching import (
     ALLOWED,
     CODES,
     DEPENDENT,

@@ -13,7 +13,7 @@ from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings, make_screen_query
 from icscm.sources.gpu import card as cards_module
-from icscm.sources.gpu.segments import CODES, FIRST, REJECTED
+from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
 from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source

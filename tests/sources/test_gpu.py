@@ -11,7 +11,7 @@ from countables import countable, draw_cuts
 from icscm.engine import sampling
 from icscm.search import greedy
 from icscm.search import settings as search_settings
-from icscm.sources.gpu import screening, stores, values
+from icscm.sources.gpu import card, stores, values
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
 
@@ -42,8 +42,8 @@ def test_same_model_and_trace_in_small_parts(seed, slack, most):
     """Many open questions, many blocks, and more ties than are listed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search_settings, "_SLACK", slack)
-        patch.setattr(screening, "_COMPARED", 3)
-        patch.setattr(screening, "_TESTED", 5)
+        patch.setattr(card, "_COMPARED", 3)
+        patch.setattr(card, "_TESTED", 5)
         for module in (search_settings, greedy):
             patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)

@@ -228,7 +228,18 @@ def open_bits(
     for name in (target, environments, sample_column):
         if name is not None and name not in names:
             raise IcscmError(f"the labels have no column {name!r}; they have {shorten_list(names)}")
-    rows = _find_samples(store, [str(name) for name in frame[sample_column].to_list()])
+    place = {name: i for i, name in enumerate(store.samples)}
+    genomes = Counter([str(name) for name in frame[sample_column].to_list()])
+    unknown = [repr(name) for name in genomes if name not in place]
+    if unknown:
+        raise IcscmError(
+            f"the labels name genomes that {store.path} does not hold: {shorten_list(unknown)}; "
+            "drop these rows, or name the column of genomes (sample_column)"
+        )
+    for name, n_times in genomes.most_common(1):
+        if n_times > 1:
+            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
+    rows = [place[name] for name in genomes]
     codes, classes = check_labels(frame[target].to_native(), len(rows))
     column = None if environments is None else frame[environments].to_native()
     numbers, environment_labels = number_environments(column, len(rows))
@@ -248,21 +259,6 @@ def open_bits(
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)
-
-
-def _find_samples(store: BitFile, names: list[str]) -> IntArray:
-    """The place of each named sample in the store."""
-    place = {name: i for i, name in enumerate(store.samples)}
-    unknown = [repr(name) for name in names if name not in place]
-    if unknown:
-        raise IcscmError(
-            f"the labels name genomes that {store.path} does not hold: {shorten_list(unknown)}; "
-            "drop these rows, or name the column of genomes (sample_column)"
-        )
-    for name, n_times in Counter(names).most_common(1):
-        if n_times > 1:
-            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
-    return np.array([place[name] for name in names], dtype=np.int64)
 
 
 def read_genomes(

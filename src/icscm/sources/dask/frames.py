@@ -191,15 +191,17 @@ def _check_aligned(what: str, values: Any, X: Any, n_pieces: int) -> None:
         )
     if values.ndim != 1:
         raise IcscmError(f"{what} must be one column of labels, not a table")
-    n_values = values.numblocks[0] if hasattr(values, "chunks") else values.npartitions
-    if n_values != n_pieces:
+    advice = f"take {what} from the same Dask DataFrame, or repartition it as X is"
+    if hasattr(X, "chunks"):
+        advice = f"call {what} = {what}.rechunk((X.chunks[0],))"
+    if values.npartitions != n_pieces:
         raise IcscmError(
-            f"{what} has {n_values} partitions and X has {n_pieces}; they must be cut at the same "
-            f"rows: {_advise(what, X)}"
+            f"{what} has {values.npartitions} partitions and X has {n_pieces}; they must be cut at "
+            f"the same rows: {advice}"
         )
     cuts, wanted = _find_cuts(values), _find_cuts(X)
     if type(cuts) is type(wanted) and cuts != wanted:
-        raise IcscmError(f"{what} and X are not cut at the same rows: {_advise(what, X)}")
+        raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")
 
 
 def _find_cuts(collection: Any) -> Any:
@@ -208,12 +210,6 @@ def _find_cuts(collection: Any) -> Any:
         sizes = collection.chunks[0]
         return None if np.isnan(sizes).any() else [int(size) for size in sizes]
     return collection.divisions if collection.known_divisions else None
-
-
-def _advise(what: str, X: Any) -> str:
-    if hasattr(X, "chunks"):
-        return f"call {what} = {what}.rechunk((X.chunks[0],))"
-    return f"take {what} from the same Dask DataFrame, or repartition it as X is"
 
 
 def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:

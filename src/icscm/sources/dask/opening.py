@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -231,16 +231,12 @@ def open_dask_files(
         return open_dask(X, y, places, preparation=preparation)
 
 
-@dataclass(frozen=True)
-class HashCounts:
+class HashCounts(NamedTuple):
     """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
 
     hashes: Hashes
     n_rows: IntArray
     n_zero_bits: int = 0
-
-    def __sizeof__(self) -> int:
-        return int(self.hashes.nbytes + self.n_rows.nbytes)
 
     def thin(self, n_zero_bits: int) -> HashCounts:
         """Those that begin with at least so many zero bits."""
@@ -304,15 +300,13 @@ class Reader:
         """Pass one over one partition."""
         columns, n_rows = self.read(X, number)
         labels, n_no_label = read_groups(y, n_rows, "y", number)
-        places, n_no_place = None, 0
-        if environments is not None:
-            places, n_no_place = read_groups(environments, n_rows, "environments", number)
-        n_missing, hashes = np.array([n_no_label, n_no_place]), hash_piece(columns, n_rows)
+        places, n_no_place = read_groups(environments, n_rows, "environments", number)
         survey, most = None, self.max_thresholds
-        if not n_missing.any():
-            groups = labels, places
+        if n_no_label == n_no_place == 0:
+            groups = labels, None if environments is None else places
             survey = survey_piece(columns, n_rows, *groups, max_thresholds=most, names=self.names)
-        return survey, n_missing, tally_hashes(hashes)
+        hashes = tally_hashes(hash_piece(columns, n_rows))
+        return survey, np.array([n_no_label, n_no_place]), hashes
 
     def read(self, X: Any, number: int) -> tuple[list[Column], int]:
         """The columns of one partition."""
@@ -339,10 +333,8 @@ class Reader:
         X, y, environments, number = part
         columns, n_rows = self.read(X, number)
         labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
-        places = np.zeros(n_rows, dtype=np.int64)
-        if environments is not None:
-            groups, _ = read_groups(environments, n_rows, "environments", number)
-            places = _number(groups, info.environments)
+        groups, _ = read_groups(environments, n_rows, "environments", number)
+        places = _number(groups, info.environments)
         features = sorted(int(j) for block in blocks for j in block.features)
         codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
         if n_rows:  # of a partition without rows the kinds of columns are unknown
@@ -356,6 +348,8 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     """The labels of one partition's rows, and in how many rows they are missing."""
     import pandas
 
+    if values is None:
+        return Groups(np.zeros(n_rows, dtype=np.int64), [ALL_SAMPLES]), 0
     is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
     # else missing values would turn whole numbers into others
     array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
@@ -379,9 +373,7 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
 def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
     """Pass one over several partitions."""
     found, n_missing, hashes = zip(*scans, strict=True)
-    surveys = [survey for survey in found if survey is not None]
-    is_whole = len(surveys) == len(scans)
-    survey = reduce(partial(merge_surveys, names=names), surveys) if is_whole else None
+    survey = None if None in found else reduce(partial(merge_surveys, names=names), found)
     return survey, np.sum(n_missing, axis=0), merge_hash_counts(hashes)
 
 

@@ -1,16 +1,21 @@
-"""The card: where arrays are put, what runs on them there, and the arguments of the kernels."""
+"""The card, and screening on it: from all candidates to the few that the search must see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy import special
 
-from icscm._types import Array
+from icscm._types import Array, IntArray
+from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
+from icscm.engine.stores import Rows, Store
 from icscm.exceptions import IcscmError, Parameter
+from icscm.sources.gpu import launching
+from icscm.sources.gpu.launching import DeviceQuery, Key, Segments
 
 # Bytes of columns from which a search on the card is the faster one.
 _WORTH_SENDING = 2**27
@@ -81,19 +86,17 @@ def find_card() -> Card:
     """
     try:
         import cupy
-        from cupyx.scipy import special
+        from cupyx.scipy import special as on_card
     except ImportError:
         raise IcscmError(
             _CUDA, " needs CuPy, which is not installed: pip install 'icscm[cuda]'"
         ) from None
     check_card(cupy)
-    from icscm.sources.gpu.launching import CompiledKernels
-
     with translate_card_errors():
-        kernels = CompiledKernels(cupy)
+        kernels = launching.CompiledKernels(cupy)
     pool = cupy.get_default_memory_pool()
     return Card(
-        cupy, special, kernels, lambda: int(cupy.cuda.Device().mem_info[0] + pool.free_bytes())
+        cupy, on_card, kernels, lambda: int(cupy.cuda.Device().mem_info[0] + pool.free_bytes())
     )
 
 
@@ -127,3 +130,175 @@ def translate_card_errors() -> Iterator[None]:
                 f"the card failed ({why}); update its driver, or leave ", _CPU
             ) from None
         raise
+
+
+# Columns that tie compared at a time.
+_COMPARED = 2**14
+# Columns whose p-values are held at a time.
+_TESTED = 2**22
+# Numbers whose logarithms are sent along: leaves are seldom larger.
+_LOGARITHMS = 2**16
+# p-values computed on the card that differ by less may be ordered differently on the processor.
+_P_VALUE_SLACK = 1e-6
+
+
+class Screened(NamedTuple):
+    """Results for all candidates, on the card: ones by label, and codes, of each column."""
+
+    totals: Any
+    codes: Any
+    query: DeviceQuery
+
+    def take(self, columns: Any) -> Screened:
+        """Those of some columns."""
+        return Screened(self.totals[columns], self.codes[columns], self.query)
+
+    def count_ties(self, n_alike: Any, best: Key) -> int:
+        """Rules that tie with the best, identical ones included."""
+        n_ties = 0
+        for sign in (0, 1):
+            utility, margin = launching.compute_keys(self.totals, self.query, sign)
+            is_tied = (self.codes >> (4 * sign)) & 15 == launching.ALLOWED
+            is_tied = is_tied & (utility == best.utility) & (margin == best.margin)
+            n_ties += int((is_tied if n_alike is None else is_tied * n_alike).sum())
+        return n_ties
+
+
+class CardStore(Store, Protocol):
+    """A store on the card, which also screens candidates: see `icscm.engine.counts.Judge`.
+
+    Its columns are two-valued features, or the cuts of binned features; `n_alike` is how many
+    identical features each stands for.
+    """
+
+    card: Card
+    n_alike: Any
+    segments: Segments
+
+    def __len__(self) -> int: ...
+
+    def take(self, columns: Any) -> Any:
+        """What is judged of some columns, a slice or an array, on the card."""
+
+    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
+        """Code the two rules on each of some columns."""
+
+    def widen(self, columns: IntArray) -> IntArray:
+        """These, and all others that the search will see with them."""
+        return columns
+
+    def count(self, columns: Any) -> Array:
+        """Ones in play of some columns, by segment; on the card."""
+
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        """The counts of some columns, for the search."""
+
+    def _can_judge(self) -> bool: ...
+
+    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
+        """What is judged of all columns, so many at a time."""
+        size = max(1, most or len(self))
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            yield part, self.take(part)
+
+    def make_segments(self, rows: Rows, *places: Array) -> Segments:
+        """Where the samples in play are; `places` are those of bits."""
+        n_in_play = np.diff(rows.bounds)
+        n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
+        in_play, *more = map(self.card.send, (n_in_play.astype(np.int32), *places))
+        return Segments(in_play, len(n_in_play) // 2, n_by_label, *more)
+
+    def make_query(self, question: ScreenQuery) -> DeviceQuery:
+        """The question with its critical values on the card."""
+        n_by_label = self.segments.n_by_label[:: -1 if question.inverted else 1]
+        numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
+        known = question.lower, question.upper, special.xlogy(numbers, numbers)
+        return DeviceQuery(question, *map(self.card.send, known), *n_by_label)
+
+    def screen(self, question: ScreenQuery) -> Screened:
+        """One scan of all columns."""
+        query = self.make_query(question)
+        totals = self.card.xp.empty((len(self), 2), dtype=np.int32)
+        codes = self.card.xp.empty(len(self), dtype=np.uint8)
+        for part, words in self.parts():
+            self.judge(words, query, totals[part], codes[part])
+        return Screened(totals, codes, query)
+
+    @translate_card_errors()
+    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
+        """The candidates that can matter to a search."""
+        if not self._can_judge():
+            return None
+        screened, kernels = self.screen(question), self.card.kernels
+        best = kernels.find_next(*screened, (launching.ALLOWED,), launching.FIRST)
+        n_ties, tied = self._list_ties(screened, best)
+        rejected, key = [], launching.FIRST  # those of largest utility
+        for _ in range(question.n_rejected):
+            key = kernels.find_next(*screened, launching.REJECTED, key)
+            if key is None:
+                break
+            rejected.append(key.order // 2)
+        open_ones = self.card.bring(kernels.list_columns(*screened, (launching.OPEN,)))
+        some = np.concatenate((open_ones, tied, np.array(rejected, dtype=np.int64)))
+        listed = self.widen(np.unique(some))
+        # the counts tell of those that are listed; the tally is of all others
+        at = self.card.send(listed)
+        own, n_alike = screened.take(at), None if self.n_alike is None else self.n_alike[at]
+        tally = kernels.tally_codes(screened.codes, self.n_alike)
+        tally = tally - kernels.tally_codes(own.codes, n_alike)
+        refused = {launching.CODES[code]: int(tally[code]) for code in launching.REJECTED}
+        n_candidates = int(tally.sum() - tally[launching.NONE])
+        n_ties -= 0 if best is None else own.count_ties(n_alike, best)
+        own_key = None if best is None else (best.utility, best.margin)
+        return Shortlist(self.make_cubes(listed), n_candidates, refused, n_ties, own_key)
+
+    def _list_ties(self, screened: Screened, best: Key | None) -> tuple[int, IntArray]:
+        """How many rules tie with the best, and the first of those with the same leaf."""
+        if best is None:
+            return 0, np.empty(0, dtype=np.int64)
+        holders = self.card.kernels.list_columns(*screened, (launching.ALLOWED,), best)
+        n_alike = None if self.n_alike is None else self.n_alike[holders]
+        n_ties = screened.take(holders).count_ties(n_alike, best)
+        in_play, (leaf,) = self.segments.in_play, self.count(holders[:1])
+        first, sign = divmod(best.order, 2)
+        assert first == int(holders[0])
+        leaf = leaf if sign else in_play - leaf
+        alike, most = [np.empty(0, dtype=np.int64)], screened.query.question.n_ties
+        for start in range(0, len(holders), _COMPARED):
+            some = holders[start : start + _COMPARED]
+            ones = self.count(some)
+            is_alike = (ones == leaf).all(axis=1) | (in_play - ones == leaf).all(axis=1)
+            alike.append(self.card.bring(some[is_alike]))
+            if sum(map(len, alike)) >= most:
+                break
+        return n_ties, np.concatenate(alike)[:most]
+
+    @translate_card_errors()
+    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
+        """The columns of rules that the test rejects, or may reject, with the largest p-values."""
+        if not self._can_judge():
+            return None
+        card, query, n = self.card, self.make_query(question), question.n_rejected
+        found: list[tuple[IntArray, Array]] = []
+        opened = [np.empty(0, dtype=np.int64)]
+        for part, words in self.parts(_TESTED):
+            shape = len(words), 2
+            totals, codes = card.xp.empty(shape, np.int32), card.xp.empty(len(words), np.uint8)
+            statistics, dofs = card.xp.empty(shape), card.xp.empty(shape, dtype=np.int32)
+            self.judge(words, query, totals, codes, statistics, dofs)
+            p_values = card.special.chdtrc(card.xp.maximum(dofs, 1), statistics)
+            halves = card.xp.stack((codes & 15, codes >> 4), axis=1)
+            p_values = card.xp.where(halves == launching.DEPENDENT, p_values, -1.0).max(axis=1)
+            last = min(n, len(words)) - 1
+            least = -card.xp.partition(-p_values, last)[last]
+            is_near = (p_values >= least * (1 - _P_VALUE_SLACK)) & (p_values >= 0)
+            near = card.xp.flatnonzero(is_near)
+            found.append((part.start + card.bring(near), card.bring(p_values[near])))
+            is_open = (halves == launching.OPEN).any(axis=1)
+            opened.append(part.start + card.bring(card.xp.flatnonzero(is_open)))
+        near, p_values = (np.concatenate(each) for each in zip(*found, strict=True))
+        if len(near) > n:
+            least = np.partition(p_values, -n)[-n]
+            near = near[p_values >= least * (1 - _P_VALUE_SLACK)]
+        return self.make_cubes(np.union1d(near, np.concatenate(opened)))

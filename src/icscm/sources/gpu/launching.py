@@ -1,14 +1,94 @@
-"""The compiled kernels; `tests/card_twins.py` has a NumPy twin of each."""
+"""The compiled kernels, and the layout of bits, codes and ranks that they share with the others.
+
+`tests/card_twins.py` has a NumPy twin of each kernel.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from icscm.sources.gpu.segments import CODES, FIRST, TESTS, TILE_BITS, Key
+from icscm._types import Array, IntArray
+from icscm.engine.counts import ScreenQuery
+
+# Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
+CHUNK_BITS = 128
+TILE_BITS = 128 * CHUNK_BITS
+
+# What became of a candidate, as the kernels number it.
+CODES = ("none", "allowed", "dependent", "small", "unreplicated", "unhelpful", "open")
+NONE, ALLOWED, DEPENDENT, _, _, _, OPEN = range(len(CODES))
+REJECTED = range(DEPENDENT, OPEN)
+TESTS = ("none", "pearson", "yates", "g")
+
+
+class Segments(NamedTuple):
+    """Samples in play: a bit each, and where segments begin; all but the numbers on the card.
+
+    `bounds` are the bits at which segments begin, and the end of the last; `tiles` the first
+    segment of each tile; `in_play` the samples of each segment. Only columns of bits need the
+    first three.
+    """
+
+    in_play: Any
+    n_environments: int
+    n_by_label: tuple[int, int]
+    mask: Any = None
+    bounds: Any = None
+    tiles: Any = None
+
+
+class DeviceQuery(NamedTuple):
+    """A question with its critical values on the card, and the labels as it sees them.
+
+    `logarithms` are x log x of the first whole numbers.
+    """
+
+    question: ScreenQuery
+    lower: Any
+    upper: Any
+    logarithms: Any
+    n_negative: int
+    n_positive: int
+
+
+class Key(NamedTuple):
+    """A candidate's rank: the largest utility first, then margin, then by `order` as ties go.
+
+    `order` is twice the column, plus one for the rule that covers the ones.
+    """
+
+    utility: int
+    margin: int
+    order: int
+
+
+FIRST = Key(2**63 - 1, 2**63 - 1, -1)
+
+
+def count_chunks(n_samples: int) -> int:
+    """Chunks of a column."""
+    return max(1, -(-n_samples // CHUNK_BITS))
+
+
+def find_tiles(bounds: IntArray, n_samples: int) -> Array:
+    """The first segment of each tile; those that begin at the very end are in none."""
+    end = count_chunks(n_samples) * CHUNK_BITS
+    starts = np.minimum(np.arange(-(-end // TILE_BITS) + 1) * TILE_BITS, end)
+    return np.searchsorted(bounds[:-1], starts).astype(np.int32)
+
+
+def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:
+    """Utility and margin of one of the two rules on each column."""
+    a, b = totals[:, 0].astype(np.int64), totals[:, 1].astype(np.int64)
+    if sign == 0:
+        a, b = query.n_negative - a, query.n_positive - b
+    return query.question.den * a - query.question.num * b, a - b
+
 
 _THREADS = 256
 # Shared memory of a block that runs beside three others.
@@ -45,27 +125,24 @@ class CompiledKernels:
         grid = (self._n_blocks,) if grid is None else grid
         function(grid, (threads,), tuple(arguments), shared_mem=shared)
 
-    def _run_on_bits(self, name, words, n_segments, arguments, width=32, group=1) -> None:
+    def _run_on_bits(self, name, words, segments, arguments, width=32, group=1) -> None:
         """As many warps to a block as the shared memory has room for."""
-        each = _TILE_BYTES + 4 * (32 // width) * (n_segments + 1)
+        each = _TILE_BYTES + 4 * (32 // width) * (2 * segments.n_environments + 1)
         n_warps = max(1, min(_THREADS // 32, _SHARED_BYTES // each))
         n_needed = -(-len(words) // (n_warps * group))
         grid = (max(1, min(self._n_blocks * 8 // n_warps, n_needed)),)
+        places = segments.mask, segments.bounds, segments.tiles
+        sizes = np.int32(words.shape[1] // 4), np.int32(len(segments.tiles) - 1)
+        arguments = words, np.int64(len(words)), *places, *sizes, *arguments
         self._run(name, arguments, grid, 32 * n_warps, each * n_warps, width)
 
     def count_bits(self, words, segments, out) -> None:
-        sizes = _list_sizes(words, segments)
-        places = segments.mask, segments.bounds, segments.tiles
-        n_segments = 2 * segments.n_environments
-        arguments = words, np.int64(len(words)), *places, *sizes, np.int32(n_segments), out
-        self._run_on_bits("count_bits", words, n_segments, arguments)
+        arguments = np.int32(2 * segments.n_environments), out
+        self._run_on_bits("count_bits", words, segments, arguments)
 
     def judge_bits(self, words, segments, query, *out) -> None:
         width, by = _find_width(segments), _judge_by(segments, query, *out)
-        places = segments.mask, segments.bounds, segments.tiles, *_list_sizes(words, segments)
-        name = _find_name("judge_bits", query)
-        arguments = words, np.int64(len(words)), *places, *by
-        self._run_on_bits(name, words, 2 * segments.n_environments, arguments, width, _GROUP)
+        self._run_on_bits(_find_name("judge_bits", query), words, segments, by, width, _GROUP)
 
     def judge_counts(self, ones, segments, query, *out) -> None:
         arguments = ones, np.int64(len(ones)), *_judge_by(segments, query, *out)
@@ -180,10 +257,6 @@ def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     out = totals, codes, *(_NOTHING if each is None else each for each in (statistics, dofs))
     places = np.int32(segments.n_environments), segments.in_play
     return *places, *labels, *utility, *test, logarithms, np.int32(len(logarithms)), *limits, *out
-
-
-def _list_sizes(words, segments):
-    return np.int32(words.shape[1] // 4), np.int32(len(segments.tiles) - 1)
 
 
 def _list_ranking(totals, codes, query, wanted):

@@ -16,10 +16,8 @@ from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
-from icscm.sources.gpu import segments
-from icscm.sources.gpu.card import Card, translate_card_errors
-from icscm.sources.gpu.screening import CardStore
-from icscm.sources.gpu.segments import DeviceQuery, count_chunks
+from icscm.sources.gpu.card import Card, CardStore, translate_card_errors
+from icscm.sources.gpu.launching import CHUNK_BITS, DeviceQuery, count_chunks, find_tiles
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
@@ -152,10 +150,10 @@ class CardBits(CardStore):
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
 
     def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(self._n_samples) * segments.CHUNK_BITS, dtype=np.uint8)
+        bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
-        tiles = segments.find_tiles(self._bounds, self._n_samples)
+        tiles = find_tiles(self._bounds, self._n_samples)
         self.segments = self.make_segments(rows, mask, self._bounds.astype(np.int32), tiles)
         self._in_play = np.diff(rows.bounds)
 

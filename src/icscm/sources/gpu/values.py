@@ -71,7 +71,12 @@ class CardValues:
         card, values = self.card, self.values
         n_rows, has_missing = self.n_rows, self.has_missing
         if is_sampled(n_rows):
-            values = values[:, self._choose_sample()]
+            hashes = card.kernels.hash_rows(values, card.send(make_salt(len(values))))
+            ordered = card.xp.sort(hashes)
+            sample = card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
+            if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
+                sample = card.send(choose_sample(card.bring(hashes)))
+            values = values[:, sample]
         ordered = card.xp.sort(values, axis=1)  # missing ones last
         n_distinct = card.bring((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)) + 1
         is_many = ~has_missing & (n_distinct - 1 > max_thresholds)
@@ -98,15 +103,6 @@ class CardValues:
             for *each, is_so in zip(quantiles, second, is_many, strict=True)
         ]
 
-    def _choose_sample(self) -> Any:
-        card = self.card
-        salt = card.send(make_salt(len(self.values)))
-        hashes = card.kernels.hash_rows(self.values, salt)
-        ordered = card.xp.sort(hashes)
-        if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
-            return card.send(choose_sample(card.bring(hashes)))
-        return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
-
     def _plan_again(self, sample: ColumnPlan, max_thresholds: int, n_threads: int) -> ColumnPlan:
         """Columns of few values in the sample, from all rows."""
         card, columns = self.card, sample.columns
@@ -119,33 +115,28 @@ class CardValues:
     def _code(self, plan: ColumnPlan, source: Any, rows: Rows) -> tuple[list[Store], IntArray]:
         """Stores of the columns that are as planned, and the columns that are not."""
         stores: list[Store] = []
-        surprised = [plan.columns[:0]]
+        card, surprised = self.card, [plan.columns[:0]]
         for gap in (False, True):
             own = plan.select(plan.has_missing == gap)
             if len(own.columns) == 0:
                 continue
-            codes, is_new = self._fill(own, source)
-            n_edges = np.array([len(edges) for edges in own.edges])
+            n_edges = np.array([len(edges) for edges in own.edges], dtype=np.int32)
+            padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=self.values.dtype)
+            for row, edges in zip(padded, own.edges, strict=True):
+                row[: len(edges)] = edges
+            codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
+            places = own.columns, padded, n_edges, own.known.astype(np.uint8), own.highest
+            given = map(card.send, places)
+            is_new = card.kernels.code_values(self.values, source, *given, codes)
             kept = ~is_new & (n_edges > 0)  # constant columns make no rules
             surprised.append(own.columns[is_new])
             if not kept.all():
-                codes = codes[self.card.send(np.flatnonzero(kept))]
+                codes = card.take(codes, np.flatnonzero(kept))
             if kept.any():
                 layout = binning.find_layout(int(own.columns[0]), {}, self.has_missing)
                 sizes = int(n_edges[kept].max()) + 1, rows, layout
-                stores.append(CardCodes(self.card, own.columns[kept], codes, *sizes))
+                stores.append(CardCodes(card, own.columns[kept], codes, *sizes))
         return stores, np.sort(np.concatenate(surprised))
-
-    def _fill(self, plan: ColumnPlan, source: Any) -> tuple[Any, BoolArray]:
-        card, values = self.card, self.values
-        n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
-        padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=values.dtype)
-        for row, edges in zip(padded, plan.edges, strict=True):
-            row[: len(edges)] = edges
-        codes = card.xp.empty((len(n_edges), values.shape[1]), dtype=CODE_DTYPE)
-        places = plan.columns, padded, n_edges, plan.known.astype(np.uint8), plan.highest
-        given = map(card.send, places)
-        return codes, card.kernels.code_values(values, source, *given, codes)
 
 
 def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | None:
