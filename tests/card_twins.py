@@ -181,8 +181,7 @@ def count_codes(codes, rows, bounds, out):
 def hash_rows(values, salt):
     """The hash of each row, of values by (column, row)."""
     out = np.empty(values.shape[1], dtype=np.uint64)
-    every, odd = np.array([[0, len(values)]]), np.zeros(len(values), dtype=np.uint8)
-    engine_twins.hash_rows(values.T, every, salt, 0, len(out), out, odd)
+    engine_twins.hash_rows(values.T, np.arange(len(values)), salt, 0, len(out), out)
     return out
 
 

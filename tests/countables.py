@@ -48,8 +48,7 @@ def countable(draw):
             X[rng.random(n_rows) < rng.choice([0, 0.3, 0.95]), j] = np.nan
     labels = rng.integers(0, 2, n_rows)
     environments = rng.integers(0, n_environments, n_rows)
-    known = np.isnan(X).any(axis=0) & [j in levels for j in range(X.shape[1])]  # others are found
-    table = replace(CodedTable(X), levels=levels, has_missing=known if known.any() else None)
+    table = CodedTable(X, levels=levels)
     return table, labels, environments, tuple(range(n_environments)), rng
 
 

@@ -7,18 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from icscm._constants import INFINITE, MISSING
 from icscm._types import Array
 from icscm.engine import binning
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def hash_rows(X, runs, salt, start, stop, out, odd):
-    columns = np.concatenate([np.arange(*run) for run in runs])
+def hash_rows(X, columns, salt, start, stop, out):
     values = X[start:stop, columns]
-    odd[columns] |= MISSING * np.isnan(values).any(axis=0)
-    odd[columns] |= INFINITE * np.isinf(values).any(axis=0)
     hashes = np.zeros(values.shape, dtype=np.uint64)
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # narrower ones are exact
         is_large = (values > 2**53) | (values < -(2**53))
@@ -32,11 +28,9 @@ def hash_rows(X, runs, salt, start, stop, out, odd):
 
 
 def hash_column(values, salt, out):
-    hashes, every = np.empty_like(out), np.array([[0, 1]])
-    own = values[:, np.newaxis], every, np.array([salt]), 0, len(values)
-    hash_rows(*own, hashes, np.zeros(1, np.uint8))
+    hashes = np.empty_like(out)
+    hash_rows(values[:, np.newaxis], np.arange(1), np.array([salt]), 0, len(values), hashes)
     out += hashes
-    return bool(np.isfinite(values).all())
 
 
 def tally_values(values, found, n_rows):
@@ -54,8 +48,7 @@ def _mix(bits):
     return bits ^ (bits >> np.uint64(32))
 
 
-def find_extremes(columns, lowest, highest, two_valued, missing):
-    missing[:] = np.isnan(columns).any(axis=1)
+def find_extremes(columns, lowest, highest, two_valued):
     lowest[:] = columns.min(axis=1)
     highest[:] = columns.max(axis=1)
     two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
@@ -152,7 +145,7 @@ def list_members(numbers, offsets, members):
         members[start:stop] = np.flatnonzero(numbers == number)
 
 
-def are_groups(numbers, offsets, members):
+def _are_groups(numbers, offsets, members):
     wanted = [np.flatnonzero(numbers == number) for number in range(len(offsets) - 1)]
     ends = np.cumsum([0, *map(len, wanted)])
     is_listed = np.array_equal(offsets, ends) and np.array_equal(members, np.concatenate(wanted))

@@ -34,9 +34,6 @@ BINARY_LOOK_ROWS: Final = 8
 ROW_BLOCK: Final = 128
 # Rows of a column hashed at a time: their hashes stay in the first-level cache.
 HASHED_ROWS: Final = 2**11
-# What a column holds beside finite numbers, as flags of a byte.
-MISSING: Final = np.uint8(1)
-INFINITE: Final = np.uint8(2)
 # Rows and columns binned at a time: a quarter of a megabyte stays in the second-level cache, and
 # each column's bins go out in runs of some cache lines for each segment.
 CODED_ROWS: Final = 2**10

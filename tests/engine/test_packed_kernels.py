@@ -8,6 +8,7 @@ from test_kernels import bounded, seeds
 
 import engine_reference as _reference
 from icscm.engine import _kernels
+from icscm.engine.bits import Copies
 
 
 def run_both(name, make_arguments, rtol=0.0):
@@ -120,16 +121,17 @@ def check_groups(rng, numbers, offsets, members):
     numbers = order[numbers]
     offsets = np.append(0, np.cumsum(np.bincount(numbers)))
     groups = numbers, offsets, np.argsort(numbers, kind="stable").astype(np.uint32)
-    assert _kernels.are_groups(*groups)
-    assert _reference.are_groups(*groups)
+    assert Copies(*groups).is_whole()
+    assert _reference._are_groups(*groups)
     for k in (0, 1, 2, 2):
         changed = [part.copy() for part in groups]
         changed[k][rng.integers(len(groups[k]))] = rng.choice([0, 1, 2, 59, 60, 2**31])
-        run_both("are_groups", lambda changed=changed: changed)
+        assert Copies(*changed).is_whole() == _reference._are_groups(*changed)
     renumbered = rng.permutation(len(offsets) - 1).astype(np.uint32)[numbers]
     offsets = np.append(0, np.cumsum(np.bincount(renumbered)))
     listed = np.argsort(renumbered, kind="stable").astype(np.uint32)
-    run_both("are_groups", lambda: (renumbered, offsets, listed))
+    again = renumbered, offsets, listed
+    assert Copies(*again).is_whole() == _reference._are_groups(*again)
 
 
 LINES = [b"a\t0\t1\t1\n", b"b c\t1\t1\t0\r\n", b"\n", b"\t0\t0\t0\n", "é\t1\t0\t1\n".encode()]

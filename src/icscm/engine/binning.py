@@ -27,7 +27,7 @@ from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.tables import coded
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import sort_key
-from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
+from icscm.tables.errors import make_rounded_error, name_columns
 
 # Values sorted at a time to find thresholds: a few megabytes.
 _GROUP_VALUES = 2**18
@@ -108,21 +108,19 @@ class ColumnPlan:
     """Thresholds for some columns from a scan of some rows, to be confirmed while coding.
 
     `known[k]` says that those rows held no other values than `edges[k]` and `highest[k]`. In a
-    column that `has_missing` values, there or anywhere, a threshold of minus infinity comes first,
-    which all values but the missing ones exceed.
+    column with missing values, there or anywhere, a threshold of minus infinity comes first, which
+    all values but the missing ones exceed.
     """
 
     columns: IntArray
     edges: list[Array]
     known: BoolArray
     highest: Array
-    has_missing: BoolArray
 
-    def select(self, wanted: BoolArray) -> ColumnPlan:
-        """The plan for some of its columns."""
-        edges = [edges for edges, is_wanted in zip(self.edges, wanted, strict=True) if is_wanted]
-        others = self.known[wanted], self.highest[wanted], self.has_missing[wanted]
-        return ColumnPlan(self.columns[wanted], edges, *others)
+    def select(self, wanted: Sequence[int] | IntArray) -> ColumnPlan:
+        """The plan for some of its columns, given by their places in it."""
+        edges = [self.edges[k] for k in wanted]
+        return ColumnPlan(self.columns[wanted], edges, self.known[wanted], self.highest[wanted])
 
     def cut_unknown_as(self, sample: ColumnPlan, max_thresholds: int | None) -> ColumnPlan:
         """This plan, from all rows, with the sample's thresholds for columns of many values."""
@@ -149,7 +147,7 @@ def make_binning(
 
 
 def plan_columns(
-    table: CodedTable,
+    X: Array,
     columns: IntArray,
     has_missing: BoolArray,
     rows: Array | slice,
@@ -158,9 +156,8 @@ def plan_columns(
 ) -> ColumnPlan:
     """Choose the thresholds of some columns from some rows.
 
-    `has_missing` says which of all columns are known to hold missing values; more may be found.
+    `has_missing` says which of all columns hold missing values.
     """
-    X = table.values
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
@@ -175,22 +172,19 @@ def plan_columns(
 
     groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
     every = [column for group in groups for column in group]
-    edges, known, lowest, highest, missing = zip(*every, strict=True)
-    if X.dtype.kind == "f" and np.isinf((lowest, highest)).any():
-        reject_infinity(X, table.names)
+    edges, known, highest = zip(*every, strict=True)
     found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
-    return ColumnPlan(columns, list(edges), *found, np.array(missing, dtype=np.bool_))
+    return ColumnPlan(columns, list(edges), *found)
 
 
-def plan_levels(table: CodedTable, columns: IntArray) -> ColumnPlan:
+def plan_levels(table: CodedTable, columns: IntArray, has_missing: BoolArray) -> ColumnPlan:
     """Categories: a bin for each level, whatever the rows hold."""
-    has_missing, dtype = table.find_missing()[columns], table.values.dtype
+    dtype = table.values.dtype
     counts = np.array([table.levels[int(j)].n_bins for j in columns], dtype=dtype)
     edges = [np.arange(n - 1, dtype=dtype) for n in counts]
-    for k in np.flatnonzero(has_missing):
+    for k in np.flatnonzero(has_missing[columns]):
         edges[k] = put_missing_first(edges[k])
-    known = np.zeros(len(columns), dtype=np.bool_)
-    return ColumnPlan(columns, edges, known, counts - 1, has_missing)
+    return ColumnPlan(columns, edges, np.zeros(len(columns), dtype=np.bool_), counts - 1)
 
 
 def put_missing_first(edges: Array) -> Array:
@@ -201,23 +195,21 @@ def put_missing_first(edges: Array) -> Array:
 def _plan_group(
     columns: Array, has_missing: BoolArray, max_thresholds: int | None
 ) -> list[tuple[Any, ...]]:
-    """Edges, whether all values are known, lowest, highest, has missing: of each row."""
+    """Edges, whether all values are known, and the highest one: of each row."""
     lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued, missing = np.empty((2, len(columns)), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued, missing)
-    missing |= has_missing
-    many = np.flatnonzero(~two_valued & ~missing)
+    two_valued = np.empty(len(columns), dtype=np.bool_)
+    _kernels.find_extremes(columns, lowest, highest, two_valued)
+    many = np.flatnonzero(~two_valued & ~has_missing)
     found = dict(zip(many.tolist(), _choose_all_edges(columns[many], max_thresholds), strict=True))
     planned: list[tuple[Any, ...]] = []
     for k, column in enumerate(columns):
-        if missing[k]:
+        if has_missing[k]:
             values = np.sort(column[column == column])
             edges, known = choose_edges(values, max_thresholds)
-            low, high = (values[0], values[-1]) if len(values) else (np.nan, np.nan)
-            planned.append((put_missing_first(edges), known, low, high, True))
+            planned.append((put_missing_first(edges), known, [np.nan, *values[-1:]][-1]))
         else:
             edges, known = found.get(k) or (lowest[k : k + (lowest[k] < highest[k])], True)
-            planned.append((edges, known, lowest[k], highest[k], False))
+            planned.append((edges, known, highest[k]))
     return planned
 
 

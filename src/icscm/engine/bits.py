@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from scipy.sparse import issparse
 from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS, WORD_DTYPE
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
-from icscm.engine.binning import Binning
+from icscm.engine.binning import Binning, ColumnPlan
+from icscm.engine.coding import pack_columns
 from icscm.engine.counts import ORDERED, BinnedRule, CandidateMap, CountCube, Cut, Layout
 from icscm.engine.stores import BitStore, Rows
 from icscm.engine.threads import run_tasks, split_columns, split_evenly
@@ -35,6 +36,18 @@ class Copies:
     numbers: Array
     offsets: Array
     members: Array
+
+    def is_whole(self) -> bool:
+        """Whether the parts go together, whatever they hold; no group is empty."""
+        n_groups = len(self.offsets) - 1
+        if n_groups < 1 or len(self.numbers) == 0 or self.numbers.max() >= n_groups:
+            return False
+        made = make_copies(self.numbers, n_groups)
+        parts = (self.offsets, made.offsets), (self.members, made.members)
+        if not all(np.array_equal(*pair) for pair in parts) or not np.diff(made.offsets).all():
+            return False
+        first = made.members[made.offsets[:-1]]
+        return bool((first[1:] > first[:-1]).all())
 
     def find_first(self, feature: int) -> int:
         """The feature that stands for its group."""
@@ -208,7 +221,7 @@ def _may_be_binary(table: CodedTable) -> bool:
     """A quick check of the first rows, which most other tables fail."""
     if issparse(table.values):
         return True
-    is_plain = not table.levels and not table.dropped and table.has_missing is None
+    is_plain = not table.levels and not table.dropped
     first = table.values[:BINARY_LOOK_ROWS]
     return is_plain and bool(((first == 0) | (first == 1)).all())
 
@@ -218,8 +231,7 @@ def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:
 
     False if X holds other values than 0 and 1.
     """
-    pack: Callable[..., bool] = _pack_columns
-    inputs: tuple[Any, ...] = (X, bit_position)
+    inputs: tuple[Any, ...]
     if issparse(X):
         if not X.has_canonical_format:  # entries may be listed twice, and are added up
             X = X.copy()
@@ -231,16 +243,11 @@ def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:
         row_of_bit = np.full(words.shape[1] * 64, -1, dtype=np.int64)
         row_of_bit[bit_position] = np.arange(X.shape[0])
         pack, inputs = _kernels.pack_rows, (X, row_of_bit)
+    else:
+        n = X.shape[1]
+        known, highest = np.ones(n, dtype=np.bool_), np.ones(n, dtype=X.dtype)
+        plan = ColumnPlan(np.arange(n), [np.zeros(1, dtype=X.dtype)] * n, known, highest)
+        return not pack_columns(X, bit_position, plan, n_threads, words).any()
     parts = split_columns(X.shape[1], 4 * n_threads if n_threads > 1 else 1)
     done = run_tasks(lambda part: pack(*inputs, part.start, part.stop, words), parts, n_threads)
     return all(done)
-
-
-def _pack_columns(X: Array, bit_position: Array, first: int, last: int, words: Array) -> bool:
-    """Column by column, for arrays that are not laid out by rows."""
-    n = last - first
-    surprised, known = np.zeros(n, dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    known_values = np.zeros(n, dtype=X.dtype), known, np.ones(n, dtype=X.dtype)
-    columns, own_words = np.arange(first, last), words[first:last]
-    _kernels.pack_columns(X, bit_position, columns, *known_values, own_words, surprised)
-    return not surprised.any()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +11,8 @@ from icscm._constants import (
     CODE_DTYPE,
     FIRST_LOOK_ROWS,
     GUESS_PLACES,
-    INFINITE,
     MAX_NARROW_BINS,
     MIN_THREADED_CELLS,
-    MISSING,
     ROW_DTYPE,
 )
 from icscm._types import Array, BoolArray, FloatArray, IntArray
@@ -25,15 +22,12 @@ from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
-from icscm.tables.coded import CodedTable
+from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.columns import Column, Level, Levels, Numbers, read_numbers, sort_key
-from icscm.tables.errors import reject_infinity
 
 if TYPE_CHECKING:
     from icscm.engine._kernels.coding import SearchTable
 
-# Cells compared at a time when constant columns are confirmed.
-_CONSTANT_CELLS = 2**20
 # Columns whose guesses are made together: they stay in the second-level cache.
 _GUESSED_TOGETHER = 2**8
 
@@ -48,159 +42,141 @@ def encode(
     confirm, while they are coded, that it has no others; one of many values when the scan's
     quantiles are the final ones. Which rows the first scan sees makes no difference to the
     outcome: columns of few values are cut at each of them, all others at quantiles of the sample.
-
-    That values are missing, or infinite, is found on the way as well, if the table does not know:
-    where all rows are hashed or planned from, and where a column that was taken to have neither is
-    coded.
     """
-    X = table.values
+    X, has_missing = table.values, table.has_missing
     n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    has_missing = table.find_missing().copy()
-    no_edges = [np.empty(0, X.dtype)] * X.shape[1]
-    coder = _Coder(table, position, rows, n_threads, no_edges, has_missing)
+    if has_missing is None:
+        has_missing = find_missing(X, table.names)
+    edges = [np.empty(0, X.dtype)] * X.shape[1]
+    stores: list[Store] = []
+
+    def code(plan: ColumnPlan) -> IntArray:
+        """Store the columns; returns those with values that the plan does not contain."""
+        for column, found in zip(plan.columns, plan.edges, strict=True):
+            edges[column] = found
+        layouts = [ORDERED] * len(plan.columns)  # there may be millions
+        if table.levels or has_missing.any():
+            every = plan.columns.tolist()
+            layouts = [binning.find_layout(j, table.levels, has_missing) for j in every]
+        more, surprises = _make_stores(X, plan, layouts, position, rows, n_threads)
+        stores.extend(store for store in more if len(store.features))
+        return surprises
+
     categories = np.array(sorted({*table.levels} - {*table.dropped}), dtype=np.int64)
-    coder.code(binning.plan_levels(table, categories))
+    code(binning.plan_levels(table, categories, has_missing))
     sample: ColumnPlan | None = None
     any_sampled = False
-    numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
-    left = np.setdiff1d(numbers, unused)
-    for j in np.intersect1d(numbers, unused).tolist():  # few, and checked nowhere else
-        has_missing[j] |= bool((X[:, j] != X[:, j]).any())
-        if X.dtype.kind == "f" and np.isinf(X[:, j]).any():
-            reject_infinity(X, table.names)
-    scans = _list_scans(table, numbers, max_thresholds, n_threads) if len(left) else ()
-    for kind, scanned, most, is_odd in scans:
-        has_missing |= is_odd
-        plan = binning.plan_columns(table, left, has_missing, scanned, most, n_threads)
-        has_missing[plan.columns] |= plan.has_missing
+    numbers = table.find_numbers()
+    left = np.setdiff1d(numbers, np.array([*table.dropped], dtype=np.int64))
+    scans = _list_scans(X, numbers, max_thresholds, n_threads) if len(left) else ()
+    for kind, scanned, most in scans:
+        plan = binning.plan_columns(X, left, has_missing, scanned, most, n_threads)
         if kind == "sample":
             sample = plan
         elif sample is not None:
             plan = plan.cut_unknown_as(sample, max_thresholds)
-        ready = plan.select(plan.known) if kind == "first" else plan
+        ready = plan.select(np.flatnonzero(plan.known)) if kind == "first" else plan
         any_sampled |= sample is not None and not plan.known.all()
-        left = np.union1d(np.setdiff1d(left, ready.columns), coder.code(ready))
+        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
         if len(left) == 0:
             break  # before the next scan takes any time
     # without the thresholds below which values are missing
-    edges = [part[int(gap) :] for part, gap in zip(coder.edges, has_missing, strict=True)]
-    stores = [store for store in coder.stores if len(store.features)]
-    return binning.make_binning(edges, table.names, has_missing, table.levels, any_sampled), stores
+    own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
+    return binning.make_binning(own, table.names, has_missing, table.levels, any_sampled), stores
 
 
 def _list_scans(
-    table: CodedTable, numbers: IntArray, max_thresholds: int | None, n_threads: int
-) -> Iterator[tuple[str, Array | slice, int | None, BoolArray | bool]]:
+    X: Array, numbers: IntArray, max_thresholds: int | None, n_threads: int
+) -> Iterator[tuple[str, Array | slice, int | None]]:
     """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
-    or "all"; the most thresholds; and in which columns missing values were met on the way.
+    or "all"; and the most thresholds.
     """
-    X = table.values
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to scan
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
-        yield "first", slice(None, None, step), few, False
+        yield "first", slice(None, None, step), few
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
-        hashes, odd = hash_rows(X, numbers, n_threads)
-        if (odd & INFINITE).any():
-            reject_infinity(X, table.names)
-        yield "sample", choose_sample(hashes, n_threads), max_thresholds, (odd & MISSING) > 0
-    yield "all", slice(None), max_thresholds, False
+        yield "sample", choose_sample(hash_rows(X, numbers, n_threads), n_threads), max_thresholds
+    yield "all", slice(None), max_thresholds
 
 
-@dataclass
-class _Coder:
-    """Turns planned columns into stores; finds those that were not as planned.
-
-    `edges` are the thresholds of all columns, as planned last, and `has_missing` says which of
-    them are known to hold missing values.
+def _make_stores(
+    X: Array,
+    plan: ColumnPlan,
+    layouts: Sequence[Layout],
+    position: Array,
+    rows: Rows,
+    n_threads: int,
+) -> tuple[list[Store], IntArray]:
+    """Stores of the columns that are as planned, those of one layout and width together, and the
+    columns that are not. Constant ones are not stored.
     """
+    groups: dict[tuple[Layout, int], list[int]] = {}
+    for k, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
+        # bits, bytes, and wider ones each by itself
+        width = 0 if len(edges) < 2 else 1 if len(edges) < MAX_NARROW_BINS else 2 + k
+        groups.setdefault((layout, width), []).append(k)
+    stores: list[Store] = []
+    surprises = [plan.columns[:0]]
+    for (layout, width), own in sorted(groups.items()):
+        some, most = plan.select(own), max(len(plan.edges[k]) for k in own)
+        if width == 0:
+            bits = BitStore(some.columns, rows, n_threads, layout)
+            surprised = pack_columns(X, bits.bits[position], some, n_threads, bits.words)
+            kept = ~surprised & np.array([len(edges) > 0 for edges in some.edges])
+            if not kept.all():
+                bits.features, bits.words = some.columns[kept], bits.words[kept]
+            stores.append(bits)
+        else:
+            codes = np.empty((len(own), len(X)), dtype=np.min_scalar_type(most))
+            code = _code_columns if width == 1 else _search_column
+            surprised = code(X, position, some, n_threads, codes)
+            codes = codes[~surprised] if surprised.any() else codes
+            features = some.columns[~surprised]
+            stores.append(CodeStore(features, codes, most + 1, rows, n_threads, layout))
+        surprises.append(some.columns[surprised])
+    return stores, np.concatenate(surprises)
 
-    table: CodedTable
-    position: Array
-    rows: Rows
-    n_threads: int
-    edges: list[Array]
-    has_missing: BoolArray
-    stores: list[Store] = field(default_factory=list)
 
-    def code(self, plan: ColumnPlan) -> IntArray:
-        """Store the columns, those of one layout and width together.
+def pack_columns(
+    X: Array, position: Array, plan: ColumnPlan, n_threads: int, words: Array
+) -> BoolArray:
+    """Columns of two bins, row i at bit `position[i]`; returns which are not as planned."""
+    surprised = np.zeros(len(words), dtype=np.bool_)
+    edge = plan.highest.copy()  # of a constant column, which has no edge
+    edge[[len(part) > 0 for part in plan.edges]] = np.concatenate(plan.edges)
 
-        Returns the columns with values that the plan does not contain.
-        """
-        for column, edges in zip(plan.columns, plan.edges, strict=True):
-            self.edges[column] = edges
-        levels, has_missing = self.table.levels, self.has_missing
-        alike = {ORDERED: np.ones(len(plan.columns), dtype=np.bool_)}
-        if levels or has_missing.any():
-            layouts = [binning.find_layout(j, levels, has_missing) for j in plan.columns.tolist()]
-            alike = {one: np.array([each == one for each in layouts]) for one in sorted({*layouts})}
-        n_bins = np.array([len(edges) + 1 for edges in plan.edges], dtype=np.int64)
-        surprises = [plan.columns[:0]]
-        for layout, own in alike.items():
-            for code, wanted in (
-                (self._code_singly, n_bins > MAX_NARROW_BINS),
-                (self._check_constant, n_bins == 1),
-                (self._pack, n_bins == 2),
-                (self._code, (n_bins > 2) & (n_bins <= MAX_NARROW_BINS)),
-            ):
-                if (wanted & own).any():
-                    some = plan.select(wanted & own)
-                    surprised = np.zeros(len(some.columns), dtype=np.bool_)
-                    code(some, layout, surprised)
-                    surprises.append(some.columns[surprised])
-        return np.concatenate(surprises)
+    def pack_part(part: slice) -> None:
+        known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]
+        _kernels.pack_columns(X, position, *known, words[part], surprised[part])
 
-    def _check_constant(self, plan: ColumnPlan, _: Layout, surprised: BoolArray) -> None:
-        """Constant columns are not stored, but are they constant?"""
-        values = self.table.values
-        size = max(1, _CONSTANT_CELLS // len(values))
-        for start in range(0, len(surprised), size):
-            part = slice(start, start + size)
-            surprised[part] = (values[:, plan.columns[part]] != plan.highest[part]).any(axis=0)
+    run_tasks(pack_part, split_columns(len(words), n_threads), n_threads)
+    return surprised
 
-    def _pack(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
-        """Columns of two bins, a bit a cell."""
-        store = BitStore(plan.columns, self.rows, self.n_threads, layout)
-        X, bits, edge = self.table.values, store.bits[self.position], np.concatenate(plan.edges)
 
-        def pack_part(part: slice) -> None:
-            known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]
-            _kernels.pack_columns(X, bits, *known, store.words[part], surprised[part])
+def _code_columns(
+    X: Array, position: Array, plan: ColumnPlan, n_threads: int, codes: Array
+) -> BoolArray:
+    """Columns of up to 256 bins, a byte a cell."""
+    known = plan.columns, make_search_table(plan.edges, X.dtype), plan.known, plan.highest
+    surprised = np.zeros(len(codes), dtype=np.bool_)
 
-        run_tasks(pack_part, split_columns(len(plan.columns), self.n_threads), self.n_threads)
-        if surprised.any():
-            store.features, store.words = plan.columns[~surprised], store.words[~surprised]
-        self.stores.append(store)
+    def code_part(part: slice) -> None:
+        _kernels.code_columns(X, position, *known, part.start, part.stop, codes, surprised)
 
-    def _code(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
-        """Columns of up to 256 bins, a byte a cell."""
-        X, table = self.table.values, make_search_table(plan.edges, self.table.values.dtype)
-        codes = np.empty((len(plan.columns), len(X)), dtype=CODE_DTYPE)
-        known = plan.columns, table, plan.known, plan.highest
+    run_tasks(code_part, split_rows(len(X), n_threads), n_threads)
+    return surprised
 
-        def code_part(part: slice) -> None:
-            _kernels.code_columns(X, self.position, *known, part.start, part.stop, codes, surprised)
 
-        run_tasks(code_part, split_rows(len(X), self.n_threads), self.n_threads)
-        if surprised.any():
-            codes = codes[~surprised]
-        n_bins, columns = int(table.n_edges.max()) + 1, plan.columns[~surprised]
-        self.stores.append(CodeStore(columns, codes, n_bins, self.rows, self.n_threads, layout))
-
-    def _code_singly(self, plan: ColumnPlan, layout: Layout, surprised: BoolArray) -> None:
-        """Columns of any number of bins, each a store of its own, two or four bytes a cell."""
-        for k, (column, edges) in enumerate(zip(plan.columns, plan.edges, strict=True)):
-            values = self.table.values[:, column]
-            codes = _search(edges, values)
-            levels = np.append(edges, plan.highest[k])
-            surprised[k] = plan.known[k] and ((levels[codes] != values) & (values == values)).any()
-            if not surprised[k]:
-                ordered = np.empty((1, len(codes)), dtype=np.min_scalar_type(len(edges)))
-                ordered[0, self.position] = codes
-                found = np.array([column]), ordered, len(edges) + 1
-                self.stores.append(CodeStore(*found, self.rows, self.n_threads, layout))
+def _search_column(X: Array, position: Array, plan: ColumnPlan, _: int, codes: Array) -> BoolArray:
+    """A column of any number of bins."""
+    (edges,), values = plan.edges, X[:, plan.columns[0]]
+    found = _search(edges, values)
+    codes[0, position] = found
+    is_other: BoolArray = (np.append(edges, plan.highest)[found] != values) & (values == values)
+    surprised: BoolArray = plan.known & is_other.any()
+    return surprised
 
 
 def _search(edges: Array, values: Array) -> Array:
@@ -221,19 +197,20 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
         for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
             own = np.stack([edges[k] for k in part.tolist()])
             padded[part, :n] = own
-            line = _make_guesses(own.astype(np.float64))
-            low[part], scale[part], guess[part], n_shared[part] = line
+            if n >= 4:  # else halving is as quick
+                line = _make_guesses(own.astype(np.float64))
+                low[part], scale[part], guess[part], n_shared[part] = line
     table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale, n_shared)
     return table
 
 
 def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, Array, IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
-    last, (n_rows, n_edges) = GUESS_PLACES - 1, edges.shape
+    last, n_rows = GUESS_PLACES - 1, len(edges)
     with np.errstate(all="ignore"):
         scale = last / (edges[:, -1] - edges[:, 0])
         places = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last)
-    is_good = (n_edges >= 4) & (scale > 0) & (scale < np.inf)
+    is_good = (scale > 0) & (scale < np.inf)
     places = np.where(is_good[:, np.newaxis], places, 0).astype(np.intp)
     is_good &= ~(places[:, 2:] == places[:, :-2]).any(axis=1)
     flat = places + GUESS_PLACES * np.arange(n_rows)[:, np.newaxis]

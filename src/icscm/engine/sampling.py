@@ -31,32 +31,15 @@ def is_sampled(n_rows: int) -> bool:
     return n_rows > QUANTILE_SAMPLE
 
 
-def hash_rows(X: Array, columns: IntArray, n_threads: int) -> tuple[Hashes, Array]:
-    """A hash of each row's values, the same for integers and for floats of equal value.
+def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
+    """A hash of each row's values, the same for integers and for floats of equal value."""
+    salt, hashes = make_salt(X.shape[1]), np.empty(len(X), dtype=np.uint64)
 
-    And what each column was seen to hold beside finite numbers: `MISSING`, `INFINITE`, both or 0.
-    """
-    salt, runs = make_salt(X.shape[1]), _find_runs(columns)
-    hashes = np.empty(len(X), dtype=np.uint64)
+    def hash_part(rows: slice) -> None:
+        _kernels.hash_rows(X, columns, salt, rows.start, rows.stop, hashes)
 
-    def hash_part(rows: slice) -> Array:
-        odd = np.zeros(X.shape[1], dtype=np.uint8)
-        _kernels.hash_rows(X, runs, salt, rows.start, rows.stop, hashes, odd)
-        return odd
-
-    found = run_tasks(hash_part, split_rows(len(X), n_threads), n_threads)
-    return hashes, np.bitwise_or.reduce(found, axis=0)
-
-
-def _find_runs(columns: IntArray) -> IntArray:
-    """Ascending numbers as (first, last + 1) of neighbours.
-
-    >>> _find_runs(np.array([0, 1, 2, 5, 7, 8])).tolist()
-    [[0, 3], [5, 6], [7, 9]]
-    """
-    gaps = np.flatnonzero(np.diff(columns) != 1)
-    first, last = np.append(0, gaps + 1), np.append(gaps, len(columns) - 1)
-    return np.stack((columns[first], columns[last] + 1), axis=1)
+    run_tasks(hash_part, split_rows(len(X), n_threads), n_threads)
+    return hashes
 
 
 def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Hashes:

@@ -150,7 +150,8 @@ def _count(
     if isinstance(given, ParsedTable):
         table = given.code(config.max_thresholds, rows)
         if config.missing == "error" and given.whole is not None:  # before columns are dropped
-            replace(table, has_missing=find_missing(table.values)).reject_missing()
+            table = replace(table, has_missing=find_missing(table.values, table.names))
+            table.reject_missing()
         columns = given.content if isinstance(given.content, list) else ()
         groups = labels, environments, rows
         binned = drop_suspicious(table, columns, given.whole, *groups, config.keep_columns)

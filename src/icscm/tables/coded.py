@@ -27,7 +27,7 @@ from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.formatting import shorten_list
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers
-from icscm.tables.errors import make_rounded_error, name_columns
+from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
 # Why a column is dropped. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
@@ -59,8 +59,9 @@ class CodedTable:
     """Numbers in rows and columns, and what they mean.
 
     `levels` holds the levels of each category, by column; `has_missing` says which columns hold
-    NaN, as far as is known; `dropped` why a column makes no rules, by column. Where the table
-    `is_presence` its values, which may be a sparse matrix, are 0 and 1 for absent and present.
+    NaN, None that this is not known yet; `dropped` why a column makes no rules, by column. Where
+    the table `is_presence` its values, which may be a sparse matrix, are 0 and 1 for absent and
+    present.
     """
 
     values: Array
@@ -122,7 +123,7 @@ def code_mixed(
             values[:, j], levels[j] = _code_levels(column, max_levels, rows)
         else:
             values[:, j] = read_numbers(column if rows is None else column.take(rows))
-    return CodedTable(values, names, levels, find_missing(values), dropped)
+    return CodedTable(values, names, levels, find_missing(values, names), dropped)
 
 
 def are_finite(values: Array) -> bool:
@@ -131,15 +132,18 @@ def are_finite(values: Array) -> bool:
         return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
 
 
-def find_missing(values: Array) -> BoolArray | None:
-    """Which columns hold NaN; None if none does."""
+def find_missing(values: Array, names: Sequence[str] | None) -> BoolArray:
+    """Which columns hold NaN; raises for infinities."""
+    found = np.zeros(values.shape[1], dtype=np.bool_)
     if are_finite(values):
-        return None
+        return found
     with np.errstate(over="ignore", invalid="ignore"):
-        found: BoolArray = np.isnan(values.sum(axis=0))
-    for j in np.flatnonzero(found):  # or infinities that cancelled out
+        odd = np.flatnonzero(~np.isfinite(values.sum(axis=0)))
+    for j in odd.tolist():  # or of numbers too large to add up
         found[j] = np.isnan(values[:, j]).any()
-    return found if found.any() else None
+        if np.isinf(values[:, j]).any():
+            reject_infinity(values, names)
+    return found
 
 
 def _code_levels(

@@ -17,7 +17,6 @@ from scipy.sparse import issparse
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
-from icscm.tables.errors import reject_infinity
 
 if TYPE_CHECKING:
     import pyarrow
@@ -161,16 +160,10 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
 
 
 def read_all_columns(X: Array | nw.DataFrame[Any]) -> list[Column]:
-    """All columns of an array or an open frame, without infinities."""
-    names: Sequence[Any] = range(X.shape[1])
+    """All columns of an array or an open frame."""
     if isinstance(X, np.ndarray):
-        columns = [read_array(X[:, j], f"column {j}") for j in names]
-    else:
-        names, columns = X.columns, [read_series(each) for each in X.iter_columns()]
-    for name, column in zip(names, columns, strict=True):
-        if isinstance(column, Numbers) and column.values.dtype.kind == "f":
-            reject_infinity(column.values[:, np.newaxis], [name])
-    return columns
+        return [read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
+    return [read_series(each) for each in X.iter_columns()]
 
 
 def read_array(values: Array, what: str) -> Column:

@@ -24,10 +24,10 @@ _TAB, _NEWLINE, _RETURN, _ZERO = 9, 10, 13, 48
 
 
 @compiled
-def find_extremes(columns, lowest, highest, two_valued, missing):
+def find_extremes(columns, lowest, highest, two_valued):
     """Least and greatest value of each row of `columns`, and whether there is none between.
 
-    Where values are `missing` the other results are undefined.
+    Where values are missing the results are undefined.
     """
     for k in range(columns.shape[0]):
         column = columns[k]
@@ -37,11 +37,9 @@ def find_extremes(columns, lowest, highest, two_valued, missing):
             value = column[i]
             low = min(low, value)
             high = max(high, value)
-        n_between = n_missing = 0
+        n_between = 0
         for i in range(column.shape[0]):
             n_between += (column[i] != low) & (column[i] != high)
-            n_missing += column[i] != column[i]
-        missing[k] = n_missing > 0
         lowest[k] = low
         highest[k] = high
         two_valued[k] = n_between == 0

@@ -183,10 +183,6 @@ def clear_bits(words, bits):
         words[bit >> WORD_SHIFT] &= ~(ONE << np.uint64(bit & BIT_MASK))
 
 
-def _step(builder, start, k):
-    return builder.add(start, ir.Constant(start.type, k))
-
-
 def _swap_bits(builder, one, other, shift):
     """The upper half of the bits of the one against the lower half of the other's."""
 
@@ -200,37 +196,24 @@ def _swap_bits(builder, one, other, shift):
     return builder.xor(one, builder.shl(differing, repeat(shift))), other
 
 
-def _swap_words(builder, one, other, shift):
-    """The same of whole words."""
-
-    def pick(from_one, from_other):
-        at = [from_other(k) + _LANES if k & shift else from_one(k) for k in range(_LANES)]
-        kind = ir.VectorType(ir.IntType(32), _LANES)
-        return builder.shuffle_vector(one, other, ir.Constant(kind, at))
-
-    return pick(lambda k: k, lambda k: k - shift), pick(lambda k: k + shift, lambda k: k)
-
-
-def _turn(builder, vectors, swap, step=1):
-    """Eight vectors turned: what stood in column k of row j, stands in column j of row k."""
-    for half in (4, 2, 1):
-        for k in range(8):
-            if not k & half:
-                pair = vectors[k], vectors[k + half]
-                vectors[k], vectors[k + half] = swap(builder, *pair, half * step)
-
-
 def _make_turn(step):
-    """A function that turns eight words of each of eight rows, `step` apart, bit by bit."""
+    """A function that turns eight words of each of eight rows, `step` apart, bit by bit: what
+    stood in column k of row j, stands in column j of row k.
+    """
 
     @intrinsic
     def turn(typingctx, rows, first, at):
         def codegen(context, builder, signature, args):
             rows, first, at = args
             own = context, builder, signature.args[0], rows
-            pointers = [_point(*own, _step(builder, first, step * k), at) for k in range(8)]
+            starts = [builder.add(first, ir.Constant(first.type, step * k)) for k in range(8)]
+            pointers = [_point(*own, start, at) for start in starts]
             vectors = [_load(builder, pointer) for pointer in pointers]
-            _turn(builder, vectors, _swap_bits, step)
+            for half in (4, 2, 1):
+                for k in range(8):
+                    if not k & half:
+                        pair = vectors[k], vectors[k + half]
+                        vectors[k], vectors[k + half] = _swap_bits(builder, *pair, half * step)
             for vector, pointer in zip(vectors, pointers, strict=True):
                 builder.store(vector, pointer).align = 8
             return context.get_dummy_value()
@@ -241,34 +224,6 @@ def _make_turn(step):
 
 
 _turn_far, _turn_near = _make_turn(8), _make_turn(1)
-
-
-@intrinsic
-def _put_counts(typingctx, ones, at, totals, out, feature, segment):
-    """Ones of eight segments, for eight features from `at` on, and what they leave of the totals.
-
-    To `out` (feature, bin, segment), whose lines of memory are best written whole.
-    """
-
-    def codegen(context, builder, signature, args):
-        _, at, _, _, feature, segment = args
-
-        def point(k, *place):
-            return _point(context, builder, signature.args[k], args[k], *place)
-
-        whole = [ir.Constant(at.type, k) for k in range(8)]
-        vectors = [_load(builder, point(0, j, at)) for j in whole]
-        _turn(builder, vectors, _swap_words)
-        total = _load(builder, point(2, segment))
-        for k, found in enumerate(vectors):
-            row = _step(builder, feature, k)
-            builder.store(found, point(3, row, whole[1], segment)).align = 8
-            rest = builder.sub(total, found)
-            builder.store(rest, point(3, row, whole[0], segment)).align = 8
-        return context.get_dummy_value()
-
-    whole = types.intp
-    return types.void(ones, whole, totals, out, whole, whole), codegen
 
 
 @compiled
@@ -335,23 +290,15 @@ def count_tiles(tiles, places, masks, bounds, n_in_play, out):
 
     Segment s is in play in pieces bounds[s] .. bounds[s + 1]: in words `places` under `masks`.
     """
-    n_segments = n_in_play.shape[0]
-    ones = np.zeros((8, 64), np.int64)
+    ones = np.zeros(64, np.int64)
     for group in range(tiles.shape[0]):
         feature = 64 * group
-        n_features = min(64, out.shape[0] - feature)
-        for first in range(0, n_segments, 8):
-            n_counted = min(8, n_segments - first)
+        for s in range(n_in_play.shape[0]):
             ones[:] = 0
-            for j in range(n_counted):
-                for k in range(bounds[first + j], bounds[first + j + 1]):
-                    word, mask = places[k], masks[k]
-                    for p in range(64):
-                        ones[j, p] += np.int64(_popcount(tiles[group, word, p] & mask))
-            n_put = n_features // 8 * 8 if n_counted == 8 else 0
-            for p in range(0, n_put, 8):
-                _put_counts(ones, p, n_in_play, out, feature + p, first)
-            for p in range(n_put, n_features):
-                for j in range(n_counted):
-                    out[feature + p, 1, first + j] = ones[j, p]
-                    out[feature + p, 0, first + j] = n_in_play[first + j] - ones[j, p]
+            for k in range(bounds[s], bounds[s + 1]):
+                word, mask = places[k], masks[k]
+                for p in range(64):
+                    ones[p] += np.int64(_popcount(tiles[group, word, p] & mask))
+            for p in range(min(64, out.shape[0] - feature)):
+                out[feature + p, 1, s] = ones[p]
+                out[feature + p, 0, s] = n_in_play[s] - ones[p]

@@ -8,7 +8,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload, register_jitable
 
-from icscm._constants import HASHED_ROWS, INFINITE, LARGEST_EXACT, MISSING
+from icscm._constants import HASHED_ROWS, LARGEST_EXACT
 from icscm.compiling import compiled
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
@@ -57,67 +57,27 @@ def _hash_value(value, salt):
 
 
 @compiled
-def _hash_run(values, salt, total):
-    """`total` and the hashes of neighbouring values of a row; and whether all are finite."""
-    n_odd = 0
-    for j in range(values.shape[0]):
-        total += _hash_value(values[j], salt[j])
-        n_odd += values[j] - values[j] != 0  # NaN where not finite
-    return total, n_odd == 0
-
-
-@compiled
-def _mark_odd(values, odd):
-    """odd[j] |= MISSING or INFINITE where a value is."""
-    for j in range(values.shape[0]):
-        is_infinite = (values[j] == values[j]) & (values[j] - values[j] != 0)
-        odd[j] |= MISSING * np.uint8(values[j] != values[j]) | INFINITE * np.uint8(is_infinite)
-
-
-@compiled
 def hash_column(values, salt, out):
-    """out[i] += what one column adds to the hash of row i; and whether all values are finite.
-
-    The order of the columns is free.
-    """
-    n_odd = 0
+    """out[i] += what one column adds to the hash of row i. The order of the columns is free."""
     for i in range(values.shape[0]):
         out[i] += _hash_value(values[i], salt)
-        n_odd += values[i] - values[i] != 0  # NaN where not finite
-    return n_odd == 0
 
 
 @compiled
-def _hash_block(X, runs, salt, start, stop, out, odd):
-    """`hash_rows` of rows start .. stop, column by column."""
-    out[start:stop] = 0
-    for first, last in runs:
-        for j in range(first, last):
-            values = X[start:stop, j]
-            if not hash_column(values, salt[j], out[start:stop]):
-                for i in range(start, stop):
-                    _mark_odd(X[i : i + 1, j], odd[j : j + 1])
-
-
-@compiled
-def hash_rows(X, runs, salt, start, stop, out, odd):
-    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows.
-
-    Of columns first .. last of each of the `runs`; odd[j] |= what column j holds beside finite
-    numbers, MISSING or INFINITE.
-    """
-    if X.strides[0] <= X.strides[1]:
-        for begin in range(start, stop, HASHED_ROWS):
-            _hash_block(X, runs, salt, begin, min(stop, begin + HASHED_ROWS), out, odd)
+def hash_rows(X, columns, salt, start, stop, out):
+    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
+    if X.strides[0] > X.strides[1] and columns.shape[0] == X.shape[1]:
+        for i in range(start, stop):
+            total = np.uint64(0)
+            for j in range(X.shape[1]):
+                total += _hash_value(X[i, j], salt[j])
+            out[i] = total
         return
-    for i in range(start, stop):
-        total = np.uint64(0)
-        for first, last in runs:
-            values = X[i][first:last]
-            total, is_finite = _hash_run(values, salt[first:last], total)
-            if not is_finite:
-                _mark_odd(values, odd[first:last])
-        out[i] = total
+    for begin in range(start, stop, HASHED_ROWS):
+        end = min(stop, begin + HASHED_ROWS)
+        out[begin:end] = 0
+        for j in columns:
+            hash_column(X[begin:end, j], salt[j], out[begin:end])
 
 
 @compiled
@@ -238,29 +198,6 @@ def list_members(numbers, offsets, members):
     for i in range(numbers.shape[0]):
         members[at[numbers[i]]] = i
         at[numbers[i]] += 1
-
-
-@compiled
-def are_groups(numbers, offsets, members):
-    """Whether `members` are as `list_members` lists them, groups in the order of their first.
-
-    None is empty. Reads nothing beyond the arrays, whatever they hold.
-    """
-    n, n_groups = members.shape[0], offsets.shape[0] - 1
-    if numbers.shape[0] != n or offsets[0] != 0 or offsets[n_groups] != n:
-        return False
-    last_first = np.int64(-1)
-    for k in range(n_groups):
-        if not offsets[k] < offsets[k + 1] <= n or np.int64(members[offsets[k]]) <= last_first:
-            return False
-        last = np.int64(-1)
-        for i in range(offsets[k], offsets[k + 1]):
-            member = np.int64(members[i])
-            if member <= last or member >= n or numbers[member] != k:
-                return False
-            last = member
-        last_first = np.int64(members[offsets[k]])
-    return True
 
 
 @compiled

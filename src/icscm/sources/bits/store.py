@@ -208,7 +208,7 @@ class BitFile:
         self._is_checked = np.zeros(len(self._sums), dtype=np.bool_)
         parts = (self._read("numbers", "<u4"), self._read("offsets", "<i8"))
         self.copies = Copies(*parts, self._read("members", "<u4"))
-        if not _kernels.are_groups(*parts, self.copies.members):
+        if not self.copies.is_whole():
             self._reject("its features and its patterns do not go together")
         names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
         has_names = footer.n_name_bytes is not None

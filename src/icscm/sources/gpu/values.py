@@ -16,7 +16,6 @@ from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
 from icscm.sources.gpu.stores import CardCodes, send_plain
-from icscm.tables.coded import CodedTable
 from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
 
@@ -57,7 +56,7 @@ class CardValues:
         stores, surprised = self._code(plan, source, rows)
         edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
         if len(surprised):
-            sample = plan.select(np.isin(plan.columns, surprised))
+            sample = plan.select(surprised)
             again = self._plan_again(sample, max_thresholds, n_threads)
             more, _ = self._code(again, source, rows)
             stores += more
@@ -89,7 +88,7 @@ class CardValues:
             if has_missing[k]:
                 edges[k] = binning.put_missing_first(edges[k])
                 highest[k] = present[-1] if len(present) else np.nan
-        return ColumnPlan(np.arange(len(edges)), edges, known, highest, has_missing)
+        return ColumnPlan(np.arange(len(edges)), edges, known, highest)
 
     def _cut_many(self, ordered: Any, is_many: BoolArray, max_thresholds: int) -> list[Array]:
         """Quantiles of the columns that have more values than thresholds: few come from there."""
@@ -106,9 +105,9 @@ class CardValues:
     def _plan_again(self, sample: ColumnPlan, max_thresholds: int, n_threads: int) -> ColumnPlan:
         """Columns of few values in the sample, from all rows."""
         card, columns = self.card, sample.columns
-        table = CodedTable(card.bring(self.values[card.send(columns)]).T)
+        X = card.bring(self.values[card.send(columns)]).T
         own = np.arange(len(columns)), self.has_missing[columns]
-        plan = binning.plan_columns(table, *own, slice(None), max_thresholds, n_threads)
+        plan = binning.plan_columns(X, *own, slice(None), max_thresholds, n_threads)
         plan = replace(plan, columns=columns)
         return plan.cut_unknown_as(sample, max_thresholds)
 
@@ -117,7 +116,7 @@ class CardValues:
         stores: list[Store] = []
         card, surprised = self.card, [plan.columns[:0]]
         for gap in (False, True):
-            own = plan.select(plan.has_missing == gap)
+            own = plan.select(np.flatnonzero(self.has_missing[plan.columns] == gap))
             if len(own.columns) == 0:
                 continue
             n_edges = np.array([len(edges) for edges in own.edges], dtype=np.int32)
