@@ -16,10 +16,8 @@ from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.exceptions import ContraryLeafWarning, IcscmError
 from icscm.model.tree import make_chain
 from icscm.report.formatting import make_names
-from icscm.report.sections.errors import describe_errors
-from icscm.report.sections.headline import list_facts
-from icscm.report.sections.leaves import describe_leaves, make_requirement
-from icscm.report.summary import make_summary
+from icscm.report.sections.leaves import describe_errors, describe_leaves, make_requirement
+from icscm.report.summary import list_facts, make_summary
 from icscm.report.terminal import render_summary
 from icscm.report.texts import write_text
 from icscm.stats.independence import make_test

@@ -71,9 +71,8 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     from icscm.model.tree import Tree
     from icscm.report.formatting import make_names
     from icscm.report.page import render_template
-    from icscm.report.sections.errors import describe_errors
-    from icscm.report.sections.headline import list_facts
-    from icscm.report.sections.leaves import describe_leaves
+    from icscm.report.sections.leaves import describe_errors, describe_leaves
+    from icscm.report.summary import list_facts
     from icscm.report.terminal import render_blocks
 
     model, is_chain = saved.model, saved.model.kind in CHAINS

@@ -28,7 +28,6 @@ from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
     from icscm.report.page import Report
-    from icscm.report.sections.stability import Resampled
 
 
 @document_parameters
@@ -146,7 +145,7 @@ class SCMClassifier(BaseRuleClassifier):
         *,
         data_name: str | None = None,
         alphas: Iterable[float] | None = DEFAULT_ALPHAS,
-        stability: Resampled | None = None,
+        stability: Any = None,
     ) -> Report:
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 

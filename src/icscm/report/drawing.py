@@ -7,8 +7,7 @@ from math import ceil, floor, log, log10
 from typing import Final, NamedTuple
 
 from icscm.formatting import clip, natural_key
-from icscm.report.formatting import Plain
-from icscm.report.path import format_span
+from icscm.report.formatting import Plain, format_span
 
 
 class Limits(NamedTuple):

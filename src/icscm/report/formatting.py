@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
-from icscm.formatting import as_text, format_number
+from icscm.formatting import as_text, count, format_number
 from icscm.model.splits import LeafCounts
-from icscm.stats.verdicts import compute_wilson
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, compute_wilson
 
 Plain = dict[str, Any]
 
+SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 MISSING = '"missing: true" means that a missing value counts as true for the rule.'
+
+# What each conclusion means, the best first.
+CONCLUSIONS = {
+    INVARIANT: "No heterogeneity was found, and the data rule out a difference beyond the margin.",
+    NOT_INVARIANT: "The rate differs between environments by more than chance explains.",
+    TOO_LITTLE_DATA: "No heterogeneity was found, but a difference beyond the margin is possible.",
+}
 
 
 @dataclass(frozen=True)
@@ -61,10 +70,10 @@ def join_words(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def name_features(features: Sequence[str]) -> str:
+def format_features(features: Sequence[str]) -> str:
     """The first six columns, and how many more there are.
 
-    >>> name_features(["a", "b"]), name_features(list("abcdefgh"))
+    >>> format_features(["a", "b"]), format_features(list("abcdefgh"))
     ('a and b', 'a, b, c, d, e, f and 2 more')
     """
     if len(features) <= 6:
@@ -182,6 +191,69 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return format_number(value) if isinstance(value, int | float) else str(value)
+
+
+def format_metrics(errors: Plain) -> str:
+    """Sensitivity, specificity, PPV and AUC."""
+    shares = [] if errors["is_out_of_bag"] else SHARES.items()
+    texts = [f"{name} {format_share(errors[key])}" for key, name in shares]
+    return ", ".join([*texts, *([f"AUC {errors['auc']:.3f}"] if errors["auc"] else [])])
+
+
+def format_error(fields: Plain) -> str:
+    """The error rate and the number of samples."""
+    return f"{format_share(fields['error'])} of {count(fields['n'], 'sample')}"
+
+
+def format_detectable(difference: float | None) -> str:
+    """A minimum detectable difference; None is larger than 100 points."""
+    return "more than 100 points" if difference is None else format_points(difference)
+
+
+def format_rate_range(fields: Plain, names: Names) -> list[str]:
+    """The lowest and the highest rate, each with its environment."""
+    ends = fields["lowest"], fields["highest"]
+    return [f"{format_share(each['rate'])} ({names.describe_place(each)})" for each in ends]
+
+
+def format_odds_range(fields: Plain, names: Names) -> str:
+    """The range of the odds ratio over environments."""
+    ends = [
+        f"{format_ratio(each['odds_ratio'])} ({names.describe_place(each)})"
+        for each in (fields["lowest"], fields["highest"])
+    ]
+    return f"odds ratio from {ends[0]} to {ends[1]}"
+
+
+def format_variation(share: float) -> str:
+    """The coefficient of variation of an effect over environments.
+
+    >>> format_variation(0.0), format_variation(0.03), format_variation(1.7)
+    ('no more than by chance', 'by about 17%', 'by more than 100%')
+    """
+    if share == 0:
+        return "no more than by chance"
+    return f"by about {max(sqrt(share), 0.01):.0%}" if share <= 1 else "by more than 100%"
+
+
+def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
+    """Number of leaves by conclusion, the best first."""
+    found = list(conclusions)
+    return {each: found.count(each) for each in CONCLUSIONS if each in found}
+
+
+def format_conclusions(counts: Mapping[str, int]) -> str:
+    """Number of leaves by conclusion, as text."""
+    return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())
+
+
+def format_span(names: Sequence[str]) -> str:
+    """Neighbouring values with the same model.
+
+    >>> format_span(["0.3"]), format_span(["0.3", "0.1", "0.05"])
+    ('0.3', '0.3 to 0.05')
+    """
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def make_names(

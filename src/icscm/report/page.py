@@ -32,12 +32,9 @@ from icscm.report.drawing import (
     draw_tolerance_path,
     make_plot,
 )
-from icscm.report.formatting import Plain, format_share
-from icscm.report.path import format_span
-from icscm.report.sections.leaves import format_conclusions
-from icscm.report.sections.new_environments import format_range
+from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
 from icscm.report.sections.nodes import list_rejecting
-from icscm.report.summary import make_summary
+from icscm.report.summary import format_range, make_summary
 from icscm.report.texts import make_environment
 from icscm.writing import check_free, write_text
 

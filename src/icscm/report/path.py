@@ -21,15 +21,15 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
-from icscm.report.formatting import format_score
-from icscm.report.sections.nodes import measure_effect
+from icscm.report.formatting import Plain, format_score, format_span
 from icscm.search.greedy import SharedScans
 from icscm.search.grow import TreeSettings
+from icscm.search.records import Candidate
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trees import find_tree
 from icscm.sources.memory import MemorySource
-from icscm.stats.splits import compute_rate_heterogeneity
+from icscm.stats.splits import compute_rate_heterogeneity, measure_effects
 
 if TYPE_CHECKING:
     import pandas
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
 DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
+# Numbers of a point in a report.
+_MEASURES: Final = (
+    *("deviance_explained", "heterogeneity", "rate_heterogeneity", "varies"),
+    *("mean_auc", "worst_auc"),
+)
 # Characters of the columns that leave and enter, so that the table fits a terminal.
 _MAX_CHANGES: Final = 26
 
@@ -47,6 +52,18 @@ CAUTION: Final = (
     "loose tolerance with a good score may fail where a shortcut reverses. Of tolerances with "
     "similar scores, prefer the strict one."
 )
+
+
+def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
+    """The deviance that a split explains in all environments alike, the heterogeneity, its share.
+
+    From the counts of the split, whatever its tree was required to hold constant.
+    """
+    sides = candidate.if_true, candidate.if_false
+    true, false = (np.array(each, dtype=np.int64) for each in sides)
+    found = measure_effects(false[np.newaxis], true + false, 1)
+    deviance, share = found.deviance_explained.item(), found.heterogeneity_share.item()
+    return deviance, found.heterogeneity.item(), share
 
 
 @dataclass(frozen=True)
@@ -96,12 +113,12 @@ class PathPoint:
         """Deviance explained by all splits; for effects, by those common to all environments."""
         if self.trace.invariance == "rate":
             return float(sum(each.deviance_explained or 0.0 for each in self._list_chosen()))
-        return sum(measure_effect(each).deviance_explained for each in self._list_chosen())
+        return sum(measure_effect(each)[0] for each in self._list_chosen())
 
     @property
     def heterogeneity(self) -> float:
         """Heterogeneity of the effects of all splits beyond chance, a deviance."""
-        return sum(measure_effect(each).heterogeneity for each in self._list_chosen())
+        return sum(measure_effect(each)[1] for each in self._list_chosen())
 
     @property
     def rate_heterogeneity(self) -> float:
@@ -186,24 +203,39 @@ class Path(DisplayMixin):
         """
         import pandas
 
-        return pandas.DataFrame(
+        scores = {"mean_auc": "auc_left_out", "worst_auc": "worst_auc_left_out"}
+        numbers = ["n_leaves", "n_features", "deviance_explained", "heterogeneity"]
+        names = [self.parameter, *numbers, "rate_heterogeneity", "leave", "enter"]
+        names += [] if self.points[0].aucs is None else scores.values()
+        frame = pandas.DataFrame(self.describe_points()).rename(columns=scores)
+        frame["n_features"] = frame["features"].map(len)
+        for name in ("leave", "enter"):
+            frame[name] = frame[name].map(", ".join)
+        return frame[names].astype({self.parameter: float})
+
+    def describe_points(self) -> list[Plain]:
+        """Every tolerance with its tree in numbers, and the columns that leave or enter.
+
+        Returns
+        -------
+        list of dict
+            Plain values, as in a report.
+        """
+        return [
             {
-                self.parameter: point.value,
+                "tolerance": point.value,
+                "name": "plain" if point.value is None else format_number(point.value),
+                "is_own": point.value == self.own,
                 "n_leaves": len(point.model.leaves),
-                "n_features": len(point.features),
-                "deviance_explained": point.deviance_explained,
-                "heterogeneity": point.heterogeneity,
-                "rate_heterogeneity": point.rate_heterogeneity,
-                "leave": ", ".join(left),
-                "enter": ", ".join(entered),
-                **(
-                    {}
-                    if point.aucs is None
-                    else {"auc_left_out": point.mean_auc, "worst_auc_left_out": point.worst_auc}
-                ),
+                "features": [format_name(each) for each in point.features],
+                "leave": left,
+                "enter": entered,
+                **{name: getattr(point, name) for name in _MEASURES},
+                "aucs": None if point.aucs is None else [*point.aucs],
+                "text": str(point.model),
             }
             for point, (left, entered) in zip(self.points, self.list_changes(), strict=True)
-        ).astype({self.parameter: float})
+        ]
 
     def plot(self) -> Figure:
         """Deviance explained against heterogeneity, with the columns that leave.
@@ -222,51 +254,20 @@ class Path(DisplayMixin):
         return _draw_path(self)
 
     def _display(self) -> Display:
-        rows = []
-        for point, (left, entered) in zip(self.points, self.list_changes(), strict=True):
-            numbers = len(point.model.leaves), round(point.deviance_explained), round(point.varies)
-            scores = () if point.aucs is None else (point.mean_auc, point.worst_auc)
-            rows.append(
-                (
-                    format_tolerance(point.value) + ("*" if point.value == self.own else ""),
-                    clip(format_changes(left, entered), _MAX_CHANGES),
-                    *(f"{each:,}" for each in numbers),
-                    *map(format_score, scores),
-                )
-            )
+        has_scores, rows = self.points[0].aucs is not None, []
+        for each in self.describe_points():
+            signed = ("-", each["leave"]), ("+", each["enter"])
+            changes = "; ".join(f"{sign} {', '.join(names)}" for sign, names in signed if names)
+            numbers = each["n_leaves"], round(each["deviance_explained"]), round(each["varies"])
+            scores = (each["mean_auc"], each["worst_auc"]) if has_scores else ()
+            name = each["name"] + ("*" if each["is_own"] else "")
+            cells = [*(f"{number:,}" for number in numbers), *map(format_score, scores)]
+            rows.append((name, clip(changes, _MAX_CHANGES), *cells))
         line = "From a plain tree to a strict one; * is the tolerance of the learner."
         columns = "tolerance", "leave (-), enter (+)", ">leaves", ">deviance", ">varies"
-        if self.points[0].aucs is None:
+        if not has_scores:
             return Display(line, columns, rows)
         return Display(f"{line}\n{fill(CAUTION, 80)}", (*columns, ">AUC out", ">worst"), rows)
-
-
-def format_changes(left: Sequence[str], entered: Sequence[str]) -> str:
-    """Columns that leave a tree and enter it, after signs.
-
-    >>> format_changes(["age", "sex"], ["code"])
-    '- age, sex; + code'
-    """
-    signed = ("-", left), ("+", entered)
-    return "; ".join(f"{sign} {', '.join(names)}" for sign, names in signed if names)
-
-
-def format_tolerance(tolerance: float | None) -> str:
-    """A tolerance as text.
-
-    >>> format_tolerance(None), format_tolerance(0.03)
-    ('plain', '0.03')
-    """
-    return "plain" if tolerance is None else format_number(tolerance)
-
-
-def format_span(names: Sequence[str]) -> str:
-    """Neighbouring values with the same model.
-
-    >>> format_span(["0.3"]), format_span(["0.3", "0.1", "0.05"])
-    ('0.3', '0.3 to 0.05')
-    """
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def compute_alpha_path(
@@ -361,19 +362,17 @@ def _draw_path(path: Path) -> Figure:
     has_scores = path.points[0].aucs is not None
     figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
     panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
-    axes = panels[0]
-    x = [point.varies for point in path.points]
-    y = [point.deviance_explained for point in path.points]
+    axes, points = panels[0], path.describe_points()
+    x, y = ([each[name] for each in points] for name in ("varies", "deviance_explained"))
     axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
     own = path.own_point
     axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
     placed: dict[tuple[float, float], tuple[list[str], list[str]]] = {}
-    for point, (left, _) in zip(path.points, path.list_changes(), strict=True):
-        names, gone = placed.setdefault(
-            (round(point.varies, 6), round(point.deviance_explained, 6)), ([], [])
-        )
-        names.append(format_tolerance(point.value))
-        gone += left
+    for each in points:
+        place = round(each["varies"], 6), round(each["deviance_explained"], 6)
+        names, gone = placed.setdefault(place, ([], []))
+        names.append(each["name"])
+        gone += each["leave"]
     for number, (place, (names, gone)) in enumerate(placed.items()):
         without = f"\nwithout {clip(', '.join(gone), 30)}" if gone else ""
         # above and below in turn, so that neighbours do not overlap
@@ -385,25 +384,24 @@ def _draw_path(path: Path) -> Figure:
     axes.set_xlabel("heterogeneity between environments, beyond chance")
     axes.set_ylabel("deviance explained")
     if has_scores:
-        _draw_scores(panels[1], path)
-    for each in panels:
-        each.grid(color=LINE, linewidth=0.6)
-        each.spines[["top", "right"]].set_visible(False)
+        _draw_scores(panels[1], points)
+    for panel in panels:
+        panel.grid(color=LINE, linewidth=0.6)
+        panel.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     return figure
 
 
-def _draw_scores(axes: Axes, path: Path) -> None:
+def _draw_scores(axes: Axes, points: Sequence[Plain]) -> None:
     """The AUC in each held-out environment, their mean and the lowest."""
-    places = range(len(path.points))
-    for place, point in zip(places, path.points, strict=True):
-        known = point.known_aucs
+    places = range(len(points))
+    for place, point in enumerate(points):
+        known = [each for each in point["aucs"] if each is not None]
         axes.plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
-    means, worst = zip(*((each.mean_auc, each.worst_auc) for each in path.points), strict=True)
-    for name, values, style in (("mean", means, "-o"), ("worst", worst, "--")):
-        numbers = [float("nan") if each is None else each for each in values]
-        axes.plot(places, numbers, style, color=ACCENT, markersize=5, label=name)
-    axes.set_xticks([*places], [format_tolerance(point.value) for point in path.points])
+    for name, style in (("mean", "-o"), ("worst", "--")):
+        values = np.array([each[f"{name}_auc"] for each in points], dtype=float)  # None is NaN
+        axes.plot(places, values, style, color=ACCENT, markersize=5, label=name)
+    axes.set_xticks([*places], [each["name"] for each in points])
     axes.set_xlabel("tolerance, from plain to strict")
     axes.set_ylabel("leave-one-environment-out AUC")
     axes.legend(frameon=False)

@@ -1,7 +1,8 @@
 """A fitted learner as one dict of sections: everything that a report shows, before any layout.
 
 `make_summary` returns values that JSON can hold, the same sections for rule sets, trees and
-forests. Section NAME is made in `icscm.report.sections.NAME`.
+forests. `nodes`, `leaves` with `errors`, and `path` are made in
+`icscm.report.sections`, the others here.
 
 - `about`: package, version and the version of this layout (`schema`).
 - `task`: data, rows, columns, label, environments with their rates, settings with their meanings,
@@ -29,23 +30,29 @@ do not print are escaped.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
 from icscm._version import __version__
-from icscm.exceptions import Words
-from icscm.formatting import make_plain
+from icscm.exceptions import IcscmError, Parameter, Words
+from icscm.formatting import as_text, count, format_name, make_plain
 from icscm.model.saved import Learner, check_fitted
-from icscm.report.formatting import Plain, make_names
+from icscm.model.splits import LeafCounts
+from icscm.parameters import get_spec
+from icscm.report import formatting
+from icscm.report.formatting import Names, Plain, count_samples
 from icscm.report.path import Path
-from icscm.report.sections.advice import make_advice
-from icscm.report.sections.errors import describe_errors, describe_out_of_bag
-from icscm.report.sections.headline import make_headline
-from icscm.report.sections.leaves import describe_model_leaves, find_requirement
-from icscm.report.sections.model import describe_model
-from icscm.report.sections.new_environments import describe_new_environments
+from icscm.report.sections import leaves as of_leaves
 from icscm.report.sections.nodes import describe_nodes
 from icscm.report.sections.path import describe_path
-from icscm.report.sections.stability import Resampled, describe_stability
-from icscm.report.sections.task import DroppedColumns, describe_task
-from icscm.report.texts import write_text
+from icscm.report.texts import write_lines, write_text
+from icscm.stats.new_environments import CONFIDENCE, make_expectations
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+
+DroppedColumns = Mapping[Any, str] | Iterable[tuple[str | int, str]]
 
 # The schema is raised when a key is renamed or changes its meaning.
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 2}
@@ -59,7 +66,7 @@ def make_summary(
     environment: str | None = None,
     dropped: DroppedColumns | None = None,
     path: Path | None = None,
-    stability: Resampled | None = None,
+    stability: Any = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
 ) -> Plain:
@@ -72,18 +79,22 @@ def make_summary(
     """
     check_fitted(learner)
     trace, settings = learner.trace_, learner.get_params(deep=False)
-    names = make_names(trace.environments, class_names or trace.classes, target, environment)
-    requirement = find_requirement(learner, names)
+    names = formatting.make_names(
+        trace.environments, class_names or trace.classes, target, environment
+    )
+    requirement = of_leaves.find_requirement(learner, names)
     kind = learner.model_.kind
     requirement["text"] = write_text("requirement", trace=trace, names=names, kind=kind)
     nodes = describe_nodes(learner, names)
     if nodes["alpha"] is not None:
         nodes["tests_text"] = write_text("tests", nodes=nodes, requirement=requirement)
     if kind == "forest":
-        errors = describe_out_of_bag(learner, names)
+        errors = of_leaves.describe_out_of_bag(learner, names)
     else:
-        errors = describe_errors(learner.model_, names, make_plain(settings.get("p", 1.0)))
-    leaves = describe_model_leaves(learner, names, requirement)
+        errors = of_leaves.describe_errors(
+            learner.model_, names, make_plain(settings.get("p", 1.0))
+        )
+    leaves = of_leaves.describe_model_leaves(learner, names, requirement)
     for leaf, scan in zip(leaves, nodes["scans"][len(nodes["splits"]) :], strict=False):
         leaf["end_text"] = None if kind not in ("tree", "forest") else scan["end_text"]
     requirement["bounds_text"] = write_text("bounds", leaves=leaves, requirement=requirement)
@@ -105,3 +116,247 @@ def make_summary(
     summary["advice"] = make_advice(learner, names, summary, words)
     summary["headline"] = make_headline(learner, names, summary)
     return summary
+
+
+def describe_task(
+    learner: Learner,
+    names: Names,
+    data_name: str | None,
+    dropped: DroppedColumns | None,
+    requirement: Plain,
+) -> Plain:
+    """Names of the data, the environments with their rates, settings and requirement."""
+    dropped = learner.dropped_columns_ if dropped is None else dropped
+    pairs = dropped.items() if isinstance(dropped, Mapping) else dropped
+    overall, environments = formatting.describe_counts(learner.class_counts_, names)
+    return {
+        "data": None if data_name is None else as_text(data_name),
+        "n_rows": count_samples(learner.class_counts_),
+        "n_columns": int(learner.n_features_in_),
+        "target": names.target,
+        "environment": names.column or "environment",
+        "every": f"every {names.environment}",
+        "classes": {"negative": names.classes[0], "positive": names.classes[1]},
+        "negative": names.predict(False),
+        "positive": names.positive,
+        "overall": overall,
+        "n_environments": len(names.environments),
+        "has_environments": len(names.environments) > 1,
+        "environments": environments,
+        "learner": type(learner).__name__,
+        "settings": _describe_settings(learner),
+        "dropped": [{"column": format_name(name), "reason": as_text(why)} for name, why in pairs],
+        "requirement": requirement,
+        "notes": list(learner.trace_.notes),
+    }
+
+
+def _describe_settings(learner: Learner) -> list[Plain]:
+    kind: Any = type(learner)
+    defaults = kind().get_params()
+    settings = []
+    for name in inspect.signature(kind).parameters:
+        setting = learner.get_params(deep=False)[name]
+        value, default = _describe_value(setting), _describe_value(defaults[name])
+        used = getattr(learner, f"{name}_", None)  # the value that "auto" stands for
+        shown = f"auto ({used:.4g})" if value == "auto" and used is not None else value
+        entry = {"name": name, "value": shown, "is_default": value == default}
+        settings.append({**entry, "meaning": get_spec(name, kind).help})
+    return settings
+
+
+def _describe_value(value: Any) -> Any:
+    """The value of a setting in JSON; of a long one only its length."""
+    plain = make_plain(value)
+    if isinstance(plain, dict | list):
+        return f"given for {len(plain):,} columns"
+    return as_text(plain) if isinstance(plain, str) else plain
+
+
+def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) -> Plain:
+    """The model in words and numbers; rules with importances are those of a rule set."""
+    model = learner.model_
+    noun = get_noun(model)
+    is_chain, is_forest = noun == "rule", noun == "forest"
+    used = [each["feature"] for each in nodes["importances"] or ()]
+    if is_chain or is_forest:
+        used = [format_name(each) for each in learner.features_used_]
+    has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
+    name = f"forest of {count(len(model.trees), 'tree')}" if is_forest else ""
+    if model.kind == "tree":
+        on = f" on {formatting.format_features(used)}" if used else ""
+        name = f"tree of {count(len(model.leaves), 'leaf')}{on}"
+    discarded = learner.trace_.discarded
+    always = "" if is_forest else names.predict(bool(model.leaf_verdicts[0]))
+    content = {"names": names, "used": used, "always": always, "is_discarded": bool(discarded)}
+    sentence = write_text("sentence", model=model, **content)
+    return {
+        "kind": model.kind,
+        "noun": noun,
+        "name": name or str(model),
+        "text": str(model),
+        "sentence": sentence,
+        "missing": formatting.MISSING if has_missing else None,
+        "balanced": getattr(model, "balanced", False),
+        "n_rules": len(model.rules),
+        "n_leaves": len(getattr(model, "leaves", ())),
+        "depth": max((each["depth"] for each in nodes["walk"]), default=0),
+        "features": used,
+        "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
+        "rules": _describe_rules(learner) if is_chain else [],
+        "trees": _describe_trees(model) if is_forest else None,
+        "discarded": discarded and _describe_discarded(discarded, errors, names),
+    }
+
+
+def get_noun(model: Any) -> str:
+    """Tree, forest or, of a conjunction or disjunction, rule."""
+    return str(model.kind) if model.kind in ("tree", "forest") else "rule"
+
+
+def _describe_rules(learner: Any) -> list[Plain]:
+    """The rules of a chain: samples covered, importance, and equivalent rules."""
+    model = learner.model_
+    parts = model.rules, learner.rule_importances_.tolist(), learner.equivalent_rules_
+    return [
+        {
+            "number": i + 1,
+            "text": str(rule),
+            "feature": format_name(rule.feature),
+            "importance": importance,
+            "n_covered": count_samples(model.leaves[i]),
+            "equivalent": [*map(str, equivalent)],
+        }
+        for i, (rule, importance, equivalent) in enumerate(zip(*parts, strict=True))
+    ]
+
+
+def _describe_trees(model: Any) -> Plain:
+    """Number and sizes of the trees of a forest, and how many of them use each column."""
+    sizes = [len(tree.leaves) for tree in model.trees]
+    return {
+        "n_trees": len(sizes),
+        "n_leaves": [min(sizes), max(sizes)],
+        "uses": [
+            {"feature": format_name(feature), "n_trees": n, "share": n / len(sizes)}
+            for feature, n in model.count_uses().items()
+        ],
+    }
+
+
+def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
+    """Rules that were found and are no better than the baseline, so that the model has none."""
+    own = of_leaves.describe_errors(model, names)
+    is_worse = own["n_errors"] >= errors["n_errors"]
+    text = write_text("discarded", model=model, own=own, errors=errors)
+    worth = "no better than" if is_worse else "too little better than"  # than min_utility requires
+    return {"text": str(model), "errors": own, "explanation": text, "worth": worth}
+
+
+def make_headline(learner: Learner, names: Names, summary: Plain) -> Plain:
+    """A title, facts, and on each of four topics an answer and a detail."""
+    counts = formatting.count_conclusions(leaf["conclusion"] for leaf in summary["leaves"])
+    order = NOT_INVARIANT, TOO_LITTLE_DATA, INVARIANT
+    conclusion = next((each for each in order if each in counts), None)
+    content: Plain = {
+        **summary,
+        "names": names,
+        "trace": learner.trace_,
+        "tests_invariance": learner.tests_invariance,
+        "conclusion": conclusion,
+        "n_worst": counts.get(conclusion or "", 0),
+    }
+    is_effect = summary["nodes"]["invariance"] == "effect"
+    topics = {
+        "model": ("Model", "model"),
+        "error": ("Performance against baseline", "error"),
+        "invariance": (
+            f"Invariance over every {names.environment}",
+            "effects" if is_effect else "rates",
+        ),
+        "rejected": ("Rejected candidates", "rejected"),
+    }
+    headline: Plain = {"title": write_text("title", **content), "facts": list_facts(content)}
+    for name, (topic, block) in topics.items():
+        answer, *details = write_lines(block, **content)
+        texts = {"topic": topic, "answer": answer, "detail": " ".join(details)}
+        headline[name] = {**texts, "conclusion": conclusion if block == "rates" else None}
+    return headline
+
+
+def list_facts(content: Plain) -> list[list[str]]:
+    """Terms and texts: a warning if there is cause, the model, its error and metrics."""
+    return [line.split(": ", 1) for line in write_lines("facts", **content)]
+
+
+def make_advice(learner: Learner, names: Names, summary: Plain, words: Words) -> Plain:
+    """What the result shows and does not show, warnings about it, and suggestions."""
+    nodes = summary["nodes"]
+    last = nodes["scans"][len(nodes["splits"]) :][-1:]  # the scan that found no rule
+    misses = nodes["sets"] if nodes["criterion"] == "sets" else nodes["nearest"]
+    content: Plain = {
+        **summary,
+        "names": names,
+        "trace": learner.trace_,
+        "settings": learner.get_params(deep=False),
+        "n_rejected": dict.fromkeys(_REASONS, 0) | (last[0]["n_rejected"] if last else {}),
+        "cutoff": (last and last[0]["cutoff"]) or nodes["alpha"],
+        "nearest": next((each["p_value"] for each in misses), None),
+        "option": lambda *parameter: words(Parameter(*parameter)),
+    }
+    kind = "rules" if summary["model"]["noun"] == "rule" else "trees"
+
+    def write(block: str) -> list[str]:
+        return write_lines(block, **content)
+
+    return {
+        "shows": write("shows"),
+        "does_not_show": write("does_not_show"),
+        "warnings": write(f"warnings_of_{kind}"),
+        "suggestions": write(f"suggestions_of_{kind}"),
+    }
+
+
+# Reasons for which candidates are rejected that suggestions speak of.
+_REASONS = ("small", "unreplicated", "unhelpful", "dependent")
+
+
+def describe_new_environments(leaves: Sequence[Plain], totals: LeafCounts, names: Names) -> Plain:
+    """The interval of all samples, which leaves have one, and what the intervals mean."""
+    (overall,) = make_expectations([np.array(totals, dtype=np.int64)])
+    known = [leaf["number"] for leaf in leaves if leaf["new_interval"] is not None]
+    content = {"leaves": leaves, "known": known, "names": names, "confidence": CONFIDENCE}
+    content |= {"has_interval": overall.interval is not None}
+    content |= {"n_environments": overall.n_environments}
+    return {
+        "confidence": CONFIDENCE,
+        "overall": of_leaves.describe_expectation(overall),
+        "leaves": known,
+        "text": write_text("new_environments", **content),
+        "unknown_text": write_text("unknown_intervals", **content),
+    }
+
+
+def format_range(environments: Sequence[Plain]) -> str:
+    """The rates in the training environments, from the lowest to the highest."""
+    ends = [
+        formatting.format_share(each["rate"])
+        for each in of_leaves.find_extremes(environments, "rate")
+        if each
+    ]
+    return " to ".join(ends) or "no sample"
+
+
+def describe_stability(learner: Learner, stability: Any) -> Plain:
+    """The frequencies, checked to be those of the learner's own model."""
+    if stability.model != learner.model_:
+        raise IcscmError(
+            "stability was computed with other settings or data than fit: from these another "
+            "model is learned; give stability_selection what the estimator was fitted on"
+        )
+    found = stability.describe()
+    n = found["n_resamples"]
+    own, same = (round(found[f"{what}_frequency"] * n) for what in ("model", "columns"))
+    text = f"Of {count(n, 'random subsample')} with half of the samples, {own:,} gave this model "
+    text += f"and {same:,} one with the same columns."
+    return {**found, "text": text}

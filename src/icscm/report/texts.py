@@ -9,14 +9,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
-from icscm.report.sections.errors import format_error, format_metrics
-from icscm.report.sections.leaves import (
-    count_conclusions,
-    format_conclusions,
-    format_detectable,
-    format_extremes,
-)
-from icscm.report.sections.nodes import format_odds_range
 
 
 @lru_cache(maxsize=8)
@@ -29,27 +21,11 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         undefined=StrictUndefined,
         **options,
     )
+    functions = vars(formatting).items()
     environment.filters |= {
-        "share": formatting.format_share,
-        "points": formatting.format_points,
-        "p": formatting.format_p,
-        "value": formatting.format_value,
-        "interval": formatting.format_interval,
-        "prediction": formatting.format_prediction_interval,
-        "utility": formatting.format_utility,
-        "ratio": formatting.format_ratio,
-        "deviance": formatting.format_deviance,
-        "score": formatting.format_score,
+        **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
         "join_words": formatting.join_words,
-        "features": formatting.name_features,
-        "odds_range": format_odds_range,
-        "rate_range": format_extremes,
-        "error": format_error,
-        "metrics": format_metrics,
-        "detectable": format_detectable,
-        "conclusions": lambda leaves: format_conclusions(
-            count_conclusions(leaf["conclusion"] for leaf in leaves)
-        ),
+        "count_conclusions": formatting.count_conclusions,
         "text": as_text,
         "shorten": shorten_list,
         "of": count,

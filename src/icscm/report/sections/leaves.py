@@ -1,41 +1,29 @@
-"""Section `leaves`: the rate of each leaf by environment, and what is known of its invariance."""
+"""Sections `leaves` and `errors`: rates and errors of the leaves, overall and by environment."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE, VERDICT_POWER
+from icscm._types import CountArray
 from icscm.model.saved import Learner
 from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
-from icscm.report.formatting import (
-    Names,
-    Plain,
-    describe_counts,
-    format_points,
-    format_share,
-    join_words,
-)
+from icscm.report import formatting
+from icscm.report.formatting import Names, Plain, compute_intervals, join_words
 from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import Expectation, make_expectations
-from icscm.stats.splits import find_extreme_environments
-from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, Verdict, make_verdicts
+from icscm.stats.splits import compute_auc, find_extreme_environments
+from icscm.stats.verdicts import NOT_INVARIANT, Verdict, make_verdicts
 
 # The level at which leaves are tested where the search itself did not test them.
 AFTERWARDS_ALPHA = 0.05
 # With more outlying environments than this none is named: the leaf varies throughout.
 _MAX_OUTLIERS = 8
-
-# What each conclusion means, the best first.
-CONCLUSIONS = {
-    INVARIANT: "No heterogeneity was found, and the data rule out a difference beyond the margin.",
-    NOT_INVARIANT: "The rate differs between environments by more than chance explains.",
-    TOO_LITTLE_DATA: "No heterogeneity was found, but a difference beyond the margin is possible.",
-}
 
 
 def make_requirement(
@@ -52,12 +40,14 @@ def make_requirement(
         "alpha": alpha,
         "margin": margin,
         "margin_on": margin_on,
-        "margin_text": f"an odds ratio of {margin:g}" if is_odds else format_points(margin),
+        "margin_text": f"an odds ratio of {margin:g}"
+        if is_odds
+        else formatting.format_points(margin),
         "afterwards": afterwards,
         "confidence": VERDICT_CONFIDENCE,
         "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
         "power": VERDICT_POWER,
-        "conclusions": CONCLUSIONS,
+        "conclusions": formatting.CONCLUSIONS,
         "null_hypothesis": (
             f"within the leaf, {names.target} does not depend on the {names.environment}. A small "
             "p-value is evidence against invariance; a large one does not prove it."
@@ -100,7 +90,7 @@ def describe_leaves(
     expected = make_expectations(tables)
     leaves = []
     for i, (counts, verdict) in enumerate(zip(tables, judged, strict=True)):
-        overall, environments = describe_counts(counts, names)
+        overall, environments = formatting.describe_counts(counts, names)
         leaf = {
             "number": i + 1,
             "condition": conditions[i],
@@ -196,23 +186,116 @@ def describe_expectation(found: Expectation) -> Plain:
     }
 
 
-def format_detectable(difference: float | None) -> str:
-    """A minimum detectable difference; None is larger than 100 points."""
-    return "more than 100 points" if difference is None else format_points(difference)
+def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
+    """Errors on the training data, exact from the counts of the leaves.
+
+    `p` is the misclassification cost ratio that the model was learned with.
+    """
+    counts = np.array(model.leaves, dtype=np.int64)
+    is_positive = model.leaf_verdicts
+    # by (label, environment): all samples, and those whose leaf predicts their label
+    totals = counts.sum(axis=0)
+    right = np.stack((counts[~is_positive, 0].sum(axis=0), counts[is_positive, 1].sum(axis=0)))
+    majority = _find_majority(totals)
+    pooled, right_of_all = (each.sum(axis=1, keepdims=True) for each in (totals, right))
+    (overall,) = _describe_errors(pooled, right_of_all, majority)
+    overall["auc"] = compute_auc(counts.sum(axis=2), model.leaf_probabilities())
+    rows, n_contrary = _describe_errors(totals, right, majority), model.count_contrary()
+    return {
+        "on": "the training data",
+        "is_out_of_bag": False,
+        "p": p,
+        **_compare_environments(overall, rows, names, majority),
+        "n_contrary": sum(n_contrary),
+        "contrary_leaves": [number for number, n in enumerate(n_contrary, start=1) if n],
+    }
 
 
-def format_extremes(fields: Plain, names: Names) -> list[str]:
-    """The lowest and the highest rate, each with its environment."""
-    ends = fields["lowest"], fields["highest"]
-    return [f"{format_share(each['rate'])} ({names.describe_place(each)})" for each in ends]
+def describe_out_of_bag(learner: Any, names: Names) -> Plain:
+    """Errors of a forest on the samples that some of its trees were not grown on."""
+    totals = np.array(learner.class_counts_, dtype=np.int64)
+    majority = _find_majority(totals)
+    overall, *rows = learner.out_of_bag_.to_dict("records")
+    shares = totals[1 - majority] / np.maximum(totals.sum(axis=0), 1)
+    pooled = float(totals[1 - majority].sum() / totals.sum())
+    pairs = zip([overall, *(rows or [overall])], [pooled, *shares.tolist()], strict=True)
+    described, *environments = [_describe_scores(*pair) for pair in pairs]
+    return {
+        "on": "the samples that trees were not grown on",
+        "is_out_of_bag": True,
+        "p": 1.0,
+        **_compare_environments(described, environments, names, majority),
+        "n_contrary": 0,
+        "contrary_leaves": [],
+    }
 
 
-def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
-    """Number of leaves by conclusion, the best first."""
-    found = list(conclusions)
-    return {each: found.count(each) for each in CONCLUSIONS if each in found}
+def _find_majority(totals: CountArray) -> int:
+    """The label of more samples, from counts by (label, environment)."""
+    return int(2 * totals[1].sum() > totals.sum())
 
 
-def format_conclusions(counts: Mapping[str, int]) -> str:
-    """Number of leaves by conclusion, as text."""
-    return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())
+def _describe_scores(scores: Plain, majority_error: float) -> Plain:
+    n = int(scores["n"])
+    n_errors = round((1 - scores["accuracy"]) * n) if n else 0
+    return {
+        "n": n,
+        "n_errors": n_errors,
+        "error": n_errors / n if n else None,
+        "error_interval": compute_intervals([n_errors], [n])[0],
+        "majority_error": majority_error,
+        **dict.fromkeys(formatting.SHARES),
+        **{key: None if np.isnan(scores[key]) else scores[key] for key in ("auc", "brier")},
+    }
+
+
+def _compare_environments(
+    overall: Plain, rows: Sequence[Plain], names: Names, majority: int
+) -> Plain:
+    """All environments, the worst and the best; None where there are not two to compare."""
+    pairs = zip(names.environments, rows, strict=True)
+    environments = [{"environment": name, **each} for name, each in pairs]
+    best, worst = find_extremes(environments, "error")
+    sizes = [each["n"] for each in environments if each["n"]]
+    if worst is None or len(sizes) < 2 or sum(n >= SPARSE_ENVIRONMENT for n in sizes) == 1:
+        best = worst = None
+    else:
+        worst = {
+            **worst,
+            "text": f"{names.describe_place(worst)}, {formatting.format_error(worst)}",
+        }
+    is_better = overall["error"] is not None and overall["error"] < overall["majority_error"]
+    return {
+        **overall,
+        "beats_majority": is_better,
+        "majority_class": names.predict(bool(majority)),
+        "majority_is_positive": bool(majority),
+        "environments": environments,
+        "worst": worst,
+        "best": best,
+    }
+
+
+def _describe_errors(totals: CountArray, right: CountArray, majority: int) -> list[Plain]:
+    sizes, wrong = totals.sum(axis=0).tolist(), (totals - right).sum(axis=0).tolist()
+    rows = zip(
+        sizes,
+        wrong,
+        compute_intervals(wrong, sizes),
+        totals.T.tolist(),
+        right.T.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "n": n,
+            "n_errors": n_wrong,
+            "error": n_wrong / n if n else None,
+            "error_interval": interval,
+            "sensitivity": found[1] / there[1] if there[1] else None,
+            "specificity": found[0] / there[0] if there[0] else None,
+            "ppv": found[1] / said if (said := found[1] + there[0] - found[0]) else None,
+            "majority_error": there[1 - majority] / n if n else None,
+        }
+        for n, n_wrong, interval, there, found in rows
+    ]

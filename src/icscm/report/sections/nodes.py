@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from math import exp, sqrt
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from scipy import special
@@ -14,31 +14,14 @@ from icscm._constants import VERDICT_CONFIDENCE
 from icscm.formatting import format_name
 from icscm.model.saved import Learner
 from icscm.model.splits import LeafCounts
-from icscm.report.formatting import (
-    Names,
-    Plain,
-    count_samples,
-    describe_counts,
-    describe_rates,
-    format_p,
-    format_ratio,
-)
-from icscm.report.sections.leaves import (
-    describe_extremes,
-    describe_outliers,
-    describe_verdict,
-    format_extremes,
-)
-from icscm.search.records import (
-    PRUNING_OUTCOMES,
-    REJECTION_REASONS,
-    STOP_REASONS,
-    Candidate,
-    Rejection,
-)
-from icscm.search.trace import Scan, Step, Trace
-from icscm.stats.splits import measure_effects
-from icscm.stats.verdicts import TOO_LITTLE_DATA
+from icscm.report import formatting
+from icscm.report.formatting import Names, Plain, count_samples, describe_rates
+from icscm.report.path import measure_effect
+from icscm.report.sections.leaves import describe_extremes, describe_outliers, describe_verdict
+from icscm.report.texts import write_text
+from icscm.search import records
+from icscm.search.records import Candidate, Rejection
+from icscm.search.trace import Step, Trace
 
 # Odds ratios whose logarithm has a larger standard error are not named as extremes.
 _MAX_ERROR: Final = 1.0
@@ -51,6 +34,8 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
     trace, is_chain = learner.trace_, learner.trace_.invariance is None
     splits, scans = _describe_scans(learner, names)
     used = [format_name(each) for each in learner.features_used_]
+    reasons = records.REJECTION_REASONS
+    rejections = write_text("rejections", scan=trace.last_scan, reasons=reasons)
     sets = sorted(trace.sets, key=lambda each: -each.p_value)
     return {
         "walk": [*walk_nodes(learner.model_, names)],
@@ -65,7 +50,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "scans": scans,
         "outliers": _list_outliers(splits, scans) if is_chain else [],
         "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
-        "rejected_text": _summarize_rejections(trace.last_scan) if is_chain else None,
+        "rejected_text": (rejections or None) if is_chain else None,
         "nearest": [_describe_rejection(each, names, learner) for each in trace.nearest],
         "screening": [{**asdict(each), "rule": str(each.rule)} for each in trace.screening],
         "sets": [_name_features(each) for each in sets],
@@ -107,7 +92,7 @@ def _describe_scans(learner: Learner, names: Names) -> tuple[list[Plain], list[P
                 "cutoff": node.cutoff,
                 "rejected": [*rejected],
                 "end": node.end,
-                "end_text": node.end and STOP_REASONS[node.end],
+                "end_text": node.end and records.STOP_REASONS[node.end],
             }
         )
     return splits, scans
@@ -185,7 +170,7 @@ def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> 
     fields = {"rule": str(candidate.rule), "feature": format_name(candidate.rule.feature)}
     if candidate.utility is None:
         return {**fields, **_describe_split(candidate, names)}
-    overall, environments = describe_counts(candidate.covered, names)
+    overall, environments = formatting.describe_counts(candidate.covered, names)
     right = int(learner.model_.covers_when)
     return {
         **fields,
@@ -202,52 +187,25 @@ def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> 
 
 
 def _describe_split(candidate: Candidate, names: Names) -> Plain:
-    effect = measure_effect(candidate)
+    _, heterogeneity, share = measure_effect(candidate)
     environments = _describe_odds(candidate.if_true, candidate.if_false, names)
     known = [each for each in environments if each["odds_ratio"] is not None]
     clear = [each for each in known if each["error"] <= _MAX_ERROR]
-    variation = format_variation(effect.heterogeneity_share)
+    variation = formatting.format_variation(share)
     return {
         "n": count_samples(candidate.if_true) + count_samples(candidate.if_false),
         "n_true": count_samples(candidate.if_true),
         "deviance_explained": candidate.deviance_explained,
         "rate_heterogeneity": candidate.rate_heterogeneity,
-        "heterogeneity": effect.heterogeneity,
-        "heterogeneity_share": effect.heterogeneity_share,
-        "variation": sqrt(effect.heterogeneity_share),
+        "heterogeneity": heterogeneity,
+        "heterogeneity_share": share,
+        "variation": sqrt(share),
         "variation_text": variation if len(names.environments) > 1 else "",
         "odds_ratio": exp(candidate.log_odds_ratio or 0.0),
         "environments": environments,
         **describe_extremes(clear if len(clear) > 1 else known, "odds_ratio"),
         "n_seen": len(known),
     }
-
-
-class Effect(NamedTuple):
-    """Deviance explained by an effect common to all environments, and its heterogeneity."""
-
-    deviance_explained: float
-    heterogeneity: float
-    heterogeneity_share: float
-
-
-def measure_effect(candidate: Candidate) -> Effect:
-    """The effect of a split from its counts, whatever its tree was required to hold constant."""
-    sides = candidate.if_true, candidate.if_false
-    true, false = (np.array(each, dtype=np.int64) for each in sides)
-    found = measure_effects(false[np.newaxis], true + false, 1)
-    return Effect(*(float(getattr(found, name)[0]) for name in Effect._fields))
-
-
-def format_variation(share: float) -> str:
-    """The coefficient of variation of an effect over environments.
-
-    >>> format_variation(0.0), format_variation(0.03), format_variation(1.7)
-    ('no more than by chance', 'by about 17%', 'by more than 100%')
-    """
-    if share == 0:
-        return "no more than by chance"
-    return f"by about {max(sqrt(share), 0.01):.0%}" if share <= 1 else "by more than 100%"
 
 
 def _describe_odds(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> list[Plain]:
@@ -280,34 +238,13 @@ def _describe_odds(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> l
 def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) -> Plain:
     """A rejected candidate, and the reason with the environments that it differs between."""
     candidate, reason = rejection.candidate, rejection.reason
-    fields, why = describe_candidate(candidate, names, learner), REJECTION_REASONS[reason]
+    fields = describe_candidate(candidate, names, learner)
     fields.pop("environments", None)  # there are many of these, and the extremes are kept
     if candidate.utility is not None:
         criterion = learner.trace_.criterion if reason == "dependent" else None
         fields |= describe_outliers(candidate.covered, names, criterion, fields["n_seen"])
-    if reason == "unhelpful":
-        why = f"it covers {fields['n_wrong']:,} samples wrongly and {fields['n_right']:,} correctly"
-    elif reason == "unreplicated" and "places" in fields:
-        largest = sorted(fields["places"], key=lambda place: -place[1])[:3]
-        why += f": {', '.join(f'{n:,} in {place}' for place, n in largest)}"
-    elif reason == "heterogeneous" and fields["n_seen"] > 1:
-        why += f": {format_odds_range(fields, names)}"
-    elif reason == "dependent" and fields["conclusion"] == TOO_LITTLE_DATA:
-        why = "too little data to show that the rate is the same in every environment"
-    elif reason == "dependent" and fields["n_seen"] > 1:
-        low, high = format_extremes(fields, names)
-        outliers = f"; it {fields['outliers_text']}" if fields["outliers_text"] else ""
-        why = f"the rate of {names.positive} differs, from {low} to {high}{outliers}"
-    return {**fields, "reason": reason, "why": why}
-
-
-def format_odds_range(fields: Plain, names: Names) -> str:
-    """The range of the odds ratio over environments."""
-    ends = [
-        f"{format_ratio(each['odds_ratio'])} ({names.describe_place(each)})"
-        for each in (fields["lowest"], fields["highest"])
-    ]
-    return f"odds ratio from {ends[0]} to {ends[1]}"
+    content = {"each": fields, "text": records.REJECTION_REASONS[reason], "names": names}
+    return {**fields, "reason": reason, "why": write_text("rejection", reason=reason, **content)}
 
 
 def _list_outliers(steps: Sequence[Plain], scans: Sequence[Plain]) -> list[Plain]:
@@ -322,45 +259,22 @@ def _list_outliers(steps: Sequence[Plain], scans: Sequence[Plain]) -> list[Plain
     return sorted(found.values(), key=lambda each: -each["utility"])[:_N_OUTLYING]
 
 
-def _summarize_rejections(scan: Scan | None) -> str | None:
-    """How many candidates a scan rejected and why; None if none."""
-    if scan is None:
-        return None
-    reasons = [
-        f"{n:,} because {REJECTION_REASONS[reason]}" for reason, n in scan.n_rejected.items() if n
-    ]
-    n = f"{sum(scan.n_rejected.values()):,} of {scan.n_candidates:,} candidates were rejected"
-    return f"{n}: {'; '.join(reasons)}." if reasons else None
-
-
 def _describe_pruning(trace: Trace) -> Plain:
     """The tests of pruning, what they removed, and the errors with and without it."""
     tests = [{**asdict(test), "feature": format_name(test.feature)} for test in trace.pruning]
-    texts = [] if trace.pruned is None else [PRUNING_OUTCOMES[trace.pruned.outcome]]
-    for key, start in (("removed", "Removed"), ("undone", "Kept, because a leaf would vary")):
-        features = [
-            f"{test['feature']} (p {format_p(test['p_value'])})" for test in tests if test[key]
-        ]
-        texts += [f"{start}: {', '.join(features)}."] if features else []
-    if trace.pruned is not None and trace.pruned.outcome == "removed":
-        before, after = trace.pruned.n_wrong_before, trace.pruned.n_wrong_after
-        texts.append(f"Training errors without pruning: {before:,}, with pruning: {after:,}.")
+    outcome = trace.pruned and records.PRUNING_OUTCOMES[trace.pruned.outcome]
+    text = write_text("pruning", tests=tests, pruned=trace.pruned, outcome=outcome)
     removed = [each["feature"] for each in tests if each["removed"]]
-    return {"removed": removed, "tests": tests, "text": " ".join(texts) or None}
+    return {"removed": removed, "tests": tests, "text": text or None}
 
 
 def _list_rejected_features(scans: Iterable[Plain], used: Sequence[str]) -> list[Plain]:
     """Columns that are not in the tree, each with its best rejected split."""
+    rejected = [{**each, "node": scan["node"]} for scan in scans for each in scan["rejected"]]
     best: dict[str, Plain] = {}
-    for scan in scans:
-        for each in scan["rejected"]:
-            if (
-                each["deviance_explained"]
-                > best.get(each["feature"], {"deviance_explained": -np.inf})["deviance_explained"]
-            ):
-                best[each["feature"]] = {**each, "node": scan["node"]}
-    unused = [best[feature] for feature in best if feature not in used]
-    return sorted(unused, key=lambda each: -each["deviance_explained"])
+    for each in sorted(rejected, key=lambda each: -each["deviance_explained"]):
+        best.setdefault(each["feature"], each)
+    return [each for feature, each in best.items() if feature not in used]
 
 
 def _describe_importances(trace: Trace) -> list[Plain]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icscm.formatting import format_name
-from icscm.report.formatting import Names, Plain
-from icscm.report.path import CAUTION, Path, PathPoint, format_tolerance
-from icscm.report.sections.errors import describe_errors
-from icscm.report.sections.leaves import count_conclusions, describe_leaves
+from icscm.report.formatting import Names, Plain, count_conclusions
+from icscm.report.path import CAUTION, Path, PathPoint
+from icscm.report.sections.leaves import describe_errors, describe_leaves
 from icscm.report.sections.nodes import walk_nodes
 from icscm.report.texts import write_lines, write_text
 
@@ -33,7 +32,7 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
         meaning, *ends = write_lines("alpha_path", criterion=nodes["criterion"])
         found: Plain = {"models": models, "meaning": meaning, "ends": ends}
     else:
-        points = _describe_points(path)
+        points = path.describe_points()
         text = write_text("tolerances", points=points)
         has_scores = path.points[0].aucs is not None
         found = {"points": points, "has_scores": has_scores, "caution": CAUTION}
@@ -73,27 +72,3 @@ def _describe_group(group: Sequence[PathPoint], path: Path, names: Names, number
             for each in group
         ],
     }
-
-
-def _describe_points(path: Path) -> list[Plain]:
-    """Every tolerance with its tree in numbers, and the columns that leave or enter."""
-    return [
-        {
-            "tolerance": point.value,
-            "name": format_tolerance(point.value),
-            "is_own": point.value == path.own,
-            "n_leaves": len(point.model.leaves),
-            "features": [format_name(each) for each in point.features],
-            "leave": left,
-            "enter": entered,
-            "deviance_explained": point.deviance_explained,
-            "heterogeneity": point.heterogeneity,
-            "rate_heterogeneity": point.rate_heterogeneity,
-            "varies": point.varies,
-            "mean_auc": point.mean_auc,
-            "worst_auc": point.worst_auc,
-            "aucs": None if point.aucs is None else [*point.aucs],
-            "text": str(point.model),
-        }
-        for point, (left, entered) in zip(path.points, path.list_changes(), strict=True)
-    ]
