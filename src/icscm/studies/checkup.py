@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -16,9 +16,10 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
 from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
-from icscm.formatting import as_text, make_plain, shorten_list
+from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
 from icscm.report.formatting import describe_rates
+from icscm.report.texts import write_lines
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
@@ -243,7 +244,7 @@ def check_environments(
     associations.sort(key=lambda each: -each.strength)
     table, n_columns = _count(labels, codes, 2, len(places)), coded.n_columns
     found = _make_checkup(table, places, [*classes], alpha, n_columns, associations, n_missing)
-    return replace(found, dropped=dropped, advice=tuple(_advise(found, words)))
+    return replace(found, dropped=dropped, advice=_advise(found, words))
 
 
 def check_presence(
@@ -271,7 +272,7 @@ def check_presence(
     check_several(source.environments)
     known = source.count_totals(), source.environments, source.classes
     found = _make_checkup(*known, alpha, countable.n_features, _find_strongest(source))
-    return replace(found, advice=tuple(_advise(found, words)))
+    return replace(found, advice=_advise(found, words))
 
 
 def _find_strongest(source: CountSource) -> list[Association]:
@@ -381,49 +382,22 @@ def compute_cramers_v(table: Codes) -> float:
     return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
 
 
-def _advise(found: CheckUp, words: Words) -> Iterator[str]:
+def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
     """Recommendations on environments, power and columns."""
-    sparse = list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse))
-    if sparse:
-        few = f"fewer than {SPARSE_ENVIRONMENT} rows of a class"
-        yield f"Merge or exclude environments with {few}: {shorten_list(sparse)}."
-    sizes = sorted(each.n_rows for each in found.environments)
-    median, share = sizes[len(sizes) // 2], sizes[-1] / found.n_rows
-    if len(sizes) > 2 and median < FEW_ROWS:
-        few = f"half of them have {median} rows or fewer, which gives the tests little power"
-        yield f"Group the {len(sizes)} environments, for example by region: {few}."
-    if share > 0.95:
-        yield f"One environment holds {share:.1%} of the rows: the others can hardly contradict it."
-    whole, _, tenth = (each.difference for each in found.power)
-    if whole is None or whole > BLIND_DIFFERENCE:
-        yield (
-            f"Even in the whole table a difference of {BLIND_DIFFERENCE:.0%} between rates is not "
-            "detectable: use more rows, or fewer and larger environments."
-        )
-    elif tenth is not None and tenth < TRIVIAL_DIFFERENCE:
-        equivalence = words(Parameter("criterion", "equivalence"))
-        yield (
-            f"Even in a tenth of the rows a difference of {tenth:.1%} is detectable: nearly every "
-            "rule may be rejected for differences too small to matter. Try a smaller "
-            f"{words(Parameter('alpha'))} (or auto), or {equivalence} with an acceptable margin."
-        )
-    if found.p_value > found.alpha:
-        yield (
-            "The rate of the label does not differ significantly between environments (p "
-            f"{found.p_value:.2g}): few rules can be rejected."
-        )
-    columns, separate = found.associations, words(Parameter("missing", "separate"))
-    advice = {
-        "Drop copies of the environment: {}.": [e for e in columns if e.is_copy],
-        "Strongly associated with the environment: {}. A rule on such a column may be a rule on "
-        "the environment; drop the column if it is.": [
-            e for e in columns if e.values >= STRONG and not e.is_copy
-        ],
-        "Missing values depend on the environment: {}. Such rules are tested like any other; "
-        f"{separate} keeps missing values out of other rules; or drop the columns.": [
-            e for e in columns if (e.missingness or 0) >= STRONG
-        ],
-    }
-    for text, concerned in advice.items():
-        if concerned:
-            yield text.format(shorten_list([as_text(each.column) for each in concerned]))
+    sizes, columns = sorted(each.n_rows for each in found.environments), found.associations
+    texts = write_lines(
+        "checkup",
+        found=found,
+        sparse=list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse)),
+        few=SPARSE_ENVIRONMENT,
+        median=sizes[len(sizes) // 2] if len(sizes) > 2 else FEW_ROWS,
+        few_rows=FEW_ROWS,
+        largest=sizes[-1] / found.n_rows,
+        blind=BLIND_DIFFERENCE,
+        trivial=TRIVIAL_DIFFERENCE,
+        copies=[e for e in columns if e.is_copy],
+        strong=[e for e in columns if e.values >= STRONG and not e.is_copy],
+        absent=[e for e in columns if (e.missingness or 0) >= STRONG],
+        option=lambda *parameter: words(Parameter(*parameter)),
+    )
+    return tuple(texts)

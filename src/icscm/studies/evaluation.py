@@ -18,8 +18,9 @@ from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
 from icscm.model.splits import CHAINS
-from icscm.report.formatting import Plain, format_p, format_share
+from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
+from icscm.report.texts import write_lines, write_text
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.studies import scores as metrics
 from icscm.studies.scores import TITLES, LeafCalibration, Score
@@ -100,18 +101,8 @@ class Evaluation:
     def headline(self) -> str:
         """The verdict in a sentence or two."""
         error, other = self.overall.get_errors()
-        auc, end = self.overall.scores["auc"], ""
-        if self.verdict == metrics.UNCLEAR:
-            end = f", p = {format_p(self.p_value)}"
-        elif self.verdict != metrics.BETTER and auc is not None and auc.low > 0.5:
-            interval = f"{auc.low:.2f} to {auc.high:.2f}"
-            end = f". It ranks samples better than chance: AUC {auc.value:.2f} ({interval})"
-        return (
-            f"{self.verdict.capitalize()} than the majority-class baseline (always "
-            f"{self._name(self.baseline)}): error {format_share(error.value)} in "
-            f"{count(self.overall.n_samples, 'sample')} (95% interval {format_share(error.low)} to "
-            f"{format_share(error.high)}), baseline {format_share(other.value)}{end}."
-        )
+        content = {"auc": self.overall.scores["auc"], "always": self._name(self.baseline)}
+        return write_text("evaluation", found=self, error=error, other=other, **content)
 
     def _name(self, label: Any) -> str:
         return f"{as_text(self.target)} = " * (self.target is not None) + as_text(label)
@@ -247,6 +238,13 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if labels else [(0, None)]
+    of_rows = write_lines(
+        "evaluation_notes",
+        only=classes[int(is_positive[0])] if is_positive.all() or not is_positive.any() else None,
+        places=places,
+        single=[each for each in places if each.n_positive in (0, each.n_samples)],
+        worse=[e for e in places if e.get_errors()[0].value >= e.get_errors()[1].value],
+    )
     verdict, p_value = metrics.compare_errors(predicted != is_positive, is_positive != majority)
     return Evaluation(
         model=name,
@@ -258,7 +256,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         overall=score(None, slice(None)),
         environments=tuple(places),
         leaves=() if leaves is None else metrics.calibrate(own, leaves, is_positive, numbers, new),
-        notes=(*notes, *_note_rows(is_positive, classes, places), *unusual),
+        notes=(*notes, *of_rows, *unusual),
         target=_get_name(y),
         environment=_get_name(environments),
     )
@@ -386,34 +384,6 @@ def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Ite
 
 def _list_levels(levels: Sequence[Any]) -> str:
     return shorten_list([format_level(level) for level in levels])
-
-
-def _note_rows(
-    is_positive: BoolArray, classes: Sequence[Any], places: Sequence[Performance]
-) -> Iterator[str]:
-    """Notes on absent classes, environments where the baseline is as good, and new ones."""
-    single = [each for each in places if each.n_positive in (0, each.n_samples)]
-    if is_positive.all() or not is_positive.any():
-        yield (
-            f"All samples are {as_text(classes[int(is_positive[0])])}: balanced accuracy and AUC, "
-            "which need both classes, are undefined."
-        )
-    elif single:
-        yield f"One class only, so AUC and balanced accuracy are undefined: {_list(single)}."
-    worse = [e for e in places if e.get_errors()[0].value >= e.get_errors()[1].value]
-    if worse and len(places) > 1:
-        yield (
-            f"In {len(worse)} of {len(places)} environments the error is not below that of the "
-            f"majority-class baseline: {_list(worse)}."
-        )
-    new = [each for each in places if each.is_new]
-    if new:
-        n_new = count(sum(each.n_samples for each in new), "sample")
-        yield f"Not in the training data, {n_new}: {_list(new)}."
-
-
-def _list(places: Sequence[Performance]) -> str:
-    return shorten_list([as_text(each.environment) for each in places])
 
 
 def _get_name(values: Any) -> str | None:
