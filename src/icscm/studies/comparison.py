@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import LINE, make_figure
+from icscm.report.texts import write_lines
 from icscm.sources.countable import BinningConfig
 from icscm.studies import folds
 from icscm.studies.candidates import BASELINE, choose_candidates
@@ -54,7 +55,6 @@ _GROUPS = {
     ("invariant",): "rule sets tested for invariance",
     ("trees",): "trees tested for invariance",
 }
-_NOT_OURS = "baseline", "other"
 # Differences of errors below this are reported as equal.
 _NEGLIGIBLE = 0.0005
 
@@ -179,8 +179,13 @@ class Comparison:
 
     @property
     def conclusions(self) -> tuple[str, ...]:
-        """The results in sentences."""
-        return tuple(_list_conclusions(self.candidates))
+        """The results in sentences: the best candidates, and whether they beat the baseline."""
+        ranked = {}
+        for way in _WAYS:  # the smallest error first; ties in the order given
+            known = [each for each in self.candidates if not np.isnan(each.get_error(way))]
+            ranked[way] = sorted(known, key=lambda each: each.get_error(way))
+        content = {"ways": _WAYS, "groups": _GROUPS, "negligible": _NEGLIGIBLE}
+        return tuple(write_lines("comparison", ranked=ranked, compare=_compare_with, **content))
 
     def plot(self) -> Figure:
         """Error, balanced accuracy and AUC of each candidate, by rows and by environment."""
@@ -363,51 +368,6 @@ def _drop_columns(cohort: folds.Cohort, keep: Any) -> tuple[folds.Cohort, dict[s
     found = {} if samples.table is None else samples.table.dropped
     dropped = {frame.columns[j]: why for j, why in found.items()}
     return cohort._replace(X=frame.drop(list(dropped)).to_native()), dropped
-
-
-def _list_conclusions(candidates: Sequence[CandidateScores]) -> Iterator[str]:
-    """The best candidate, the best of ours, and whether they are better than the baseline."""
-    ranked = {}
-    for way in _WAYS:  # the smallest error first; ties in the order given
-        known = [each for each in candidates if not np.isnan(each.get_error(way))]
-        ranked[way] = sorted(known, key=lambda each: each.get_error(way))
-        if len(known) > 1:
-            yield from _conclude(ranked[way], way)
-    both = [each for each in ranked["rows"] if each in ranked["environments"]]
-    changes = []
-    for kinds in (("other",), *list(_GROUPS)[::2], ("baseline",)):
-        best = next((each for each in both if each.kind in kinds), None)
-        if best is not None:
-            change = best.get_error("environments") - best.get_error("rows")
-            changes.append(f"{best.name} {100 * change:+.1f}")
-    if len(changes) > 1:
-        listed = ", ".join(changes)
-        yield f"Change of the error from rows to held-out environments, in points: {listed}."
-
-
-def _conclude(ranked: list[CandidateScores], way: str) -> Iterator[str]:
-    """Sentences about one kind of folds."""
-    best, baseline = ranked[0], next(each for each in ranked if each.kind == "baseline")
-    error, smallest = baseline.get_error(way), best.get_error(way)
-    text = f"no candidate has a smaller error than the majority-class baseline, {error:.1%}"
-    if best is not baseline:
-        text = f"{best.name} has the smallest error, {smallest:.1%}, "
-        text += _compare_with(baseline, best, way)
-    yield f"{_WAYS[way]}: {text}."
-    named = [best, baseline]
-    for kinds, group in _GROUPS.items():
-        leader = next((each for each in ranked if each.kind in kinds), None)
-        if leader is not None and leader not in named:
-            named.append(leader)
-            text = f"Best of the {group}: {leader.name}, {leader.get_error(way):.1%}"
-            more = leader.get_error(way) - smallest
-            if best is not baseline and more >= _NEGLIGIBLE:
-                text += f", {100 * more:.1f} points more than {best.name}"
-            yield f"{text}; {_compare_with(baseline, leader, way)}."
-    excess = {e.name: e.get_error(way) - error for e in ranked if e.kind not in _NOT_OURS}
-    worse = [f"{n} (by {100 * e:.1f} points)" for n, e in excess.items() if e >= _NEGLIGIBLE]
-    if worse:
-        yield f"{_WAYS[way]}: worse than the majority-class baseline: {', '.join(worse)}."
 
 
 def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) -> str:

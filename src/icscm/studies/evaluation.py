@@ -225,16 +225,14 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         majority, rate = int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
         name = as_text(own) if own.kind in CHAINS else describe_size(own)
 
-    def score(label: Any, rows: Any, is_new: bool | None = None) -> Performance:
+    def score(label: Any, rows: Any) -> Performance:
         truth, p = is_positive[rows], None if probability is None else probability[rows]
         n, scores = len(truth), metrics.compute_scores(truth, predicted[rows], p)
         baseline = metrics.compute_scores(truth, np.full(n, majority), np.full(n, rate))
+        is_new = None if known is None or label is None else make_label(label) not in known
         return Performance(label, n, int(truth.sum()), is_new, scores, baseline)
 
-    places = []
-    for k, label in enumerate(labels):
-        is_new = None if known is None else make_label(label) not in known
-        places.append(score(label, np.flatnonzero(numbers == k), is_new))
+    places = [score(label, np.flatnonzero(numbers == k)) for k, label in enumerate(labels)]
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if labels else [(0, None)]
