@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -293,7 +292,7 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
 
 
 # How text begins that spreadsheets compute, in East Asian ones too; numbers are harmless.
-_FORMULA = r"\A[=+\-@\t\r\n＝＋－＠]"  # noqa: RUF001
+_FORMULA = r"\A([=+\-@\t\r\n＝＋－＠])"  # noqa: RUF001
 _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 
 
@@ -358,7 +357,5 @@ def _disarm(column: Any) -> Any:
     from pyarrow import compute
 
     texts = column.cast(pyarrow.large_string())
-    mark, between = (pyarrow.scalar(each, pyarrow.large_string()) for each in ("'", ""))
-    match = partial(compute.match_substring_regex, texts)
-    marked = compute.binary_join_element_wise(mark, texts, between)
-    return compute.if_else(compute.and_not(match(_FORMULA), match(_NUMBER)), marked, texts)
+    marked = compute.replace_substring_regex(texts, _FORMULA, r"'\1")
+    return compute.if_else(compute.match_substring_regex(texts, _NUMBER), texts, marked)

@@ -1,6 +1,6 @@
 """Text files: the header, and the lines below it cut into cells; all text is parsed here.
 
-read_header        delimiter and names of the columns, by the first lines
+open_lines         delimiter and names of the columns, by the first lines
 Lines.find_kinds   possible types of the columns of this file     joined over files by `&`
 Lines.read         cells as the types of the columns of all files
 """
@@ -41,19 +41,7 @@ _ROOM = 2**27
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
 
-@dataclass(frozen=True)
-class Header:
-    """Properties of the first lines."""
-
-    delimiter: str
-    names: list[str]
-    n_rows: int  # of the header, blank ones included
-    longest: int  # bytes of the longest of the first lines
-    has_commas: bool  # digits with a comma between, where commas do not delimit
-    is_alone: bool  # nothing comes after it
-
-
-def read_header(source: Source, form: TextFormat) -> Header:
+def open_lines(source: Source, form: TextFormat) -> Lines:
     """Parse the first lines."""
     # a mark of byte order is no part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
@@ -82,13 +70,15 @@ def read_header(source: Source, form: TextFormat) -> Header:
             f"the first line of {source} holds numbers, not names; add a header line that names "
             "the columns"
         )
-    return Header(
+    return Lines(
+        source,
+        form,
         delimiter,
         names,
         n_blank + 1,
         longest=max(len(line.encode(errors="replace")) for line in seen),
         has_commas=delimiter != "," and any(re.search(r"\d,\d", line) for line in seen[1:]),
-        is_alone=not seen[1],
+        is_empty=not seen[1],
     )
 
 
@@ -125,7 +115,12 @@ class Lines:
 
     source: Source
     form: TextFormat
-    header: Header
+    delimiter: str
+    names: list[str]
+    n_header: int  # lines of the header, blank ones included
+    longest: int  # bytes of the longest of the first lines
+    has_commas: bool  # digits with a comma between, where commas do not delimit
+    is_empty: bool  # nothing comes after the header
     misread: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def find_kinds(self, names: Sequence[str]) -> Kinds:
@@ -145,9 +140,9 @@ class Lines:
 
         Blocks grow at a row that is too long: their size was estimated from the first lines.
         """
-        block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.header.longest), 0
+        block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest), 0
         with translate_errors(self.source, self.form.encoding):
-            while not self.header.is_alone:
+            while not self.is_empty:
                 try:
                     for batch in self._parse(columns, block, n_given):
                         n_given += len(batch)
@@ -163,22 +158,21 @@ class Lines:
     def _parse(
         self, columns: Sequence[str], block: int, n_skipped: int = 0, *, use_threads: bool = True
     ) -> Iterator[pyarrow.RecordBatch]:
-        names = self.header.names
         read = pyarrow.csv.ReadOptions(
-            column_names=names,
-            skip_rows_after_names=self.header.n_rows,
+            column_names=self.names,
+            skip_rows_after_names=self.n_header,
             encoding=self.form.encoding,
             use_threads=use_threads,
             block_size=block,
         )
         parse = pyarrow.csv.ParseOptions(
-            delimiter=self.header.delimiter,
+            delimiter=self.delimiter,
             newlines_in_values=True,
             # in a single column an empty line is a missing value
-            ignore_empty_lines=len(names) > 1,
+            ignore_empty_lines=len(self.names) > 1,
         )
         convert = pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pyarrow.string()),
+            column_types=dict.fromkeys(self.names, pyarrow.string()),
             include_columns=list(dict.fromkeys(columns)),
             null_values=[""],  # other texts that mean missing are counted as they are taken out
             strings_can_be_null=True,
@@ -204,9 +198,9 @@ class Lines:
         except pyarrow.ArrowInvalid as error:
             if found := re.match(_BAD_ROW, str(error)):
                 number, expected, actual = (int(each or 0) for each in found.groups())
-                below = f"row {number - self.header.n_rows:,} below the header"
+                below = f"row {number - self.n_header:,} below the header"
                 raise IcscmError(
                     f"{below if number else 'a row'} of {self.source} has {actual} fields where "
-                    f"the header has {expected} (delimiter {self.header.delimiter!r}); mend it, or "
+                    f"the header has {expected} (delimiter {self.delimiter!r}); mend it, or "
                     "quote fields that hold the delimiter"
                 ) from None

@@ -87,7 +87,8 @@ def read_environments(rows: Any, columns: Sequence[str]) -> Any:
 
     Where one of them is missing, so is the environment.
     """
-    from pyarrow import compute  # slow to load
+    import pyarrow  # slow to load
+    from pyarrow import compute
 
     plain = [simplify(rows.column(name), name) for name in columns]
     if len(plain) == 1:
@@ -95,7 +96,8 @@ def read_environments(rows: Any, columns: Sequence[str]) -> Any:
     texts = []
     for column in plain:
         levels = [each for each in column.unique().to_pylist() if each is not None and each == each]
-        texts.append(_take_names(column, {level: as_level_text(level) for level in levels}))
+        names = pyarrow.array([as_level_text(level) for level in levels], pyarrow.string())
+        texts.append(names.take(compute.index_in(column, pyarrow.array(levels, column.type))))
     return compute.binary_join_element_wise(*texts, JOINT)
 
 
@@ -115,19 +117,9 @@ def rename(column: Any, names: Mapping[Any, Any]) -> Any:
 
     if not names:
         return column
-    if all(old == new for old, new in names.items() if new is not None):  # some leave, that is all
-        left = [old for old, new in names.items() if new is None]
-        is_left = compute.is_in(column, value_set=pyarrow.array(left, column.type))
-        return compute.if_else(is_left, pyarrow.scalar(None, column.type), column)
-    return _take_names(column, names)
-
-
-def _take_names(column: Any, names: Mapping[Any, str | None]) -> Any:
-    import pyarrow
-    from pyarrow import compute
-
-    places = compute.index_in(column, value_set=pyarrow.array([*names], column.type))
-    return pyarrow.array(list(names.values()), pyarrow.string()).take(places)
+    are_same = all(old == new for old, new in names.items() if new is not None)  # or leave
+    new = pyarrow.array([*names.values()], column.type if are_same else pyarrow.string())
+    return new.take(compute.index_in(column, pyarrow.array([*names], column.type)))
 
 
 def as_level_text(level: Any) -> str:

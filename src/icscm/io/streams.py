@@ -25,12 +25,14 @@ from pyarrow.parquet import ParquetFile
 from icscm.exceptions import IcscmError
 from icscm.io import cells
 from icscm.io.formats import Source, TextFormat, describe_path, find_sources, translate_errors
-from icscm.io.lines import MIN_BLOCK, Lines, read_header
+from icscm.io.lines import MIN_BLOCK, open_lines
 from icscm.io.naming import check_names, check_same_names
 
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
 _SMALLEST_BUFFER = 2**12
+# Rows of a batch where all of them are loaded.
+_LOADED_ROWS = 2**20
 # A page of a Parquet column: what its writers aim for.
 _PAGE_BYTES = 2**20
 
@@ -48,9 +50,6 @@ class TableReader(Protocol):
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         """The rows in order, some columns of them, in batches of about so many rows."""
-
-    def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        """All rows at once, read a single time."""
 
     def estimate_bytes(self) -> int:
         """Memory that `read` takes besides the batches."""
@@ -72,7 +71,11 @@ def read_file(
     `TextFormat`, of which only `na` applies to Parquet and Arrow.
     """
     reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
-    table = reader.load(reader.names)
+    if isinstance(reader, TextFiles):
+        table = reader.load()
+    else:
+        batches = reader.read(reader.names, _LOADED_ROWS)
+        table = pyarrow.Table.from_batches(batches, reader.schema)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
     if misread is not None:
@@ -155,18 +158,13 @@ class ParquetFiles:
         self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
+        schema = _select(self.schema, columns)
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
         for name in self._files:
             with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
-                    yield self._conform(batch, columns)
-
-    def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        tables = []
-        for name in self._files:
-            with self._open(name) as file:
-                tables.append(self._conform(file.read(list(columns)), columns))
-        return pyarrow.concat_tables(tables)
+                    # in the given order; a column that is empty in this file has its type
+                    yield _check(batch).select(list(columns)).cast(schema)
 
     @contextmanager
     def _open(self, name: str, **options: Any) -> Iterator[ParquetFile]:
@@ -176,10 +174,6 @@ class ParquetFiles:
             ParquetFile(self._files[name], page_checksum_verification=True, **options) as file,
         ):
             yield file
-
-    def _conform(self, rows: Any, columns: Sequence[str]) -> Any:
-        """Columns in the given order; one that is empty in this file is cast to its type."""
-        return _check(rows).select(list(columns)).cast(_select(self.schema, columns))
 
     def estimate_bytes(self) -> int:
         with self._open(next(iter(self._files))) as file:
@@ -199,11 +193,11 @@ class TextFiles:
         self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
     ) -> None:
         self._form, self._types = form, types
-        self.files = [Lines(source, form, read_header(source, form)) for source in sources]
+        self.files = [open_lines(source, form) for source in sources]
         first = self.files[0]
-        self.names = first.header.names
+        self.names = first.names
         for other in self.files[1:]:
-            check_same_names(self.names, other.header.names, first.source, other.source)
+            check_same_names(self.names, other.names, first.source, other.source)
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
@@ -223,7 +217,7 @@ class TextFiles:
                         texts = cells.clean(table, self._form).column(0)
                         cells.reject_kind(texts, name, wanted or "", self._form, file.source)
         schema, first = pyarrow.schema(list(fields.items())), self.files[0]
-        if self._form.decimal == "." and first.header.has_commas:
+        if self._form.decimal == "." and first.has_commas:
             for table in islice(first.read(schema), 1):  # the first rows suffice
                 cells.warn_of_commas(table, first.source)
         return schema
@@ -233,14 +227,15 @@ class TextFiles:
             for table in file.read(_select(self.schema, columns)):
                 yield from _cut(table.to_batches(), batch_rows)
 
-    def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        tables = [table for file in self.files for table in file.stream(columns)]
+    def load(self) -> pyarrow.Table:
+        """All rows at once, read a single time."""
+        tables = [table for file in self.files for table in file.stream(self.names)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
         # cleaned together: calls for short columns cost more than the work
         joined = pyarrow.concat_tables(tables)
         texts = cells.clean(joined, self._form, self.files[0].misread)
-        schema = self.make_schema(columns, [cells.find_kinds(texts, self._form)])
+        schema = self.make_schema(self.names, [cells.find_kinds(texts, self._form)])
         return cells.convert(texts, schema.types, self._form)
 
     def estimate_bytes(self) -> int:
@@ -260,10 +255,6 @@ class DatasetReader:
             ahead = {"batch_readahead": 1, "fragment_readahead": 1}
             batches = self._dataset.to_batches(list(columns), batch_size=batch_rows, **ahead)
             yield from _cut(map(_check, batches), batch_rows)
-
-    def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        with translate_errors(self._where, kind=self._kind):
-            return _check(self._dataset.to_table(columns=list(columns)))
 
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not report it
@@ -289,10 +280,6 @@ class ChangedReader:
         for batch in self._reader.read(self._find_needed(columns), batch_rows):
             table = self._change(pyarrow.Table.from_batches([batch]))
             yield from table.select(list(columns)).combine_chunks().to_batches()
-
-    def load(self, columns: Sequence[str]) -> pyarrow.Table:
-        needed = self._find_needed(columns)
-        return self._change(self._reader.load(needed)).select(list(columns))
 
     def _find_needed(self, columns: Sequence[str]) -> list[str]:
         """The columns to read: the change may have added columns of its own."""

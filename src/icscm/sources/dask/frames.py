@@ -97,7 +97,7 @@ def _take_part(lines: Lines, span: tuple[int, int]) -> Lines:
     if span[0] == 0:
         return replace(lines, source=replace(lines.source, span=span))
     source = replace(lines.source, span=span, member=f"from byte {span[0]:,}")
-    return replace(lines, source=source, header=replace(lines.header, n_rows=0))
+    return replace(lines, source=source, n_header=0)
 
 
 def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None = None) -> Any:
