@@ -31,6 +31,7 @@ _TEMPLATES = Environment(
     keep_trailing_newline=True,
     undefined=StrictUndefined,
 )
+_TEMPLATES.filters |= {"level": format_level, "name": format_name}
 
 
 @dataclass(frozen=True)
@@ -187,57 +188,30 @@ def make_json(saved: SavedModel) -> str:
 def make_text(saved: SavedModel) -> str:
     """The rule or tree with tables of its leaves; of a forest a summary."""
     model, (negative, positive) = saved.model, map(format_level, saved.classes)
-    pools = "\n".join(
-        f"The rare levels of {format_name(rule.feature)}: "
-        f"{', '.join(map(format_level, rule.levels))}."
-        for rule in model.rules
-        if isinstance(rule, CategoryRule) and rule.pooled
-    )
-    if isinstance(model, Forest):
-        start = f"Predicts {positive} where the mean of the probabilities that its trees give "
-        start += f"exceeds 1/2,\nand {negative} elsewhere: a {model}"
-        parts = [start, "All its trees are in the exports to 'python', 'sql' and 'json'.", pools]
-    else:
-        parts = [_describe_tree(model, negative, positive), pools]
-        parts += _make_leaf_tables(saved, model, negative, positive)
-    parts += [*describe_missing_error(saved), describe_origin(saved)]
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _describe_tree(model: Tree, negative: str, positive: str) -> str:
-    if not model.rules:
-        always = positive if model.leaf_verdicts[0] else negative
-        return f"Predicts {always} for every sample: {model}."
-    if not model.is_chain:
-        lines = str(model).replace("\n", "\n    ")
-        start = f"Predicts {positive} in leaves marked positive and {negative} in others"
-        return f"{start} (shares are of {positive}):\n\n    {lines}"
-    rules = f"\n   {CHAINS[model.kind].joiner}".join(map(str, model.simple_rules))
-    return f"Predicts {positive} where\n\n    {rules}\n\nand {negative} elsewhere."
-
-
-def _make_leaf_tables(saved: SavedModel, model: Tree, negative: str, positive: str) -> list[str]:
-    """The leaves, how their probability is made, and their rates by environment."""
-    rows = [["decided by", "predicts", f"probability of {positive}", negative, positive]]
-    for leaf in make_leaves(saved, model):
-        counts = (f"{count:,}" for count in leaf.training_samples)
-        predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
-        rows.append([leaf.decided_by, predicts, probability, *counts])
-    first, mean = "The first line that is true of a sample decides.", ""
-    if not model.is_chain:
-        first = "Each sample is in one of these leaves."
-        mean = " in the\nmean over the environments that have samples there" * model.balanced
-    how = f"{first} The probability is\n(samples of {positive} + 1) / (samples + 2){mean}."
-    parts = ["\n".join(align(rows, n_text=2)), how]
-    if saved.environments is not None:
-        columns = [["environment", *map(formatting.as_text, saved.environments)]]
+    leaves, by_environment = [], []
+    if isinstance(model, Tree):
+        rows = [["decided by", "predicts", f"probability of {positive}", negative, positive]]
+        for leaf in make_leaves(saved, model):
+            counts = (f"{count:,}" for count in leaf.training_samples)
+            predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
+            rows.append([leaf.decided_by, predicts, probability, *counts])
+        leaves = align(rows, n_text=2)
+    if isinstance(model, Tree) and saved.environments is not None:
+        lines = [["environment", *map(formatting.as_text, saved.environments)]]
         for number, (negatives, positives) in enumerate(model.leaves, start=1):
             pairs = zip(negatives, positives, strict=True)
-            columns.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
-        title = f"Samples of {positive} / all samples, by environment and line of the table above:"
-        table = list(zip(*columns, strict=True)) if model.is_chain else columns
-        parts += [title, "\n".join(align(table, n_text=1))]
-    return parts
+            lines.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
+        by_environment = align([*zip(*lines, strict=True)] if model.is_chain else lines, n_text=1)
+    return fill_template(
+        "model.text.txt",
+        saved,
+        model=model,
+        chain=CHAINS.get(model.kind),
+        negative=negative,
+        positive=positive,
+        leaves=leaves,
+        environments=by_environment,
+    )
 
 
 # --- Python --------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ Result = TypeVar("Result")
 # Possible types of a column. Whole numbers that start with 0 are codes, not numbers.
 _WHOLE, _UNPADDED, _NUMBER, _BOOLEAN, _DATE, _ZONED, _MISSING = (1 << i for i in range(7))
 ANYTHING = 2**7 - 1
+_SHORT_WHOLE = 2**7  # fits int64 whatever its digits; known of distinct texts only
 
 _DATES = {_DATE: pyarrow.timestamp("us"), _ZONED: pyarrow.timestamp("us", tz="UTC")}
 _BOOLEANS = pyarrow.array(["true", "false", None])
@@ -172,31 +173,30 @@ def _find_run(texts: Any, n_columns: int, form: TextFormat) -> Kinds:
     if n_columns == 1 or len(texts) == 0:
         return np.full(n_columns, _find_one(texts, form), dtype=np.uint8)
     columns, coded = texts, texts.dictionary_encode(null_encoding="encode")
-    texts, numbers = coded.dictionary, coded.indices.to_numpy().reshape(n_columns, -1)
-
-    def holds(test: Any) -> NDArray[np.bool_]:
-        each = compute.fill_null(test, True).to_numpy(zero_copy_only=False)
-        in_all: NDArray[np.bool_] = each[numbers].all(axis=1)
-        return in_all
-
-    def match(pattern: str, cells: Any) -> NDArray[np.bool_]:
-        return holds(compute.match_substring_regex(cells, pattern))
-
+    texts, match = coded.dictionary, compute.match_substring_regex
     plain = texts if form.decimal == "." else _replace_commas(texts)
-    is_number = match(formats.NUMBER_PATTERN, plain)
+    is_number = match(plain, formats.NUMBER_PATTERN)
     if form.decimal == ",":
-        is_number &= match(_COMMA_NUMBER, texts)
-    is_whole = is_number & match(formats.WHOLE_PATTERN, plain)
-    is_boolean = holds(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS))
-    is_unpadded = holds(compute.invert(_find_padded(texts)))
-    bits = _WHOLE * is_whole | _NUMBER * is_number | _UNPADDED * is_unpadded | _BOOLEAN * is_boolean
-    kinds: Kinds = bits.astype(np.uint8)
-    is_doubtful = is_whole & ~match(_SHORT_PATTERN, plain)  # may be too large
-    is_doubtful |= match(_DATE_PATTERN, texts)  # or all are missing
+        is_number = compute.and_(is_number, match(texts, _COMMA_NUMBER))
+    tests = {
+        _NUMBER: is_number,
+        _WHOLE: compute.and_(is_number, match(plain, formats.WHOLE_PATTERN)),
+        _UNPADDED: compute.invert(_find_padded(texts)),
+        _BOOLEAN: compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS),
+        _DATE: match(texts, _DATE_PATTERN),
+        _SHORT_WHOLE: match(plain, _SHORT_PATTERN),
+    }
+    bits = np.zeros(len(texts), dtype=np.uint8)
+    for bit, test in tests.items():  # a missing value may be of any type
+        bits |= bit * compute.fill_null(test, True).to_numpy(zero_copy_only=False).astype(np.uint8)
+    places = coded.indices.to_numpy().reshape(n_columns, -1)
+    kinds: Kinds = np.bitwise_and.reduce(bits[places], axis=1)
+    # whole numbers that may be too large, dates, and columns in which all is missing
+    is_doubtful = (kinds & (_WHOLE | _SHORT_WHOLE) == _WHOLE) | (kinds & _DATE > 0)
     parts = _cut(columns, n_columns) if is_doubtful.any() else []
     for i in np.flatnonzero(is_doubtful):
         kinds[i] = _find_one(parts[i], form)
-    return kinds
+    return kinds & np.uint8(ANYTHING)
 
 
 # --- one column -----------------------------------------------------------------
@@ -206,30 +206,22 @@ def _find_one(texts: Any, form: TextFormat) -> int:
     """The possible types of one column, by casts: quicker than expressions where it is long."""
     if texts.null_count == len(texts):
         return ANYTHING
-    kinds = _find_numbers(texts, form)
+    plain, kinds = texts if form.decimal == "." else _replace_commas(texts), 0
+    matches = compute.match_substring_regex
+    if form.decimal == "." or compute.all(matches(texts, _COMMA_NUMBER)).as_py():
+        is_whole = _can_cast(plain, pyarrow.int64())
+        is_padded = is_whole and compute.any(_find_padded(texts)).as_py()
+        # every whole number is a number, except for 0x10
+        is_number = (is_whole and not is_padded) or _can_cast(plain, pyarrow.float64())
+        kinds = _UNPADDED * (not is_padded) | (_NUMBER | _WHOLE * is_whole) * bool(is_number)
     if kinds & _NUMBER:
         return kinds
     if compute.all(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS)).as_py():
         return kinds | _BOOLEAN
     # the shape of one value first: timestamps are slow to parse, and few columns are dates
-    if compute.any(compute.match_substring_regex(texts.drop_null()[:1], _DATE_PATTERN)).as_py():
+    if compute.any(matches(texts.drop_null()[:1], _DATE_PATTERN)).as_py():
         kinds |= sum(bit for bit, kind in _DATES.items() if _can_cast(texts, kind))
     return kinds
-
-
-def _find_numbers(texts: Any, form: TextFormat) -> int:
-    plain = texts
-    if form.decimal == ",":
-        plain = _replace_commas(texts)
-        if not compute.all(compute.match_substring_regex(texts, _COMMA_NUMBER)).as_py():
-            return 0
-    is_whole = _can_cast(plain, pyarrow.int64())
-    is_padded = is_whole and compute.any(_find_padded(texts)).as_py()
-    # every whole number is a number, except for 0x10
-    is_number = (is_whole and not is_padded) or _can_cast(plain, pyarrow.float64())
-    return (
-        _WHOLE * (is_whole and is_number) | _UNPADDED * (not is_padded) | _NUMBER * bool(is_number)
-    )
 
 
 def _find_padded(texts: Any) -> Any:
