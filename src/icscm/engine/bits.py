@@ -53,10 +53,11 @@ class Copies:
         """The feature that stands for its group."""
         return int(self.members[self.offsets[self.numbers[feature]]])
 
-    def describe(self, groups: slice) -> tuple[IntArray, IntArray]:
-        """The first feature of each of some groups, and the number of its features."""
+    def describe(self, groups: slice) -> tuple[IntArray, IntArray | None]:
+        """The first feature of each of some groups, and the number of its features if any has 2."""
         offsets = self.offsets[groups.start : groups.stop + 1]
-        return self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
+        first, sizes = self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
+        return first, None if (sizes == 1).all() else sizes
 
     def list_members(self, first: IntArray) -> IntArray:
         """The features of some groups, given by their first ones: a group after the other."""

@@ -201,7 +201,7 @@ class BitStore(Store):
         self.n_alike: IntArray | None = None
         self._set_in_play(rows)
 
-    def keep_first(self, features: IntArray, n_alike: IntArray) -> None:
+    def keep_first(self, features: IntArray, n_alike: IntArray | None) -> None:
         """Keep these of the features, ascending, each for as many identical ones."""
         kept = np.searchsorted(self.features, features)
         for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):

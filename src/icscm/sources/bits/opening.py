@@ -12,7 +12,7 @@ Samples without a label are in no tile; the masks hold the samples still in play
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from icscm._constants import (
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import CollapsedMap, PresenceMap
-from icscm.engine.counts import CountCube, SourceInfo
+from icscm.engine.counts import ORDERED, CountCube, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.exceptions import IcscmError
@@ -105,7 +105,7 @@ class PackedStore(Store):
     def _count_block(self, masked: tuple[Array, ...], block: slice) -> CountCube:
         cube = np.empty((block.stop - block.start, 2, len(masked[3])), dtype=COUNT_DTYPE)
         _kernels.count_tiles(self._read_tiles(block), *masked, cube)
-        first, n_alike = describe_copies(self._bits, block)
+        first, n_alike = self._bits.copies.describe(block)
         return CountCube(first, cube.reshape(len(cube), 2, 2, -1), n_alike=n_alike)
 
     def _read_tiles(self, block: slice) -> Array:
@@ -127,12 +127,6 @@ class PackedStore(Store):
         return kept.setdefault(block.start, tiles)
 
 
-def describe_copies(bits: BitFile, patterns: slice) -> tuple[IntArray, IntArray | None]:
-    """The first feature of each of some patterns, and the number of its features if any is >1."""
-    first, n_alike = bits.copies.describe(patterns)
-    return first, None if (n_alike == 1).all() else n_alike
-
-
 def make_packed_source(
     bits: BitFile,
     labels: Array,
@@ -150,17 +144,15 @@ def make_packed_source(
     `environments` a position in `environment_labels`.
     """
     counted = np.flatnonzero(labels >= 0)
-    groups = labels[counted], environments[counted], len(environment_labels)
-    position, rows = sort_rows(*groups)
+    position, rows = sort_rows(labels[counted], environments[counted], len(environment_labels))
     order = counted[np.argsort(position)]
-
     unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, bits.read_words, order, BLOCK_PATTERNS)
     card = choose_card(device, unsorted.n_bytes)
     if card is None:
         store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
     else:
-        first, n_alike = describe_copies(bits, slice(0, bits.n_patterns))
-        store = put_bits(card, first, unsorted, rows, n_alike=n_alike)
+        first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
+        store = put_bits(card, first, unsorted, rows, ORDERED, n_alike)
     candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
     return StoredSource(SourceInfo(candidates, classes, environment_labels, notes), [store], rows)
 
@@ -247,15 +239,9 @@ def open_bits(
     every[:, rows] = codes, numbers
     n_silent = len(store.samples) - len(rows)
     silent = f"{n_silent:,} genomes of the store have no label and do not count."
-    source = make_packed_source(
-        store,
-        *every,
-        classes=classes.tolist(),
-        environment_labels=environment_labels,
-        n_jobs=asked.n_jobs,
-        notes=[silent] if n_silent else [],
-        device=asked.device,
-    )
+    options: dict[str, Any] = {"n_jobs": asked.n_jobs, "device": asked.device}
+    options |= {"classes": classes.tolist(), "environment_labels": environment_labels}
+    source = make_packed_source(store, *every, **options, notes=[silent] if n_silent else [])
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)
@@ -290,12 +276,9 @@ def read_genomes(
         store = open_store(path)
         if store.names is None:
             raise IcscmError(f"{path} holds no names of features, by which the model goes")
-        genomes, numbers = store.samples, {gene: store.names.find(gene) for gene in genes}
-        found: Mapping[str, Array] = {
-            gene: unpack(store.read_feature(number), len(genomes))
-            for gene, number in numbers.items()
-            if number is not None
-        }
+        genomes, numbers = store.samples, zip(genes, map(store.names.find, genes), strict=True)
+        words = {gene: store.read_feature(n) for gene, n in numbers if n is not None}
+        found = {gene: unpack(own, len(genomes)) for gene, own in words.items()}
     else:
         genomes, found = read_lines(path, genes, delimiter)
     absent = [repr(gene) for gene in genes if gene not in found]

@@ -30,9 +30,6 @@ from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.store import BLOCK_PATTERNS, add_to_sums, check_samples, count_words
 from icscm.writing import check_free, write_whole
 
-# Called with the number of bytes read so far and the size of the file.
-Progress = Callable[[int, int], None]
-
 # Bytes of text parsed at a time.
 CHUNK_BYTES = 2**24
 # Names of features that are added at a time.
@@ -48,7 +45,7 @@ def pack_table(
     *,
     delimiter: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Pack a table of 0 and 1 into a store of bits.
 
@@ -342,7 +339,7 @@ class BitWriter:
         self._write("names", iter(lambda: self._names.read(_COPIED), b""))
         n_name_bytes = int(name_ends[-1]) if len(name_ends) else None
         sizes = len(numbers), self._patterns.n_patterns, n_name_bytes
-        self._write_footer(bitfile.Footer(list(self._samples), *sizes, self._sums))
+        self._write_footer((list(self._samples), *sizes, self._sums))
         self._file.flush()
 
     def _write(self, name: str, parts: Iterable[Any]) -> None:
@@ -355,7 +352,7 @@ class BitWriter:
         self._sums[name] = sums.tolist()
 
     def _write_footer(self, footer: bitfile.Footer) -> None:
-        text, offset = footer.format(), self._file.tell()
+        text, offset = bitfile.format_footer(footer), self._file.tell()
         self._file.write(
             text + bitfile.TRAILER.pack(offset, len(text), zlib.crc32(text), bitfile.MAGIC)
         )

@@ -25,7 +25,6 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -78,60 +77,44 @@ def check_samples(samples: Sequence[str]) -> None:
         raise IcscmError(f"{name!r} names more than one sample; names must differ")
 
 
-@dataclass(frozen=True)
-class Footer:
-    """Sizes, samples and checksums of a store, from which the positions of sections follow.
+# Samples, numbers of features and of patterns, bytes of all names (None where features have none),
+# and the checksums of all sections but the words, which have a section of their own for them.
+Footer = tuple[list[str], int, int, int | None, Mapping[str, list[int]]]
 
-    `n_name_bytes` is None where the features have no names; `sums` are the checksums of all
-    sections but the words, which have a section of their own for them.
-    """
 
-    samples: list[str]
-    n_features: int
-    n_patterns: int
-    n_name_bytes: int | None
-    sums: Mapping[str, list[int]]
+def place_sections(footer: Footer) -> dict[str, range]:
+    """The bytes of each section, and where the footer begins."""
+    samples, n_features, n_patterns, n_name_bytes, _ = footer
+    lengths = {
+        "words": 8 * n_patterns * count_words(len(samples)),
+        "sums": 16 * -(-n_patterns // BLOCK_PATTERNS),
+        "numbers": 4 * n_features,
+        "offsets": 8 * (n_patterns + 1),
+        "members": 4 * n_features,
+        "name_ends": 0 if n_name_bytes is None else 8 * n_features,
+        "names": n_name_bytes or 0,
+        "footer": 0,
+    }
+    places, start = {}, ALIGNMENT
+    for name, length in lengths.items():
+        places[name] = range(start, start + length)
+        start += length if name == "words" else -(-length // ALIGNMENT) * ALIGNMENT
+    return places
 
-    @property
-    def n_words(self) -> int:
-        return count_words(len(self.samples))
 
-    def place_sections(self) -> dict[str, range]:
-        """The bytes of each section, and where the footer begins."""
-        n_names = 0 if self.n_name_bytes is None else self.n_features
-        lengths = {
-            "words": 8 * self.n_patterns * self.n_words,
-            "sums": 16 * -(-self.n_patterns // BLOCK_PATTERNS),
-            "numbers": 4 * self.n_features,
-            "offsets": 8 * (self.n_patterns + 1),
-            "members": 4 * self.n_features,
-            "name_ends": 8 * n_names,
-            "names": self.n_name_bytes or 0,
-            "footer": 0,
-        }
-        places, start = {}, ALIGNMENT
-        for name, length in lengths.items():
-            places[name] = range(start, start + length)
-            start += length if name == "words" else -(-length // ALIGNMENT) * ALIGNMENT
-        return places
-
-    def format(self) -> bytes:
-        """The footer's text."""
-        sections = {
-            name: {"offset": place.start, "length": len(place)}
-            | ({"sums": self.sums[name]} if name in self.sums else {})
-            for name, place in self.place_sections().items()
-            if name != "footer"
-        }
-        content = {
-            "schema": SCHEMA,
-            "n_features": self.n_features,
-            "n_patterns": self.n_patterns,
-            "n_words": self.n_words,
-            "samples": self.samples,
-            "sections": sections,
-        }
-        return json.dumps(content, ensure_ascii=False).encode()
+def format_footer(footer: Footer) -> bytes:
+    """The footer's text."""
+    samples, n_features, n_patterns, _, sums = footer
+    places = place_sections(footer)
+    del places["footer"]
+    sections: dict[str, dict[str, Any]] = {
+        name: {"offset": place.start, "length": len(place)} for name, place in places.items()
+    }
+    for name, found in sums.items():
+        sections[name]["sums"] = found
+    content: dict[str, Any] = {"schema": SCHEMA, "n_features": n_features, "n_patterns": n_patterns}
+    content |= {"n_words": count_words(len(samples)), "samples": samples, "sections": sections}
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def parse_footer(text: bytes, offset: int) -> Footer | None:
@@ -148,9 +131,9 @@ def parse_footer(text: bytes, offset: int) -> Footer | None:
         is_sound = is_sound and 1 <= n_patterns <= n_features <= MAX_FEATURES
         is_sound = is_sound and 0 <= (n_bytes or 0) <= offset and {*map(type, samples)} == {str}
         check_samples(samples)
-        footer = Footer(samples, *sizes, sums)
-        is_sound = is_sound and footer.place_sections()["footer"].start == offset
-        if is_sound and footer.format() == text:
+        footer = samples, *sizes, sums
+        is_sound = is_sound and place_sections(footer)["footer"].start == offset
+        if is_sound and format_footer(footer) == text:
             return footer
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         pass
@@ -198,11 +181,10 @@ class BitFile:
     """
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
-        self.path = path
-        self._content = content
-        self._footer = footer = self._read_footer()
-        self.samples, self.n_features = footer.samples, footer.n_features
-        self.n_patterns, self.n_words = footer.n_patterns, footer.n_words
+        self.path, self._content = path, content
+        footer = self._read_footer()
+        self.samples, self.n_features, self.n_patterns, n_name_bytes, self._section_sums = footer
+        self._places, self.n_words = place_sections(footer), count_words(len(self.samples))
         self._words = self._map("words", "<u8").reshape(self.n_patterns, self.n_words)
         self._sums = self._read("sums", "<u8").reshape(-1, 2)
         self._is_checked = np.zeros(len(self._sums), dtype=np.bool_)
@@ -211,8 +193,9 @@ class BitFile:
         if not self.copies.is_whole():
             self._reject("its features and its patterns do not go together")
         names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
-        has_names = footer.n_name_bytes is not None
-        self.names = FeatureNames(names, ends, self._reject) if has_names else None
+        self.names = None
+        if n_name_bytes is not None:
+            self.names = FeatureNames(names, ends, self._reject)
 
     def _read_footer(self) -> Footer:
         if len(self._content) < len(HEADER) + TRAILER.size:
@@ -237,12 +220,12 @@ class BitFile:
         return footer
 
     def _map(self, name: str, dtype: Any) -> Array:
-        place, size = self._footer.place_sections()[name], np.dtype(dtype).itemsize
+        place, size = self._places[name], np.dtype(dtype).itemsize
         return np.frombuffer(self._content, dtype, len(place) // size, place.start)
 
     def _read(self, name: str, dtype: Any) -> Array:
         found = self._map(name, dtype)
-        self._check(found, self._footer.sums[name], f"its {name} have")
+        self._check(found, self._section_sums[name], f"its {name} have")
         return found
 
     def _check(self, found: Array, expected: Any, what: str) -> None:

@@ -265,12 +265,9 @@ class DaskSource:
 
     def _count(self, function: Function, *columns: list[Delayed]) -> Iterator[CountArray]:
         """The cube of each block, over all pieces; all at once if they are small."""
-        numbers = range(len(self._blocks))
+        numbers, count = range(len(self._blocks)), partial(self._merge, "sum", add_counts, "count")
         for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
-            counts = [partial(function, block=number) for number in some]
-            yield from compute(
-                [self._merge("sum", add_counts, "count", count, *columns) for count in counts]
-            )
+            yield from compute([count(partial(function, block=n), *columns) for n in some])
 
     def _ask(self, *query: Any) -> Any:
         """The result of `_merge`."""

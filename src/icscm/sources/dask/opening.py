@@ -107,10 +107,9 @@ def open_dask(
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
     if asked.device == "cuda":
+        here, there = (Parameter("device", each) for each in ("cpu", "cuda"))
         reason = " is for data on this machine, and Dask collections are counted where they are"
-        raise IcscmError(
-            Parameter("device", "cuda"), reason, "; leave ", Parameter("device", "cpu")
-        )
+        raise IcscmError(there, reason, "; leave ", here)
     X, environments = take_environments(X, environments)
     parts = align_partitions(X, y, environments)
     check_cluster()

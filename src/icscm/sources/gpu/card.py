@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from icscm._types import Array, IntArray
-from icscm.engine.counts import CountCube, ScreenQuery, Shortlist
+from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
 from icscm.exceptions import IcscmError, Parameter
 from icscm.sources.gpu import launching
@@ -174,6 +174,7 @@ class CardStore(Store, Protocol):
     card: Card
     n_alike: Any
     segments: Segments
+    layout: Layout
 
     def __len__(self) -> int: ...
 
@@ -193,7 +194,8 @@ class CardStore(Store, Protocol):
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         """The counts of some columns, for the search."""
 
-    def _can_judge(self) -> bool: ...
+    def _can_judge(self) -> bool:
+        return self.layout == ORDERED
 
     def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
         """What is judged of all columns, so many at a time."""

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icscm._types import Array, IntArray
+from icscm._types import Array
 from icscm.engine.counts import ScreenQuery
+from icscm.engine.stores import Rows
 
 # Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
 CHUNK_BITS = 128
@@ -75,11 +76,11 @@ def count_chunks(n_samples: int) -> int:
     return max(1, -(-n_samples // CHUNK_BITS))
 
 
-def find_tiles(bounds: IntArray, n_samples: int) -> Array:
+def find_tiles(rows: Rows) -> Array:
     """The first segment of each tile; those that begin at the very end are in none."""
-    end = count_chunks(n_samples) * CHUNK_BITS
+    end = count_chunks(len(rows)) * CHUNK_BITS
     starts = np.minimum(np.arange(-(-end // TILE_BITS) + 1) * TILE_BITS, end)
-    return np.searchsorted(bounds[:-1], starts).astype(np.int32)
+    return np.searchsorted(rows.bounds[:-1], starts).astype(np.int32)
 
 
 def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:

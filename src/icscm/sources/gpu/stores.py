@@ -114,6 +114,7 @@ class Sender:
 _MOST_JUDGED = 2**28
 
 
+@dataclass(eq=False)
 class CardBits(CardStore):
     """Two-valued columns, a bit a sample in the order of the sorted rows.
 
@@ -121,21 +122,17 @@ class CardBits(CardStore):
     identical features each stands for.
     """
 
-    def __init__(
-        self,
-        card: Card,
-        features: IntArray,
-        words: Any,
-        rows: Rows,
-        layout: Layout = ORDERED,
-        n_alike: IntArray | None = None,
-    ) -> None:
-        self.card, self.features, self.words = card, features, words
-        self.layout, self._n_samples, self._bounds = layout, len(rows), rows.bounds
-        self._n_alike = n_alike
-        self.n_alike = None if n_alike is None else card.send(n_alike)
-        self.n_threads = 1
-        self._set_in_play(rows)
+    card: Card
+    features: IntArray
+    words: Any
+    rows: Rows
+    layout: Layout = ORDERED
+    n_alike: Any = None
+    n_threads: int = 1
+
+    def __post_init__(self) -> None:
+        self.n_alike = None if self.n_alike is None else self.card.send(self.n_alike)
+        self._set_in_play(self.rows)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -147,21 +144,18 @@ class CardBits(CardStore):
     def find_codes(self, feature: int) -> Array:
         at = np.searchsorted(self.features, [feature])
         (words,) = self.card.bring(self.take(at))
-        return np.unpackbits(words.view(np.uint8), bitorder="little")[: self._n_samples]
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
 
     def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(self._n_samples) * CHUNK_BITS, dtype=np.uint8)
+        bits = np.zeros(count_chunks(len(self.rows)) * CHUNK_BITS, dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
-        tiles = find_tiles(self._bounds, self._n_samples)
-        self.segments = self.make_segments(rows, mask, self._bounds.astype(np.int32), tiles)
+        bounds, tiles = self.rows.bounds.astype(np.int32), find_tiles(self.rows)
+        self.segments = self.make_segments(rows, mask, bounds, tiles)
         self._in_play = np.diff(rows.bounds)
 
     def take(self, columns: Any) -> Any:
         return self.card.take(self.words, columns)
-
-    def _can_judge(self) -> bool:
-        return self.layout == ORDERED
 
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         self.card.kernels.judge_bits(words, self.segments, query, *out)
@@ -187,7 +181,9 @@ class CardBits(CardStore):
     def _make_cube(self, columns: Any, words: Any) -> CountCube:
         ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
         cube = np.stack((self._in_play - ones, ones), axis=1)
-        n_alike = None if self._n_alike is None else self._n_alike[columns]
+        n_alike = None
+        if self.n_alike is not None:
+            n_alike = self.card.bring(self.card.take(self.n_alike, columns))
         counts = cube.reshape(len(cube), 2, 2, -1)
         return CountCube(self.features[columns], counts, self.layout, n_alike)
 
@@ -264,7 +260,7 @@ class CardCodes(CardStore):
         return len(self.features) * (self.n_bins - 1)
 
     def _can_judge(self) -> bool:
-        return self.layout == ORDERED and len(self) * self._n_segments <= _MOST_JUDGED
+        return super()._can_judge() and len(self) * self._n_segments <= _MOST_JUDGED
 
     def _look(self) -> tuple[Any, Any]:
         """The counts of all features, and each cut's ones up to the start of each segment."""
@@ -321,16 +317,11 @@ def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
     return store
 
 
-def put_bits(
-    card: Card,
-    features: IntArray,
-    unsorted: Unsorted,
-    rows: Rows,
-    layout: Layout = ORDERED,
-    n_alike: IntArray | None = None,
-) -> CardBits:
-    """Columns of bits on the card, or sent to it for each scan where they do not fit."""
-    more = rows, layout, n_alike
+def put_bits(card: Card, features: IntArray, unsorted: Unsorted, *more: Any) -> CardBits:
+    """Columns of bits on the card, or sent to it for each scan where they do not fit.
+
+    The other arguments are those of `CardBits`.
+    """
     with translate_card_errors():
         sender = Sender(card, unsorted)
         if cards.has_room(card, unsorted.n_bytes):
