@@ -124,12 +124,6 @@ def list_trees(model: Model) -> tuple[Tree, ...]:
     return (model,) if isinstance(model, Tree) else model.trees
 
 
-def describe_missing_error(saved: SavedModel) -> list[str]:
-    """A line for models that reject missing values; exported code cannot enforce that."""
-    line = "The model was fitted without missing values and rejects them: make sure there are none."
-    return [line] if saved.settings.get("missing") == "error" else []
-
-
 def describe_origin(saved: SavedModel) -> str:
     """The version that learned the model, and from how many samples."""
     sizes = [sum(sum(map(sum, leaf)) for leaf in tree.leaves) for tree in list_trees(saved.model)]
@@ -145,8 +139,11 @@ def describe_origin(saved: SavedModel) -> str:
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     """An export made with a template; the caller quotes all text that comes from users."""
-    facts = {"origin": describe_origin(saved), "rejected": describe_missing_error(saved)}
-    return _TEMPLATES.get_template(name).render(facts, **values)
+    # exported code cannot enforce that
+    line = "The model was fitted without missing values and rejects them: make sure there are none."
+    rejected = [line] if saved.settings.get("missing") == "error" else []
+    origin = describe_origin(saved)
+    return _TEMPLATES.get_template(name).render(values, origin=origin, rejected=rejected)
 
 
 # --- JSON ----------------------------------------------------------------------------------------

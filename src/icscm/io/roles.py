@@ -295,23 +295,6 @@ def find_labelling(
     n_rows = sum(kept.values())
     if n_rows == 0:
         raise IcscmError("--exclude-environment leaves no row; leave out fewer environments")
-    n_dropped = _count_dropped(kept, roles, n_rows)
-    labels = {key[0] for key in kept if None not in key}
-    levels = sorted(labels, key=lambda value: (type(value).__name__, value))
-    chosen = tuple(_find_positive(levels, roles, is_new=is_new))
-    return replace(
-        roles,
-        label=bool(chosen) or levels[-1],
-        positive=chosen,
-        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
-        renamed=renamed,
-        n_dropped=n_dropped,
-        n_excluded=found.total() - n_rows,
-    )
-
-
-def _count_dropped(kept: Mapping[tuple[Any, ...], int], roles: Roles, n_rows: int) -> int:
-    """Rows without target or environment; raise unless they may be dropped and others remain."""
     for i, name in enumerate(filter(None, (roles.target, roles.environment))):
         role = "environment" if i else "target"
         n_missing = sum(n for key, n in kept.items() if key[i] is None)
@@ -325,7 +308,18 @@ def _count_dropped(kept: Mapping[tuple[Any, ...], int], roles: Roles, n_rows: in
     n_dropped = sum(n for key, n in kept.items() if None in key)
     if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {roles.target!r} and {roles.environment!r}")
-    return n_dropped
+    labels = {key[0] for key in kept if None not in key}
+    levels = sorted(labels, key=lambda value: (type(value).__name__, value))
+    chosen = tuple(_find_positive(levels, roles, is_new=is_new))
+    return replace(
+        roles,
+        label=bool(chosen) or levels[-1],
+        positive=chosen,
+        negative=tuple(level for level in levels if level not in chosen) if chosen else (),
+        renamed=renamed,
+        n_dropped=n_dropped,
+        n_excluded=found.total() - n_rows,
+    )
 
 
 def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list[Any]:

@@ -277,14 +277,11 @@ class ChangedReader:
         return self._change(self._reader.schema.empty_table()).schema
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        for batch in self._reader.read(self._find_needed(columns), batch_rows):
+        known = {*self._reader.names}  # the change may have added columns of its own
+        needed = [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
+        for batch in self._reader.read(needed, batch_rows):
             table = self._change(pyarrow.Table.from_batches([batch]))
             yield from table.select(list(columns)).combine_chunks().to_batches()
-
-    def _find_needed(self, columns: Sequence[str]) -> list[str]:
-        """The columns to read: the change may have added columns of its own."""
-        known = {*self._reader.names}
-        return [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
 
 
 def _check(rows: Any) -> Any:

@@ -16,7 +16,7 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
 from icscm.model.rules import Rule, make_rule
 from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, read_columns, sum_leaves
-from icscm.model.tree import Tree, Votes, make_chain
+from icscm.model.tree import Decisions, Tree, make_chain
 from icscm.tables.columns import count_rows
 
 
@@ -62,7 +62,8 @@ class Forest(DisplayMixin):
         array of bool, of shape (n_samples,)
             Whether the mean of the trees' probabilities exceeds 1/2.
         """
-        return self.decide(X).is_positive
+        is_positive: BoolArray = self.decide(X).prediction
+        return is_positive
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of the positive label for each row: the mean of the trees' probabilities.
@@ -79,7 +80,7 @@ class Forest(DisplayMixin):
         """
         return self.decide(X).probability
 
-    def decide(self, X: Any) -> Votes:
+    def decide(self, X: Any) -> Decisions:
         """Prediction, probability and number of positive votes for each row, in one pass.
 
         Parameters
@@ -89,8 +90,8 @@ class Forest(DisplayMixin):
 
         Returns
         -------
-        Votes
-            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        Decisions
+            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
         n_rows, n_trees = count_rows(X), len(self.trees)
         columns = read_columns(X, self.rules)
@@ -101,7 +102,7 @@ class Forest(DisplayMixin):
             n_positive += tree.leaf_verdicts[leaves]
         mean = total / n_trees
         texts = [f"{n:,} of {count(n_trees, 'tree')}" for n in range(n_trees + 1)]
-        return Votes(mean > 0.5, mean, np.array(texts, dtype=object)[n_positive])
+        return Decisions(mean > 0.5, mean, np.array(texts, dtype=object)[n_positive])
 
     @property
     def rules(self) -> tuple[Rule, ...]:

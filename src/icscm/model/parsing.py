@@ -115,10 +115,7 @@ def parse_document(text: str) -> dict[str, Any]:
         alpha=_ALPHA,
         classes=_list(_LABEL, exactly=2),
         model=_OBJECT,
-        format=_TEXT,
-        schema=_whole(1, SCHEMA),
     )(_parse_json(text), "the file")
-    del fields["format"], fields["schema"]
     features = fields["features"] = tuple(Feature(**each) for each in fields["features"])
     names = [name for name, _ in features if name is not None]
     if names and len(names) < len(features):
@@ -155,7 +152,7 @@ def _parse_json(text: str) -> Any:
     if schema > SCHEMA:
         what = f"it was written by a newer version of icscm (schema {schema}, this one reads "
         raise WrongFileError(f"{what}{SCHEMA})", "upgrade icscm")
-    return document
+    return {key: value for key, value in document.items() if key not in ("format", "schema")}
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,10 @@ from icscm.model import parsing
 from icscm.model.forest import Forest, Model, make_model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
 from icscm.model.splits import LeafCounts
+from icscm.model.tree import Decisions
 from icscm.tables.columns import is_frame, list_names
 from icscm.tables.parsing import check_rows
 from icscm.writing import check_free, write_text
-
-
-class Decisions(NamedTuple):
-    """Prediction, probability and what decided for each row; exports return the same columns."""
-
-    prediction: Array
-    probability: FloatArray
-    decided_by: Array
 
 
 @dataclass(frozen=True)

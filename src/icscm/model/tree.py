@@ -19,10 +19,13 @@ from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, fo
 from icscm.tables.columns import Column, count_rows
 
 
-class Votes(NamedTuple):
-    """For each row whether it is predicted positive, with which probability, and what decided."""
+class Decisions(NamedTuple):
+    """Prediction, probability and what decided for each row; exports return the same columns.
 
-    is_positive: BoolArray
+    The prediction of a tree or forest is whether the label is positive.
+    """
+
+    prediction: Array
     probability: FloatArray
     decided_by: Array
 
@@ -107,7 +110,7 @@ class Tree(DisplayMixin):
         """
         return self.leaf_probabilities()[self.find_leaves(X)]
 
-    def decide(self, X: Any) -> Votes:
+    def decide(self, X: Any) -> Decisions:
         """Prediction, probability and what decided for each row, in one pass.
 
         Parameters
@@ -117,12 +120,13 @@ class Tree(DisplayMixin):
 
         Returns
         -------
-        Votes
-            A tuple of three arrays: `is_positive`, `probability`, `decided_by`.
+        Decisions
+            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
         leaves = self.find_leaves(X)
         texts = np.array(self.leaf_texts, dtype=object)
-        return Votes(self.leaf_verdicts[leaves], self.leaf_probabilities()[leaves], texts[leaves])
+        probabilities = self.leaf_probabilities()[leaves]
+        return Decisions(self.leaf_verdicts[leaves], probabilities, texts[leaves])
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.
@@ -187,11 +191,8 @@ class Tree(DisplayMixin):
         array of float
             One for each leaf; environments without a sample in a leaf do not count there.
         """
-        if not self.balanced:
-            totals = np.array([count_labels(leaf) for leaf in self.leaves], dtype=np.float64)
-            probabilities: FloatArray = (totals[:, 1] + 1.0) / (totals.sum(axis=1) + 2.0)
-            return probabilities
-        counts = np.array(self.leaves, dtype=np.float64)
+        pooled = [[[n] for n in count_labels(leaf)] for leaf in self.leaves]
+        counts = np.array(self.leaves if self.balanced else pooled, dtype=np.float64)
         sizes = counts.sum(axis=1)
         rates = np.where(sizes > 0, (counts[:, 1] + 1.0) / (sizes + 2.0), 0.0)
         n_seen = (sizes > 0).sum(axis=1)

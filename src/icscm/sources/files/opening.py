@@ -241,17 +241,14 @@ def _choose_features(
     if target == environments:
         raise IcscmError(f"target and environments are both {target!r}; name two columns")
     special = {target, environments}
-    if columns is None:
-        chosen = [name for name in found if name not in special and not is_index(name)]
-    else:
-        chosen = list(columns)
-        unknown = [repr(name) for name in chosen if name not in found]
-        if unknown:
-            raise IcscmError(f"columns names what the data does not have: {shorten_list(unknown)}")
-        wrong = [repr(name) for name in chosen if name in special or chosen.count(name) > 1]
-        if wrong:
-            what = "the target, the environments, or a column twice"
-            raise IcscmError(f"columns names {what}: {shorten_list(wrong)}")
+    chosen = [name for name in found if name not in special and not is_index(name)]
+    chosen = chosen if columns is None else list(columns)
+    what, wrong = "what the data does not have", [name for name in chosen if name not in found]
+    if not wrong and columns is not None:
+        what = "the target, the environments, or a column twice"
+        wrong = [name for name in chosen if name in special or chosen.count(name) > 1]
+    if wrong:
+        raise IcscmError(f"columns names {what}: {shorten_list([repr(name) for name in wrong])}")
     if not chosen:
         raise IcscmError("the data has no column to make rules of beside target and environments")
     return tuple(chosen)
