@@ -48,15 +48,17 @@ def _mix(bits):
     return bits ^ (bits >> np.uint64(32))
 
 
-def find_extremes(columns, lowest, highest, two_valued):
-    lowest[:] = columns.min(axis=1)
-    highest[:] = columns.max(axis=1)
-    two_valued[:] = [len(np.unique(column)) <= 2 for column in columns]
-
-
-def choose_all_edges(ordered, most, ranks, edges, n_edges, known):
+def choose_edges(ordered, most, edges, n_edges, known, highest):
     for k, values in enumerate(ordered):
-        found, known[k] = binning.choose_edges(values, most)
+        present = values[~np.isnan(values)]
+        distinct = np.unique(present)
+        if len(distinct):
+            highest[k] = distinct[-1]
+        known[k] = len(distinct) - 1 <= most
+        found = distinct[:-1]
+        if not known[k]:
+            quantiles = present[binning.find_ranks(len(present), most)]
+            found = binning.cut_at(quantiles, distinct[-2])
         n_edges[k] = len(found)
         edges[k, : len(found)] = found
 

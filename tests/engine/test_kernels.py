@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import engine_reference as _reference
 from icscm.engine import _kernels
-from icscm.engine.binning import find_ranks
 from icscm.engine.coding import make_search_table
 from icscm.engine.stores import sort_rows
 
@@ -22,7 +21,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 26
+    assert len(public) == 25
 
 
 def run_both(name, make_arguments):
@@ -130,14 +129,6 @@ def test_hash_does_not_depend_on_dtype_or_on_the_sign_of_zero():
 
 
 @bounded
-@given(value_tables())
-def test_find_extremes(X):
-    columns = np.ascontiguousarray(X.T)
-    n = len(columns)
-    run_both("find_extremes", lambda: (columns, *np.empty((2, n), X.dtype), np.empty(n, np.bool_)))
-
-
-@bounded
 @given(value_tables(), seeds, st.integers(1, 255))
 def test_code_columns(X, seed, most_edges):
     rng = np.random.default_rng(seed)
@@ -168,18 +159,22 @@ def test_code_columns(X, seed, most_edges):
 
 @bounded
 @given(value_tables(), st.integers(1, 20))
-def test_choose_all_edges(X, most):
+def test_choose_edges(X, most):
+    if X.dtype.kind == "f":
+        X[: len(X) // 3, 0] = X[:, -1] = np.nan
     ordered = np.sort(np.ascontiguousarray(X.T), axis=1)
-    n, ranks = len(ordered), find_ranks(len(X), most)
-    places = (n, most + 1)
-    fast, slow = (
-        (np.zeros(places, X.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_)) for _ in range(2)
-    )
-    _kernels.choose_all_edges(ordered, most, ranks, *fast)
-    _reference.choose_all_edges(ordered, most, ranks, *slow)
-    np.testing.assert_array_equal(fast[1], slow[1])
-    np.testing.assert_array_equal(fast[2], slow[2])
-    for found, wanted, size in zip(fast[0], slow[0], slow[1], strict=True):
+    n = len(ordered)
+
+    def make():
+        found = np.zeros((n, most + 1), X.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_)
+        return ordered, most, *found, ordered[:, -1].copy()
+
+    fast, slow = make(), make()
+    _kernels.choose_edges(*fast)
+    _reference.choose_edges(*slow)
+    for found, wanted in zip(fast[3:], slow[3:], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    for found, wanted, size in zip(fast[2], slow[2], slow[3], strict=True):
         np.testing.assert_array_equal(found[:size], wanted[:size])
 
 

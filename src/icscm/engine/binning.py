@@ -161,20 +161,22 @@ def plan_columns(
     n_rows = len(range(len(X))[rows]) if isinstance(rows, slice) else len(rows)
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
 
-    def plan_group(part: slice) -> list[tuple[Any, ...]]:
+    def plan_group(part: slice) -> ColumnPlan:
         own = columns[part]
         first, last = int(own[0]), int(own[-1]) + 1
         where: Any = (rows, own) if isinstance(rows, slice) else np.ix_(rows, own)
         if len(own) == last - first:  # neighbours, as nearly always: cheaper to read as a slice
             where = (rows, slice(first, last))
-        values = np.ascontiguousarray(X[where].T)  # a row for each column
-        return _plan_group(values, has_missing[own], max_thresholds)
+        values = X[where].T.copy()  # a row for each column
+        values.sort(axis=1)
+        edges, *found = choose_edges(values, max_thresholds)
+        for k in np.flatnonzero(has_missing[own]):
+            edges[k] = put_missing_first(edges[k])
+        return ColumnPlan(own, edges, *found)
 
-    groups = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
-    every = [column for group in groups for column in group]
-    edges, known, highest = zip(*every, strict=True)
-    found = np.array(known, dtype=np.bool_), np.array(highest, dtype=X.dtype)
-    return ColumnPlan(columns, list(edges), *found)
+    plans = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
+    known, highest = (np.concatenate([getattr(e, n) for e in plans]) for n in ("known", "highest"))
+    return ColumnPlan(columns, [edges for plan in plans for edges in plan.edges], known, highest)
 
 
 def plan_levels(table: CodedTable, columns: IntArray, has_missing: BoolArray) -> ColumnPlan:
@@ -192,38 +194,24 @@ def put_missing_first(edges: Array) -> Array:
     return np.concatenate((np.array([-np.inf], dtype=edges.dtype), edges))
 
 
-def _plan_group(
-    columns: Array, has_missing: BoolArray, max_thresholds: int | None
-) -> list[tuple[Any, ...]]:
-    """Edges, whether all values are known, and the highest one: of each row."""
-    lowest, highest = np.empty((2, len(columns)), dtype=columns.dtype)
-    two_valued = np.empty(len(columns), dtype=np.bool_)
-    _kernels.find_extremes(columns, lowest, highest, two_valued)
-    many = np.flatnonzero(~two_valued & ~has_missing)
-    found = dict(zip(many.tolist(), _choose_all_edges(columns[many], max_thresholds), strict=True))
-    planned: list[tuple[Any, ...]] = []
-    for k, column in enumerate(columns):
-        if has_missing[k]:
-            values = np.sort(column[column == column])
-            edges, known = choose_edges(values, max_thresholds)
-            planned.append((put_missing_first(edges), known, [np.nan, *values[-1:]][-1]))
-        else:
-            edges, known = found.get(k) or (lowest[k : k + (lowest[k] < highest[k])], True)
-            planned.append((edges, known, highest[k]))
-    return planned
+def choose_edges(
+    ordered: Array, max_thresholds: int | None
+) -> tuple[list[Array], BoolArray, Array]:
+    """Thresholds for columns of these values, a sorted row for each, missing ones last.
 
+    And whether they are all values of the column but the highest; and this one.
 
-def _choose_all_edges(columns: Array, max_thresholds: int | None) -> list[tuple[Array, bool]]:
-    """`choose_edges` of each row, without holding other threads up."""
-    if max_thresholds is None or len(columns) == 0:
-        return [choose_edges(np.sort(column), max_thresholds) for column in columns]
-    ranks = find_ranks(columns.shape[1], max_thresholds)
-    edges = np.empty((len(columns), max_thresholds + 1), dtype=columns.dtype)
-    n_edges, known = np.empty(len(columns), np.int64), np.empty(len(columns), np.bool_)
-    columns.sort(axis=1)
-    _kernels.choose_all_edges(columns, max_thresholds, ranks, edges, n_edges, known)
+    >>> choose_edges(np.array([[1, 1, 2, 5]]), max_thresholds=2)
+    ([array([1, 2])], array([ True]), array([5]))
+    >>> choose_edges(np.array([[1, 2, 3, 4, 5, 6, 7, 8]]), max_thresholds=3)
+    ([array([2, 4, 6])], array([False]), array([8]))
+    """
+    n, most = len(ordered), ordered.shape[1] if max_thresholds is None else max_thresholds
+    edges, highest = np.empty((n, most + 1), dtype=ordered.dtype), ordered[:, -1:].ravel()
+    n_edges, known = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
+    _kernels.choose_edges(ordered, most, edges, n_edges, known, highest)
     cut = [part[:n].copy() for part, n in zip(edges, n_edges.tolist(), strict=True)]
-    return list(zip(cut, known.tolist(), strict=True))
+    return cut, known, highest
 
 
 def find_ranks(n: int, max_thresholds: int) -> IntArray:
@@ -231,20 +219,6 @@ def find_ranks(n: int, max_thresholds: int) -> IntArray:
     n_parts = max_thresholds + 1
     ranks: IntArray = -(-np.arange(1, n_parts) * n // n_parts) - 1
     return ranks
-
-
-def choose_edges(ordered: Array, max_thresholds: int | None) -> tuple[Array, bool]:
-    """Thresholds for a column of these values, sorted; and whether they are all its values.
-
-    >>> choose_edges(np.array([1, 1, 2, 5]), max_thresholds=2)
-    (array([1, 2]), True)
-    >>> choose_edges(np.array([1, 2, 3, 4, 5, 6, 7, 8]), max_thresholds=3)
-    (array([2, 4, 6]), False)
-    """
-    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    if max_thresholds is None or len(distinct) - 1 <= max_thresholds:
-        return distinct[:-1], True
-    return cut_at(ordered[find_ranks(len(ordered), max_thresholds)], distinct[-2]), False
 
 
 def cut_at(quantiles: Array, second: Any) -> Array:
@@ -355,8 +329,8 @@ def _choose_from(survey: Survey, table: CodedTable, j: int, sample: Mapping[int,
     if column.values is not None:
         return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
     assert survey.most_values is not None  # else `values` are all there are
-    most, present = survey.most_values - 1, np.sort(sample[j][sample[j] == sample[j]])
-    edges, is_few = choose_edges(present, most)
-    if is_few and len(present):  # of a column of many: as `ColumnPlan.cut_unknown_as`
-        edges = extend_edges(edges, present[-1], column.highest, most)
+    most = survey.most_values - 1
+    (edges,), is_few, highest = choose_edges(np.sort(sample[j])[np.newaxis], most)
+    if is_few[0] and len(sample[j]):  # of a column of many: as `ColumnPlan.cut_unknown_as`
+        edges = extend_edges(edges, highest[0], column.highest, most)
     return edges

@@ -407,11 +407,12 @@ def make_level_counts(
     table: Array, labels: IntArray, environments: IntArray, n_environments: int, max_levels: int
 ) -> LevelCounts:
     """Replace values by levels: one for each value if these are few, else cut at quantiles."""
-    codes, n_levels = [], []
-    for column in table.T:
-        edges, _ = choose_edges(np.sort(column), max_levels - 1)
-        codes.append(np.searchsorted(edges, column).astype(np.min_scalar_type(len(edges))))
-        n_levels.append(len(edges) + 1)
+    cut, *_ = choose_edges(np.sort(table.T), max_levels - 1)
+    codes = [
+        np.searchsorted(edges, column).astype(np.min_scalar_type(len(edges)))
+        for edges, column in zip(cut, table.T, strict=True)
+    ]
+    n_levels = [len(edges) + 1 for edges in cut]
     cells = (labels * n_environments + environments).astype(np.int32)
     return LevelCounts(codes, np.array(n_levels, dtype=np.int64), cells, n_environments)
 

@@ -24,50 +24,39 @@ _TAB, _NEWLINE, _RETURN, _ZERO = 9, 10, 13, 48
 
 
 @compiled
-def find_extremes(columns, lowest, highest, two_valued):
-    """Least and greatest value of each row of `columns`, and whether there is none between.
-
-    Where values are missing the results are undefined.
-    """
-    for k in range(columns.shape[0]):
-        column = columns[k]
-        low = column[0]
-        high = column[0]
-        for i in range(column.shape[0]):
-            value = column[i]
-            low = min(low, value)
-            high = max(high, value)
-        n_between = 0
-        for i in range(column.shape[0]):
-            n_between += (column[i] != low) & (column[i] != high)
-        lowest[k] = low
-        highest[k] = high
-        two_valued[k] = n_between == 0
+def _count_present(ordered):
+    n = ordered.shape[0]
+    while n > 0 and ordered[n - 1] != ordered[n - 1]:
+        n -= 1
+    return n
 
 
 @compiled
-def choose_all_edges(ordered, most, ranks, edges, n_edges, known):
-    """`binning.choose_edges` of each row of `ordered`, with `most` thresholds and their ranks.
+def choose_edges(ordered, most, edges, n_edges, known, highest):
+    """`binning.choose_edges` of each row of `ordered`, whose missing values come last.
 
-    Row k's edges are the first `n_edges[k]` of `edges[k]`, which has a place to spare.
+    Row k's edges are the first `n_edges[k]` of `edges[k]`, which has a place to spare;
+    `highest[k]` is its greatest value, unless all are missing.
     """
     for k in range(ordered.shape[0]):
         values, own = ordered[k], edges[k]
-        last = values[-1]
-        n_found = 0
-        for i in range(values.shape[0]):
-            if values[i] < last and (n_found == 0 or values[i] != own[n_found - 1]):
+        n, n_found = _count_present(values), 0
+        if n > 0:
+            highest[k] = values[n - 1]
+        for i in range(n):
+            if values[i] < highest[k] and (n_found == 0 or values[i] != own[n_found - 1]):
                 own[n_found] = values[i]
                 n_found += 1
                 if n_found > most:
                     break
         known[k] = n_found <= most
         if n_found > most:
-            below = values.shape[0] - 1
-            while values[below] == last:
+            below = n - 1
+            while values[below] == highest[k]:
                 below -= 1
             n_found = 0
-            for rank in ranks:
+            for part in range(1, most + 1):
+                rank = (part * n + most) // (most + 1) - 1  # the greatest value cuts nothing off
                 pick = min(values[rank], values[below])
                 if n_found == 0 or pick != own[n_found - 1]:
                     own[n_found] = pick

@@ -82,12 +82,10 @@ class CardValues:
         edges = self._cut_many(ordered, is_many, max_thresholds)
         known, highest = ~is_many, card.bring(ordered[:, -1])
         few = np.flatnonzero(~is_many)
-        for k, own in zip(few.tolist(), card.bring(ordered[card.send(few)]), strict=True):
-            present = own[: np.count_nonzero(own == own)]
-            edges[k], known[k] = binning.choose_edges(present, max_thresholds)
-            if has_missing[k]:
-                edges[k] = binning.put_missing_first(edges[k])
-                highest[k] = present[-1] if len(present) else np.nan
+        own = card.bring(ordered[card.send(few)])
+        cut, known[few], highest[few] = binning.choose_edges(own, max_thresholds)
+        for k, found in zip(few.tolist(), cut, strict=True):
+            edges[k] = binning.put_missing_first(found) if has_missing[k] else found
         return ColumnPlan(np.arange(len(edges)), edges, known, highest)
 
     def _cut_many(self, ordered: Any, is_many: BoolArray, max_thresholds: int) -> list[Array]:
