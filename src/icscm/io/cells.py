@@ -280,11 +280,8 @@ def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: obj
         if choose_type(_find_one(pyarrow.array([example]), form), wanted) is not None:
             continue
         is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)
-        hint = (
-            "its decimals have commas (--decimal ,)"
-            if is_comma
-            else f"this means missing (--na {escape_controls(repr(example))})"
-        )
+        hint = f"this means missing (--na {escape_controls(repr(example))})"
+        hint = "its decimals have commas (--decimal ,)" if is_comma else hint
         raise IcscmError(
             f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now; "
             f"mend it, or say that {hint}"

@@ -133,9 +133,8 @@ def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
         return ParquetFiles(files)
     # folders such as country=fr hold a column
     layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
-    form = "feather"
-    if first.kind == "parquet":
-        form = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
+    checked = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
+    form = checked if first.kind == "parquet" else "feather"
     return _open_dataset([*files], path, kind=first.kind, format=form, **layout)
 
 

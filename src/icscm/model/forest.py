@@ -173,10 +173,8 @@ class Forest(DisplayMixin):
     def _display(self) -> Display:
         """The forest, and how many of its trees and splits use each feature."""
         n_splits = Counter(rule.feature for tree in self.trees for rule in tree.rules)
-        rows = [
-            (format_name(name), f"{n:,}", f"{n_splits[name]:,}")
-            for name, n in self.count_uses().items()
-        ]
+        uses = self.count_uses().items()
+        rows = [(format_name(name), f"{n:,}", f"{n_splits[name]:,}") for name, n in uses]
         line = str(self).partition("\n")[0]
         return Display(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)
 

@@ -256,10 +256,9 @@ class Tree(DisplayMixin):
         tuple of two int
             Negatives predicted positive, and positives predicted negative.
         """
-        wrong = [0, 0]
-        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
-            wrong[1 - is_positive] += sum(leaf[1 - is_positive])
-        return wrong[0], wrong[1]
+        leaves = [*zip(map(count_labels, self.leaves), self.leaf_verdicts.tolist(), strict=True)]
+        n_false_positive = sum(counts[0] for counts, is_positive in leaves if is_positive)
+        return n_false_positive, sum(counts[1] for counts, is_positive in leaves if not is_positive)
 
     def count_contrary(self) -> list[int]:
         """Training samples in leaves whose majority is of the class that they do not predict.
@@ -369,21 +368,18 @@ class Tree(DisplayMixin):
         words, kind = self._name_verdicts(), self.kind.capitalize()
         columns = ("predicts", ">samples", ">positive", ">rate")
         if self.is_chain:
+            leaves = zip(self.leaf_texts, words, self.leaves, strict=True)
             rows = [
-                (text, verdict, *format_counts(*count_labels(leaf)))
-                for text, verdict, leaf in zip(self.leaf_texts, words, self.leaves, strict=True)
+                (text, word, *format_counts(*count_labels(leaf))) for text, word, leaf in leaves
             ]
             return Display(f"{kind}: {self}", ("leaf", *columns), rows)
         if not self.splits:
             return Display(f"{kind}: {self}")
-        rows = [
-            (
-                node.indent + clip(node.text, tree_splits.WIDTH),
-                "" if node.leaf is None else words[node.leaf],
-                *format_counts(*node.counts),
-            )
-            for node in self.list_nodes()
-        ]
+        rows = []
+        for node in self.list_nodes():
+            text = node.indent + clip(node.text, tree_splits.WIDTH)
+            word = "" if node.leaf is None else words[node.leaf]
+            rows.append((text, word, *format_counts(*node.counts)))
         return Display(f"{kind} of {count(len(self.leaves), 'leaf')}", ("node", *columns), rows)
 
     def _describe_baseline(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def number_segments(
     Environments are numbered as `fit` does; their labels come last.
     """
     ranks, found = number_environments(None, 1)
-    parts: Iterator[Array] | None = None
+    parts: Iterator[Any] = repeat(0)
     if places is not None:
         known = pyarrow.chunked_array([places.known])
         ranks, found = encode_environments(known, len(known))
@@ -106,10 +107,9 @@ def number_segments(
     segments = np.empty(n_rows, dtype=np.min_scalar_type(n_segments))
     bounds = np.zeros(n_segments + 1, dtype=np.int64)
     start = 0
-    for numbers in labels.take_parts():
-        own = ranks[0] if parts is None else ranks[next(parts)]
+    for numbers, places_here in zip(labels.take_parts(), parts, strict=False):
         here = segments[start : start + len(numbers)]
-        here[:] = label_ranks[numbers] * len(found) + own
+        here[:] = label_ranks[numbers] * len(found) + ranks[places_here]
         bounds[1:] += np.bincount(here, minlength=n_segments)
         start += len(numbers)
     return segments, Rows(None, np.cumsum(bounds)), found
