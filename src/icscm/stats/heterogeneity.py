@@ -1,0 +1,203 @@
+"""Conditional heterogeneity: given a model, does the effect of a cut differ between environments?
+
+A model with an intercept for each environment leaves residuals. With the gradient g (label less
+probability) and the hessian h (probability times its complement) of the rows, the one-step effect
+of a cut on the residual log odds of environment e is
+
+    d_e = sum g / sum h  where the rule is false, less the same where it is true
+    w_e = h_1 h_0 / (h_1 + h_0)          its weight, the inverse of its variance
+    Q = sum w_e (d_e - mean)^2           Cochran's statistic
+    tau^2 = max(0, Q - dof - 3 sqrt(2 dof)) / (W - sum w_e^2 / W)
+
+with W = sum w_e (DerSimonian and Laird 1986, beyond three standard deviations of chance).
+tau^2 W is a deviance: what the environments' own effects would explain. All of it follows from the
+sums of g and h by bin and environment, whoever adds them up: the leaves of a tree, or rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import expit, logit
+
+from icscm._types import CountArray, FloatArray, IntArray
+from icscm.stats.independence import compute_upper_tail
+
+# Heterogeneity counts from so many standard deviations of chance on.
+_CHANCE: Final = 3.0
+# An environment with a smaller weight (rows times p (1 - p)) tells nothing of an effect.
+_LEAST_WEIGHT: Final = 1.0
+# Rounds of fitting bins and environments in turn.
+_MAX_ROUNDS: Final = 50
+# Below this, one environment has nearly all the information: replication cannot be judged.
+LEAST_EXPECTED: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """Effects of cuts by environment (cut, environment), and how much they differ, by cut.
+
+    `effects` are NaN, and `weights` 0, where an environment tells nothing. `deviance` is the
+    heterogeneity tau^2 W.
+    """
+
+    effects: FloatArray
+    weights: FloatArray
+    statistic: FloatArray
+    dof: IntArray
+    tau_squared: FloatArray
+
+    @property
+    def deviance(self) -> FloatArray:
+        """Heterogeneity beyond chance as a deviance."""
+        deviance: FloatArray = self.tau_squared * self.weights.sum(axis=1)
+        return deviance
+
+    @property
+    def p_values(self) -> FloatArray:
+        """The chance of such differences between equal effects."""
+        return compute_upper_tail(self.statistic, self.dof)
+
+    @property
+    def i2(self) -> FloatArray:
+        """Share of the variance between the environments' effects that is not chance."""
+        beyond = np.maximum(self.statistic - self.dof, 0.0)
+        return beyond / np.maximum(self.statistic, 1e-300)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The effect common to all environments."""
+        return _average(np.nan_to_num(self.effects), self.weights)
+
+
+def measure_heterogeneity(halves: FloatArray, totals: FloatArray) -> Heterogeneity:
+    """The effects of cuts, given sums of g and h (cut, 2, environment) where each is false.
+
+    `totals` (2, environment) are the sums over all rows.
+
+    >>> halves = np.array([[[4.0, -4.0, 4.0], [10.0, 10.0, 10.0]]])
+    >>> found = measure_heterogeneity(halves, np.array([[0.0, 0.0, 0.0], [20.0, 20.0, 20.0]]))
+    >>> found.effects.round(2).tolist(), found.statistic.round(2).tolist()
+    ([[0.8, -0.8, 0.8]], [8.53])
+    """
+    g1, h1 = halves[:, 0], halves[:, 1]
+    g0, h0 = totals[0] - g1, totals[1] - h1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = h1 * h0 / (h1 + h0)
+        effects = g1 / h1 - g0 / h0
+    is_known = (h1 > 0) & (h0 > 0) & (np.nan_to_num(weights) >= _LEAST_WEIGHT)
+    return compare_effects(np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0))
+
+
+def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
+    """How much effects (cut, environment) differ, given the inverses of their variances."""
+    known = np.nan_to_num(effects)
+    total = weights.sum(axis=1)
+    off = known - _average(known, weights)[:, np.newaxis]
+    statistic = (weights * off**2).sum(axis=1)
+    dof = np.maximum(np.count_nonzero(weights, axis=1) - 1, 0)
+    excess = np.maximum(statistic - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
+    spread = total - (weights**2).sum(axis=1) / np.maximum(total, 1e-300)
+    tau_squared = np.where(dof > 0, excess / np.maximum(spread, 1e-12), 0.0)
+    return Heterogeneity(effects, weights, statistic, dof, tau_squared)
+
+
+def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
+    mean: FloatArray = (weights * values).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-300)
+    return mean
+
+
+def remove_shape(sums: FloatArray) -> FloatArray:
+    """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
+
+    A common effect of each bin is no heterogeneity, but looks like it where a model has missed it
+    and environments differ in how their rows fall into the bins. The one-step effects g / h are
+    fitted by bin plus environment, in turn; g becomes what is left.
+    """
+    g, h = sums[:, :, 0], sums[:, :, 1]
+    by_bin, by_environment = h.sum(axis=2), h.sum(axis=1)
+    levels = np.zeros((len(sums), 1, sums.shape[3]))
+    shape = np.zeros((*sums.shape[:2], 1))
+    for _ in range(_MAX_ROUNDS):
+        before = shape
+        off = (g - h * levels).sum(axis=2)
+        shape = (off / np.maximum(by_bin, 1e-12))[:, :, np.newaxis]
+        off = (g - h * shape).sum(axis=1)
+        levels = (off / np.maximum(by_environment, 1e-12))[:, np.newaxis]
+        if np.abs(shape - before).max(initial=0.0) < 1e-9:
+            break
+    return np.stack((g - h * (shape + levels), h), axis=2)
+
+
+def measure_replication(
+    weights: FloatArray, shares: FloatArray, hessians: FloatArray
+) -> FloatArray:
+    """In how many environments cuts inform, of those where they could have; NaN: cannot be judged.
+
+    With eff(w) = (sum w)^2 / sum w^2 the effective number of environments of weights (cut,
+    environment): (eff(w) - 1) / (eff(w*) - 1), where w*_e = h_e s (1 - s) is expected if the cut
+    divided all environments as it does all rows, of which it covers the share s. An environment
+    without cases has no hessian, and does not count against a cut.
+
+    >>> one_site = np.array([[5.0, 0.0, 0.0], [5.0, 5.0, 5.0]])
+    >>> measure_replication(one_site, np.array([0.1, 0.3]), np.array([50.0, 50.0, 50.0])).tolist()
+    [0.0, 1.0]
+    """
+    expected = hessians * (shares * (1.0 - shares))[:, np.newaxis]
+    could = _count_effective(expected) - 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (_count_effective(weights) - 1.0) / could
+    return np.where(could < LEAST_EXPECTED, np.nan, ratio)
+
+
+def _count_effective(weights: FloatArray) -> FloatArray:
+    squares = (weights**2).sum(axis=1)
+    effective: FloatArray = weights.sum(axis=1) ** 2 / np.maximum(squares, 1e-300)
+    return np.maximum(effective, 1.0)
+
+
+def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
+    """Probabilities (group, environment) at given log odds by group, plus environment intercepts.
+
+    `counts` (group, label, environment): in each environment as many positives are expected as
+    there are. Environments of one label have the probability of that label.
+    """
+    sizes, positives = counts.sum(axis=1).astype(float), counts[:, 1].sum(axis=0).astype(float)
+    both = (positives > 0) & (positives < sizes.sum(axis=0))
+    intercepts = np.where(both, 0.0, np.where(positives > 0, 30.0, -30.0))
+    for _ in range(_MAX_ROUNDS):
+        p = expit(log_odds[:, np.newaxis] + intercepts)
+        slope = np.maximum((sizes * p * (1.0 - p)).sum(axis=0), 1e-12)
+        step = np.where(both, (positives - (sizes * p).sum(axis=0)) / slope, 0.0).clip(-2.0, 2.0)
+        intercepts = intercepts + step
+        if np.abs(step).max(initial=0.0) < 1e-10:
+            break
+    fitted: FloatArray = expit(log_odds[:, np.newaxis] + intercepts)
+    return fitted
+
+
+def predict_leaves(leaves: CountArray) -> FloatArray:
+    """Probabilities by leaf and environment, from a tree's leaves (leaf, label, environment).
+
+    The log odds of a leaf's rate, with half a sample of each label added, and an intercept for
+    each environment.
+    """
+    by_label = leaves.sum(axis=2) + 0.5
+    return fit_intercepts(logit(by_label[:, 1] / by_label.sum(axis=1)), leaves)
+
+
+def compute_explained(labels: CountArray, probabilities: FloatArray) -> float:
+    """The deviance that probabilities (group, environment) explain within the environments.
+
+    `labels` (group, label, environment) are counts; the reference is each environment's rate.
+    """
+    sizes = labels.sum(axis=(0, 1))
+    rate = labels[:, 1].sum(axis=0) / np.maximum(sizes, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gained = (
+            labels[:, 1] * np.log(probabilities / rate),
+            labels[:, 0] * np.log((1.0 - probabilities) / (1.0 - rate)),
+        )
+    return float(2.0 * sum(np.where(np.isfinite(each), each, 0.0).sum() for each in gained))
