@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from icscm._types import Array
-from icscm.engine import binning
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -57,8 +56,8 @@ def choose_edges(ordered, most, edges, n_edges, known, highest):
         known[k] = len(distinct) - 1 <= most
         found = distinct[:-1]
         if not known[k]:
-            quantiles = present[binning.find_ranks(len(present), most)]
-            found = binning.cut_at(quantiles, distinct[-2])
+            ranks = -(-np.arange(1, most + 1) * len(present) // (most + 1)) - 1
+            found = np.unique(np.minimum(present[ranks], distinct[-2]))
         n_edges[k] = len(found)
         edges[k, : len(found)] = found
 

@@ -76,7 +76,7 @@ def test_rows_in_memory_are_looked_at_no_longer_than_needed():
     late = np.arange(float(N))
     late[-1] += 0.5  # a fraction that the first look does not see
     for column in (late, np.arange(N) % 7, np.full(N, np.nan), late + 0.25):
-        assert not gather_number_facts(column, is_whole=False).is_numbering()
+        assert not gather_number_facts(column).is_numbering()
     assert gather_number_facts(np.arange(N)).is_numbering()
     with_missing = np.where(np.arange(N) % 9, np.arange(float(N)), np.nan)
     facts = gather_number_facts(with_missing)

@@ -214,18 +214,6 @@ def choose_edges(
     return cut, known, highest
 
 
-def find_ranks(n: int, max_thresholds: int) -> IntArray:
-    """The quantiles among n sorted values."""
-    n_parts = max_thresholds + 1
-    ranks: IntArray = -(-np.arange(1, n_parts) * n // n_parts) - 1
-    return ranks
-
-
-def cut_at(quantiles: Array, second: Any) -> Array:
-    """Thresholds at quantiles: the greatest value cuts nothing off, so the second stands in."""
-    return np.unique(np.minimum(quantiles, second))
-
-
 def extend_edges(
     edges: Array, sample_highest: Any, highest: Any, max_thresholds: int | None
 ) -> Array:

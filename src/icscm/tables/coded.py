@@ -315,7 +315,7 @@ def find_suspicious(
     for groups, reason in ((environments, ENVIRONMENT_COPY), (labels, LABEL_COPY)):
         copied |= dict.fromkeys({*_find_copies(table.values, groups)} - pooled, reason)
     facts = {
-        j: _gather_facts(table, j, bool(whole[j]), copied.get(j))
+        j: _gather_facts(table, j, copied.get(j))
         for j in sorted({*_find_doubtful(table.values, whole), *table.levels, *copied})
         if j not in table.dropped
     }
@@ -338,7 +338,7 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
         yield from (start + np.flatnonzero(~is_clear)).tolist()
 
 
-def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None) -> ColumnFacts:
+def _gather_facts(table: CodedTable, j: int, copied: str | None) -> ColumnFacts:
     column, bins = table.values[:, j], table.levels.get(j)
     n_rows, first = len(column), column[0]
     if copied is not None:
@@ -348,7 +348,7 @@ def _gather_facts(table: CodedTable, j: int, is_whole: bool, copied: str | None)
     if bins is not None:
         n_present = n_rows - int(np.isnan(column).sum())
         return ColumnFacts(n_rows, n_present, len(bins.levels) + len(bins.pool), is_category=True)
-    return gather_number_facts(column, is_whole)
+    return gather_number_facts(column)
 
 
 def _find_copies(values: Array, groups: IntArray) -> list[int]:
@@ -367,16 +367,16 @@ def _are_equal(one: Any, other: Any) -> Any:
     return (one == other) | ((one != one) & (other != other))
 
 
-def gather_number_facts(column: Array, is_whole: bool = True) -> ColumnFacts:
+def gather_number_facts(column: Array) -> ColumnFacts:
     """The facts of a column of numbers that is not constant.
 
     Some rows suffice to exclude an identifier in most columns; all rows take long.
     """
-    some, n_rows = column[: limits.SUSPICION_ROWS], len(column)
-    none = ColumnFacts(n_rows, n_rows, np.inf)
-    if not is_whole and (some != np.floor(some)).any(where=some == some):
-        return none
-    some = column[: max(limits.SUSPICION_ROWS, n_rows // 50)]
+    n_rows = len(column)
+    some, none = (
+        column[: max(limits.SUSPICION_ROWS, n_rows // 50)],
+        ColumnFacts(n_rows, n_rows, np.inf),
+    )
     seen = some[some == some]
     if len(seen) - len(np.unique(seen)) > (1 - limits.NUMBERED_IDENTIFIER_SHARE) * n_rows:
         return none

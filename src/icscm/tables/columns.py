@@ -159,13 +159,6 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
     return read_series(frame[name])
 
 
-def read_all_columns(X: Array | nw.DataFrame[Any]) -> list[Column]:
-    """All columns of an array or an open frame."""
-    if isinstance(X, np.ndarray):
-        return [read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
-    return [read_series(each) for each in X.iter_columns()]
-
-
 def read_array(values: Array, what: str) -> Column:
     """One column of an array; `what` names it in errors."""
     if values.dtype.kind in "OUS":

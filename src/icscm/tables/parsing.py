@@ -72,7 +72,8 @@ def read_table(X: Any) -> ParsedTable:
         array = _read_numbers(X, _validate)
     except HoldsTextError:
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":  # each column may be of another kind
-            return ParsedTable(X, columns.read_all_columns(X), len(X))
+            every = [columns.read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
+            return ParsedTable(X, every, len(X))
         raise IcscmError(
             "X holds text, and an array or list has one kind of values for all columns; give a "
             "DataFrame, which keeps text and numbers apart"
@@ -93,7 +94,8 @@ def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
         with suppress(RoundedError):  # then column by column: these may be identifiers
             array = _read_numbers(table, _validate, types)
             return ParsedTable(table, array, len(array), names, whole)
-    return ParsedTable(table, columns.read_all_columns(frame), len(frame), names, whole)
+    every = [columns.read_series(each) for each in frame.iter_columns()]
+    return ParsedTable(table, every, len(frame), names, whole)
 
 
 def check_table(estimator: BaseEstimator, X: Any) -> Array:

@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import BINARY_LOOK_ROWS, CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
-from icscm._types import Array, BoolArray, IntArray
+from icscm._types import BoolArray, IntArray
 from icscm.engine import binning
 from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
+from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
 from icscm.sources.gpu.stores import CardCodes, send_plain
 from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
 
+# Sampled values that come back at a time for thresholds to be chosen.
+_PLANNED_CELLS = 2**26
 # What the card bins, by NumPy's names and torch's.
 _FLOATS = ("float32", "float64", "torch.float32", "torch.float64")
 
@@ -68,8 +71,7 @@ class CardValues:
 
     def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
         card, values = self.card, self.values
-        n_rows, has_missing = self.n_rows, self.has_missing
-        if is_sampled(n_rows):
+        if is_sampled(self.n_rows):
             hashes = card.kernels.hash_rows(values, card.send(make_salt(len(values))))
             ordered = card.xp.sort(hashes)
             sample = card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
@@ -77,28 +79,13 @@ class CardValues:
                 sample = card.send(choose_sample(card.bring(hashes)))
             values = values[:, sample]
         ordered = card.xp.sort(values, axis=1)  # missing ones last
-        n_distinct = card.bring((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)) + 1
-        is_many = ~has_missing & (n_distinct - 1 > max_thresholds)
-        edges = self._cut_many(ordered, is_many, max_thresholds)
-        known, highest = ~is_many, card.bring(ordered[:, -1])
-        few = np.flatnonzero(~is_many)
-        own = card.bring(ordered[card.send(few)])
-        cut, known[few], highest[few] = binning.choose_edges(own, max_thresholds)
-        for k, found in zip(few.tolist(), cut, strict=True):
-            edges[k] = binning.put_missing_first(found) if has_missing[k] else found
+        parts = split_evenly(len(ordered), -(-ordered.size // _PLANNED_CELLS))
+        found = [binning.choose_edges(card.bring(ordered[part]), max_thresholds) for part in parts]
+        edges = [own for cut, *_ in found for own in cut]
+        for k in np.flatnonzero(self.has_missing):
+            edges[k] = binning.put_missing_first(edges[k])
+        known, highest = (np.concatenate(each) for each in [*zip(*found, strict=True)][1:])
         return ColumnPlan(np.arange(len(edges)), edges, known, highest)
-
-    def _cut_many(self, ordered: Any, is_many: BoolArray, max_thresholds: int) -> list[Array]:
-        """Quantiles of the columns that have more values than thresholds: few come from there."""
-        xp, bring = self.card.xp, self.card.bring
-        ranks = self.card.send(binning.find_ranks(ordered.shape[1], max_thresholds))
-        least = ordered.dtype.type(-np.inf)
-        below = xp.where(ordered < ordered[:, -1:], ordered, least).max(axis=1)
-        quantiles, second = bring(ordered[:, ranks]), bring(below)
-        return [
-            binning.cut_at(*each) if is_so else quantiles[:0]
-            for *each, is_so in zip(quantiles, second, is_many, strict=True)
-        ]
 
     def _plan_again(self, sample: ColumnPlan, max_thresholds: int, n_threads: int) -> ColumnPlan:
         """Columns of few values in the sample, from all rows."""
