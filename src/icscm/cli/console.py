@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, cast
 import click
 
 from icscm import exceptions
-from icscm.formatting import as_text, clip, clip_message, count, escape_controls, shorten_list
+from icscm.formatting import clip, clip_message, escape_controls
 from icscm.io.formats import MISSING_TEXTS, name_data
 from icscm.io.roles import Roles
 from icscm.writing import is_stream
@@ -72,45 +72,27 @@ def open_output() -> IO[str]:
 
 def list_data_facts(
     data: Path, labels: Roles, n_rows: int, n_positive: int, n_columns: int, n_environments: int
-) -> list[tuple[str, str]]:
-    """The data of a command: the lines that come first."""
-    size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
-    facts = [
-        ("Data", f"{name_data(data)}: {size}"),
-        ("Positive", f"{labels.positive_text}, in {n_positive / n_rows:.1%} of the rows"),
-    ]
-    if labels.environment is not None:
-        facts.append(("Environments", f"{n_environments:,}, by {labels.environment}"))
-    if labels.n_dropped:
-        rows = count(labels.n_dropped, "row")
-        facts.append(("Dropped", f"{rows} without target or environment"))
+) -> list[list[str]]:
+    """The data of a command, as terms and texts: the lines that come first."""
+    from icscm.report.texts import write_lines
+
     by_name: dict[str | None, list[str]] = {}
     for old, new in labels.renamed.items():
         if old != new:
             by_name.setdefault(new, []).append(str(old))
-    if excluded := by_name.pop(None, []):
-        rows = count(labels.n_excluded, "row")
-        facts.append(("Excluded", f"{rows} of {shorten_list(excluded)}"))
-    if by_name:
-        merged = (f"{shorten_list(sorted(each))} as {name}" for name, each in by_name.items())
-        facts.append(("Merged", "; ".join(merged)))
-    if labels.misread:
-        facts.append(("Missing", _describe_misread(labels)))
-    return [(word, as_text(text)) for word, text in facts]
-
-
-def _describe_misread(labels: Roles) -> str:
-    """Which texts were read as missing, and where."""
-    by_text: dict[str, dict[str, int]] = {}
+    misread: dict[str, dict[str, int]] = {}  # texts that were read as missing, by column
     for (column, text), n in labels.misread.items():
-        by_text.setdefault(text, {})[column] = n
-    parts = []
-    for text, cells in sorted(by_text.items(), key=lambda each: -sum(each[1].values())):
-        where = next(iter(cells)) if len(cells) == 1 else f"{len(cells):,} columns"
-        parts.append(f"{text!r} in {where} ({count(sum(cells.values()), 'cell')})")
-    is_default = any(text in by_text for text in MISSING_TEXTS)
-    how = "; --no-default-na keeps such texts" if is_default else ""
-    return f"read as such: {shorten_list(parts)}{how}"
+        misread.setdefault(text, {})[column] = n
+    content = {
+        "data": name_data(data),
+        "labels": labels,
+        "sizes": (n_rows, n_positive, n_columns, n_environments),
+        "excluded": by_name.pop(None, []),
+        "merged": by_name,
+        "misread": sorted(misread.items(), key=lambda each: -sum(each[1].values())),
+        "is_default": any(text in misread for text in MISSING_TEXTS),
+    }
+    return [line.split(": ", 1) for line in write_lines("data", **content)]
 
 
 # Warnings of which the printed result has more.

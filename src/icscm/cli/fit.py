@@ -14,7 +14,7 @@ from icscm.cli import console, shared
 from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.group import main, name_option
 from icscm.cli.routes import MEMORY, choose_route, learn_elsewhere
-from icscm.cli.shared import FILE, add_options, is_given
+from icscm.cli.shared import FILE, Options, add_options, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, count, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from icscm.studies.tuning import GridSearch
 
+# Values of each parameter that --cv tries.
+Grid = dict[str, list[Any]]
 # The class of each --model.
 MODELS: Final = {
     "icscm": "ICSCMClassifier",
@@ -122,11 +124,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
 
 
 def _fit_in_memory(
-    learner: Any,
-    grid: dict[str, list[Any]],
-    data: Path,
-    options: dict[str, Any],
-    progress: Progress,
+    learner: Any, grid: Grid, data: Path, options: Options, progress: Progress
 ) -> tuple[Roles, GridSearch | None, dict[str, Any]]:
     """What the labels mean, the choice of --cv, and for the report its path and stability."""
     with progress.stage(f"Reading {describe_path(data)}"):
@@ -162,12 +160,7 @@ def _fit_in_memory(
 
 
 def _write(
-    learner: Any,
-    labels: Roles,
-    data: Path,
-    options: dict[str, Any],
-    names: dict[str, Any],
-    progress: Progress,
+    learner: Any, labels: Roles, data: Path, options: Options, names: Options, progress: Progress
 ) -> None:
     """Make all outputs, then write them."""
     from icscm.model.saved import make_saved_model
@@ -187,9 +180,7 @@ def _write(
         write_text(out, text)
 
 
-def _describe_table(
-    learner: Any, labels: Roles, data: Path, options: dict[str, Any]
-) -> dict[str, Any]:
+def _describe_table(learner: Any, labels: Roles, data: Path, options: Options) -> dict[str, Any]:
     """How the file was read, so that `icscm predict` reads others alike."""
     from icscm.tables.columns import sort_key
 
@@ -222,7 +213,7 @@ def print_fit(
     learner: Any,
     labels: Roles,
     choice: GridSearch | None,
-    names: dict[str, Any],
+    names: Options,
 ) -> None:
     """The data, the choice of --cv, and the model with its evidence."""
     from icscm.estimators.tree import BaseTreeClassifier
@@ -238,10 +229,10 @@ def print_fit(
         by_reason.setdefault(as_text(why), []).append(format_name(column))
     if by_reason:
         dropped = "; ".join(f"{shorten_list(each)}: {why}" for why, each in by_reason.items())
-        facts.append(("Dropped", f"{dropped} (--keep-columns keeps them)"))
+        facts.append(["Dropped", f"{dropped} (--keep-columns keeps them)"])
     if isinstance(learner, BaseTreeClassifier):
         plain = learner.trace_.tolerance is None
-        facts.append(("Purpose", _PURPOSES["plain" if plain else learner.invariance]))
+        facts.append(["Purpose", _PURPOSES["plain" if plain else learner.invariance]])
     screen.print(make_fact_table(facts))
     if choice is not None:
         console.print_all(screen, render_choice(choice))
@@ -250,7 +241,7 @@ def print_fit(
     screen.print()
 
 
-def make_learner(ctx: click.Context, options: dict[str, Any]) -> Any:
+def make_learner(ctx: click.Context, options: Options) -> Any:
     """The learner that the options describe.
 
     Raises for options that its model does not have, and for missing environments.
@@ -287,11 +278,11 @@ def make_learner(ctx: click.Context, options: dict[str, Any]) -> Any:
     return learner
 
 
-def make_grid(ctx: click.Context, learner: Any, options: dict[str, Any]) -> dict[str, list[Any]]:
+def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
     """The values that --cv tries of each parameter; raise for what it cannot choose."""
     from icscm.studies.tuning import list_combinations
 
-    grid: dict[str, list[Any]] = {}
+    grid: Grid = {}
     for text in options["cv"]:
         name, values = _read_values(text)
         grid[name] = list(dict.fromkeys((*grid.get(name, ()), *values)))

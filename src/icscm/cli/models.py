@@ -14,7 +14,7 @@ from icscm._types import Array
 from icscm.cli import shared
 from icscm.cli.console import Progress, make_console, open_output, print_all, print_written
 from icscm.cli.group import main
-from icscm.cli.shared import FILE, add_options, check_outputs
+from icscm.cli.shared import FILE, Options, add_options, check_outputs
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, shorten_list
 from icscm.io import formats
@@ -189,9 +189,7 @@ def predict(
     print_written(make_console(), out, more=f" ({predictions.num_rows:,} rows)")
 
 
-def _read_table(
-    saved: SavedModel, data: Path, options: dict[str, Any]
-) -> tuple[pyarrow.Table, list[str]]:
+def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
     from icscm.model.saved import list_used
 
@@ -213,7 +211,7 @@ def _read_table(
 
 
 def read_alike(
-    saved: SavedModel, path: Path, options: dict[str, Any], types: dict[str, str]
+    saved: SavedModel, path: Path, options: Options, types: dict[str, str]
 ) -> pyarrow.Table:
     """A file, with the settings for missing values and decimals of the model's own table."""
     from icscm.model.saved import get_table_settings, list_missing_texts
@@ -312,7 +310,7 @@ def evaluate(
 
 
 def _read_rows(
-    saved: SavedModel, data: Path, options: dict[str, Any]
+    saved: SavedModel, data: Path, options: Options
 ) -> tuple[pyarrow.Table, Array, Roles, list[str]]:
     """The table, its labels, what these mean, and notes; read as the model's table was."""
     from icscm.model.saved import get_table_settings, list_used
@@ -369,7 +367,7 @@ def _list_values(table: pyarrow.Table, name: str) -> Array:
 
 
 def _read_columns(
-    saved: SavedModel, data: Path, options: dict[str, Any], types: dict[str, str]
+    saved: SavedModel, data: Path, options: Options, types: dict[str, str]
 ) -> pyarrow.Table:
     """The rows, with columns read as they were at fitting."""
     labels = options["labels"]

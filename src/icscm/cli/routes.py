@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from icscm.cli import shared
 from icscm.cli.console import Progress, make_console, print_written
 from icscm.cli.group import main
-from icscm.cli.shared import FILE, add_options
+from icscm.cli.shared import FILE, Options, add_options
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io import roles as io_roles
 from icscm.io.formats import TextFormat, describe_path, translate_errors
@@ -30,7 +30,7 @@ _HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
 _ROOM = 4
 
 
-def choose_route(data: Path, options: dict[str, Any]) -> str:
+def choose_route(data: Path, options: Options) -> str:
     """Where to learn, by the data and the options; raise for what does not go together."""
     route = _find_route(data, options)
     shared.check_labels(data, options["labels"], (shared.BITS,))
@@ -53,7 +53,7 @@ def choose_route(data: Path, options: dict[str, Any]) -> str:
     return route
 
 
-def _find_route(data: Path, options: dict[str, Any]) -> str:
+def _find_route(data: Path, options: Options) -> str:
     from icscm.sources.files.source import parse_size
 
     if data.suffix.lower() == shared.BITS:
@@ -68,16 +68,14 @@ def _find_route(data: Path, options: dict[str, Any]) -> str:
     return PASSES if is_large else MEMORY
 
 
-def learn_elsewhere(
-    learner: BaseRuleClassifier, route: str, data: Path, options: dict[str, Any]
-) -> Roles:
+def learn_elsewhere(learner: BaseRuleClassifier, route: str, data: Path, options: Options) -> Roles:
     """Fit the learner where the data are; what the labels mean."""
     learn = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}[route]
     return replace(learn(learner, data, options), label=learner.classes_.tolist()[1])
 
 
 def _choose_columns(
-    learner: BaseRuleClassifier, names: list[str], data: Path, options: dict[str, Any]
+    learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
 ) -> tuple[Roles, list[str]]:
     """Target, environment and the columns to learn from."""
     where = str(data)
@@ -88,7 +86,7 @@ def _choose_columns(
     return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
 
 
-def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
+def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(
@@ -109,7 +107,7 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: dict[str,
     return roles.keep_misread(get_misread(reader), columns)
 
 
-def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
+def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.frames import read_folder, take_apart
     from icscm.sources.dask.opening import open_dask
@@ -122,7 +120,7 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: dict[str, A
     return labelling
 
 
-def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, Any]) -> Roles:
+def _learn_packed(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
     from icscm.sources.bits.opening import open_bits
 
     table, found = read_labels(options)
@@ -131,7 +129,7 @@ def _learn_packed(learner: BaseRuleClassifier, data: Path, options: dict[str, An
     return found
 
 
-def read_labels(options: dict[str, Any]) -> tuple[pyarrow.Table, Roles]:
+def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
     path, misread = options["labels"], Counter[tuple[str, str]]()
     table, where = shared.read_data(path, options, misread=misread), describe_path(path)

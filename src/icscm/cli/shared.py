@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Decorator = Callable[[Any], Any]
+Options = dict[str, Any]
 
 # Options that several commands share.
 ROLES = (
@@ -122,14 +123,14 @@ def is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def read_data(path: Path, options: dict[str, Any], **more: Any) -> pyarrow.Table:
+def read_data(path: Path, options: Options, **more: Any) -> pyarrow.Table:
     """The table in a file, by the options for reading."""
     from icscm.io.streams import read_file
 
     return read_file(path, member=options["member"], **get_text_settings(options), **more)
 
 
-def get_text_settings(options: dict[str, Any]) -> dict[str, Any]:
+def get_text_settings(options: Options) -> dict[str, Any]:
     """Parameters of `TextFormat`."""
     return {
         "na": options["na"],
@@ -145,7 +146,7 @@ def read_delimiter(text: str | None) -> str | None:
     return {"\\t": "\t", "tab": "\t"}.get(text or "", text)
 
 
-def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
+def read_labelled(path: Path, options: Options) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
     misread: Counter[tuple[str, str]] = Counter()
     table, where = read_data(path, options, misread=misread), describe_path(path)
@@ -153,7 +154,7 @@ def read_labelled(path: Path, options: dict[str, Any]) -> Samples:
     return samples.keep_misread(misread, samples.X.column_names)
 
 
-def find_kept(names: Sequence[str], options: dict[str, Any], where: str) -> Any:
+def find_kept(names: Sequence[str], options: Options, where: str) -> Any:
     """The columns that --only and --keep-columns name, which are used whatever they look like."""
     kept = options["keep_columns"]
     if "all" in kept and "all" not in names:

@@ -14,8 +14,8 @@ from icscm.cli import shared
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
 from icscm.cli.routes import read_labels
-from icscm.cli.shared import COLUMNS, FILE, READING, add_options, read_labelled
-from icscm.formatting import as_text, dump_json, format_name, shorten_list
+from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
+from icscm.formatting import as_text, dump_json, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
 from icscm.io.roles import split_commas
 from icscm.parameters import check_matplotlib
@@ -76,7 +76,7 @@ def check(
     print_all(make_console(), render_checkup(found, facts, None if show_all else _N_SHOWN))
 
 
-def _check_genomes(data: Path, options: dict[str, Any], alpha: float) -> tuple[CheckUp, Roles]:
+def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import pack_table
@@ -93,7 +93,7 @@ def _check_genomes(data: Path, options: dict[str, Any], alpha: float) -> tuple[C
 
 
 def render_checkup(
-    found: CheckUp, facts: list[tuple[str, str]], most: int | None
+    found: CheckUp, facts: list[list[str]], most: int | None
 ) -> Iterator[RenderableType]:
     """A check-up, below the facts about the data, with at most so many lines of a table."""
     from icscm.report.page import render_template
@@ -183,17 +183,11 @@ def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:
         write_table(disarm_formulas(table), out)
 
 
-def render_comparison(found: Comparison, facts: list[tuple[str, str]]) -> Iterator[RenderableType]:
+def render_comparison(found: Comparison, facts: list[list[str]]) -> Iterator[RenderableType]:
     """Two tables, the rules, and the conclusions, below the facts about the data."""
     from icscm.report.page import render_template
     from icscm.report.terminal import render_blocks
 
-    if found.dropped:
-        columns = shorten_list(list(found.dropped))
-        facts.append(("Dropped", as_text(f"{columns}, for all candidates; see icscm check")))
-    if found.kept_in:
-        names = [f"{name} ({n:,} rows)" for name, (n, _) in found.kept_in.items()]
-        facts.append(("Too small", as_text(f"to be held out: {shorten_list(names)}")))
     content = found.to_dict() | {"facts": facts, "cells": _format_scores, "as_text": as_text}
     return render_blocks(render_template("comparison.md", content))
 

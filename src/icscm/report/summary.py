@@ -1,8 +1,7 @@
 """A fitted learner as one dict of sections: everything that a report shows, before any layout.
 
 `make_summary` returns values that JSON can hold, the same sections for rule sets, trees and
-forests. `nodes`, `leaves` with `errors`, and `path` are made in
-`icscm.report.sections`, the others here.
+forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the others here.
 
 - `about`: package, version and the version of this layout (`schema`).
 - `task`: data, rows, columns, label, environments with their rates, settings with their meanings,
@@ -44,16 +43,17 @@ from icscm.model.splits import LeafCounts
 from icscm.parameters import get_spec
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples
-from icscm.report.path import Path
+from icscm.report.path import CAUTION, Path, PathPoint
 from icscm.report.sections import leaves as of_leaves
-from icscm.report.sections.nodes import describe_nodes
-from icscm.report.sections.path import describe_path
+from icscm.report.sections.nodes import describe_nodes, walk_nodes
 from icscm.report.texts import write_lines, write_text
 from icscm.stats.new_environments import CONFIDENCE, make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 DroppedColumns = Mapping[Any, str] | Iterable[tuple[str | int, str]]
 
+# Fields of a leaf that depend on the level, or are long.
+_LEFT_OUT = ("environments", "explanation", "conclusion", "detectable", "difference_interval")
 # The schema is raised when a key is renamed or changes its meaning.
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 2}
 
@@ -360,3 +360,64 @@ def describe_stability(learner: Learner, stability: Any) -> Plain:
     text = f"Of {count(n, 'random subsample')} with half of the samples, {own:,} gave this model "
     text += f"and {same:,} one with the same columns."
     return {**found, "text": text}
+
+
+def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
+    """Every value tried, with the models that they give and a short text."""
+    if path.parameter == "alpha":
+        models = [_describe_group(group, path, names, i) for i, group in enumerate(path.groups)]
+        used = [{rule.feature for rule in group[0].model.rules} for group in path.groups]
+        filled = [each for each in used if each]
+        text = write_text(
+            "alphas",
+            models=models,
+            n_levels=len(path.points),
+            first=path.points[0].value,
+            last=path.points[-1].value,
+            shared=sorted(map(format_name, set.intersection(*filled))) if filled else [],
+        )
+        meaning, *ends = write_lines("alpha_path", criterion=nodes["criterion"])
+        found: Plain = {"models": models, "meaning": meaning, "ends": ends}
+    else:
+        points = path.describe_points()
+        text = write_text("tolerances", points=points)
+        has_scores = path.points[0].aucs is not None
+        found = {"points": points, "has_scores": has_scores, "caution": CAUTION}
+    shared = {"parameter": path.parameter, "own": path.own, "seconds": path.seconds}
+    return {
+        **shared,
+        "n_searches": len(path.points),
+        "n_models": len(path.groups),
+        "text": text,
+        **found,
+    }
+
+
+def _describe_group(group: Sequence[PathPoint], path: Path, names: Names, number: int) -> Plain:
+    """One model, with the levels that give it and the conclusions at each."""
+    model = group[0].model
+    leaves = of_leaves.describe_leaves(model, names, group[0].trace.verdicts)
+    errors = of_leaves.describe_errors(model, names)
+    turn, letter = divmod(number, 26)  # A, B, .., Z, A2, B2, ..
+    return {
+        "name": chr(ord("A") + letter) + (str(turn + 1) if turn else ""),
+        "alpha_from": group[0].value,
+        "alpha_to": group[-1].value,
+        "is_own": any(each.value == path.own for each in group),
+        "text": str(model),
+        "n_rules": len(model.rules),
+        "walk": [*walk_nodes(model, names)],
+        "leaves": [{k: v for k, v in leaf.items() if k not in _LEFT_OUT} for leaf in leaves],
+        "errors": {key: errors[key] for key in ("error", "n_errors", "n", "worst")},
+        "levels": [
+            {
+                "alpha": each.value,
+                "is_own": each.value == path.own,
+                "stop_text": each.trace.stop_text,
+                "conclusions": formatting.count_conclusions(
+                    leaf.conclusion for leaf in each.trace.verdicts
+                ),
+            }
+            for each in group
+        ],
+    }

@@ -22,7 +22,7 @@ from icscm.report.page import render_markdown
 _MAX_CELL, MAX_TEXT = 200, 2_000
 
 
-def make_fact_table(facts: Iterable[tuple[str, str]]) -> Table:
+def make_fact_table(facts: Iterable[Sequence[str]]) -> Table:
     """A term and its explanation on each line."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)

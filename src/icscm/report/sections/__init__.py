@@ -1,1 +1,1 @@
-"""The sections of a summary, a module each."""
+"""The larger sections of a summary."""
