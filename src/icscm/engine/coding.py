@@ -145,7 +145,7 @@ def pack_columns(
     """Columns of two bins, row i at bit `position[i]`; returns which are not as planned."""
     surprised = np.zeros(len(words), dtype=np.bool_)
     edge = plan.highest.copy()  # of a constant column, which has no edge
-    edge[[len(part) > 0 for part in plan.edges]] = np.concatenate(plan.edges)
+    edge[[len(part) > 0 for part in plan.edges]] = np.concatenate([edge[:0], *plan.edges])
 
     def pack_part(part: slice) -> None:
         known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]

@@ -353,9 +353,8 @@ class BitWriter:
 
     def _write_footer(self, footer: bitfile.Footer) -> None:
         text, offset = bitfile.format_footer(footer), self._file.tell()
-        self._file.write(
-            text + bitfile.TRAILER.pack(offset, len(text), zlib.crc32(text), bitfile.MAGIC)
-        )
+        trailer = offset, len(text), zlib.crc32(text), bitfile.MAGIC
+        self._file.write(text + bitfile.TRAILER.pack(*trailer))
 
     def _check_distinct(self, ends: IntArray) -> None:
         """Raise if two features share a name, by which rules refer to them."""

@@ -193,9 +193,8 @@ class BitFile:
         if not self.copies.is_whole():
             self._reject("its features and its patterns do not go together")
         names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
-        self.names = None
-        if n_name_bytes is not None:
-            self.names = FeatureNames(names, ends, self._reject)
+        has_names = n_name_bytes is not None
+        self.names = FeatureNames(names, ends, self._reject) if has_names else None
 
     def _read_footer(self) -> Footer:
         if len(self._content) < len(HEADER) + TRAILER.size:

@@ -197,9 +197,7 @@ class DaskSource:
     the workers as long as this source lives.
     """
 
-    def __init__(
-        self, pieces: Sequence[Delayed], blocks: Sequence[Block], info: SourceInfo
-    ) -> None:
+    def __init__(self, pieces: list[Delayed], blocks: Sequence[Block], info: SourceInfo) -> None:
         self.candidates, self.classes, self.environments, self.notes = info
         self._blocks = blocks
         self._pieces: list[Delayed] = persist(pieces)

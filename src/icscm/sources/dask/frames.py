@@ -78,12 +78,9 @@ def cut_lines(lines: Lines) -> list[Lines]:
     """Pieces of about so many bytes; a single one where the file must stay whole."""
     source, size = lines.source, _PARTITION_BYTES
     is_plain = source.member is None and source.remote is None
-    if (
-        not is_plain
-        or source.path.suffix.lower() in formats.PACKED_ENDINGS
-        or source.path.stat().st_size <= size
-        or "\n".encode(lines.form.encoding) != b"\n"
-    ):
+    is_plain = is_plain and source.path.suffix.lower() not in formats.PACKED_ENDINGS
+    is_plain = is_plain and "\n".encode(lines.form.encoding) == b"\n"
+    if not is_plain or source.path.stat().st_size <= size:
         return [lines]
     with source.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         if content.find(b'"') >= 0:
@@ -162,7 +159,24 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
         if values is None and what == "environments":
             columns.append([None] * len(pieces))
             continue
-        _check_aligned(what, values, X, len(pieces))
+        if not is_dask(values):
+            raise IcscmError(
+                f"X is a Dask collection and {what} is not; give {what} as a Dask series or array "
+                "with the same partitions, such as a column of the same Dask DataFrame"
+            )
+        if values.ndim != 1:
+            raise IcscmError(f"{what} must be one column of labels, not a table")
+        advice = f"take {what} from the same Dask DataFrame, or repartition it as X is"
+        if hasattr(X, "chunks"):
+            advice = f"call {what} = {what}.rechunk((X.chunks[0],))"
+        if values.npartitions != len(pieces):
+            raise IcscmError(
+                f"{what} has {values.npartitions} partitions and X has {len(pieces)}; they must be "
+                f"cut at the same rows: {advice}"
+            )
+        cuts, wanted = _find_cuts(values), _find_cuts(X)
+        if type(cuts) is type(wanted) and cuts != wanted:
+            raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")
         columns.append(list_pieces(values))
     return *columns, range(len(pieces))
 
@@ -180,28 +194,6 @@ def list_pieces(collection: Any) -> list[Delayed]:
     # many as the columns allow, and so cut y at other rows than X
     pieces: list[Delayed] = collection.simplify().to_delayed(optimize_graph=False)
     return pieces
-
-
-def _check_aligned(what: str, values: Any, X: Any, n_pieces: int) -> None:
-    """Raise unless there is a partition for each of X's, and they may be cut at the same rows."""
-    if not is_dask(values):
-        raise IcscmError(
-            f"X is a Dask collection and {what} is not; give {what} as a Dask series or array with "
-            "the same partitions, such as a column of the same Dask DataFrame"
-        )
-    if values.ndim != 1:
-        raise IcscmError(f"{what} must be one column of labels, not a table")
-    advice = f"take {what} from the same Dask DataFrame, or repartition it as X is"
-    if hasattr(X, "chunks"):
-        advice = f"call {what} = {what}.rechunk((X.chunks[0],))"
-    if values.npartitions != n_pieces:
-        raise IcscmError(
-            f"{what} has {values.npartitions} partitions and X has {n_pieces}; they must be cut at "
-            f"the same rows: {advice}"
-        )
-    cuts, wanted = _find_cuts(values), _find_cuts(X)
-    if type(cuts) is type(wanted) and cuts != wanted:
-        raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")
 
 
 def _find_cuts(collection: Any) -> Any:

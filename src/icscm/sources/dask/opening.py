@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icscm._types import Array, Hashes, IntArray
+from icscm._types import Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
@@ -103,6 +103,8 @@ def open_dask(
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
+    import pandas
+
     asked = preparation or BinningConfig()
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
@@ -117,12 +119,22 @@ def open_dask(
     columns, names = (tuple(X.columns), find_names(X._meta)) if has_types else (None, None)
     reader = Reader(columns, names, asked.max_thresholds)
     survey, sample = survey_partitions(reader, parts)
-    classes, places = _find_classes(survey, y), (ALL_SAMPLES,)
+    labels = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
+    dtype = find_plain_dtype(y)
+    labels = labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
+    classes, places = check_labels(labels, len(labels))[1], (ALL_SAMPLES,)
     has_environments = environments is not None
     if has_environments:
         places = encode_environments([*survey.environments], len(survey.environments))[1]
     table = describe_columns(survey, names, asked, has_types=has_types)
-    binning = plan_thresholds(reader, parts[0], survey, sample, table)
+    sampled = tuple(find_sampled(survey, table))
+    if sampled:
+        rows = map_tasks("sample", partial(reader.take, sample, sampled), parts[0], parts[3])
+        choose = partial(choose_thresholds, survey, table, sample)
+        merged = merge_tasks("merge", sampling.merge_sampled, rows)
+        (binning,) = compute(map_tasks("choose", choose, [merged]))
+    else:
+        binning = plan_from_survey(survey, table, {})
     features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
     blocks = plan_blocks(binning, features.astype(np.int64), len(places))
     notes = [SAMPLED] * binning.sampled
@@ -146,29 +158,6 @@ def survey_partitions(reader: Reader, parts: Any) -> tuple[Survey, Sample]:
         what = "feature" if survey.n_rows else "sample"
         raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
     return survey, sample
-
-
-def plan_thresholds(
-    reader: Reader, X: Any, survey: Survey, sample: Sample, table: CodedTable
-) -> Binning:
-    """The thresholds of all columns; pass two if some have many values."""
-    columns = tuple(find_sampled(survey, table))
-    if not columns:
-        return plan_from_survey(survey, table, {})
-    rows = map_tasks("sample", partial(reader.take, sample, columns), X, range(len(X)))
-    choose = partial(choose_thresholds, survey, table, sample)
-    merged = merge_tasks("merge", sampling.merge_sampled, rows)
-    binning: Binning = compute(map_tasks("choose", choose, [merged]))[0]
-    return binning
-
-
-def _find_classes(survey: Survey, y: Any) -> Array:
-    import pandas
-
-    found = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
-    dtype = find_plain_dtype(y)
-    is_number = dtype is not None and dtype.kind in "biuf"
-    return check_labels(found.astype(dtype) if is_number else found, len(found))[1]
 
 
 def open_dask_files(
@@ -335,11 +324,11 @@ class Reader:
         groups, _ = read_groups(environments, n_rows, "environments", number)
         places = _number(groups, info.environments)
         features = sorted(int(j) for block in blocks for j in block.features)
-        codes: dict[int, Array] = dict.fromkeys(features, np.empty(0, dtype=np.uint8))
+        found: Any = [np.empty(0, dtype=np.uint8)] * len(features)
         if n_rows:  # of a partition without rows the kinds of columns are unknown
             assert isinstance(info.candidates, Binning)
             found = PieceCoder(info.candidates, features).code(columns)
-            codes = dict(zip(features, found, strict=True))
+        codes = dict(zip(features, found, strict=True))
         return make_piece(codes, labels, places, len(info.environments), blocks)
 
 

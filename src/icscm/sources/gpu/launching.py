@@ -123,8 +123,7 @@ class CompiledKernels:
         function = self._modules[width].get_function(name)
         if shared > 32 * 1024:  # with what a kernel has of its own, more than is given unasked
             function.max_dynamic_shared_size_bytes = shared
-        grid = (self._n_blocks,) if grid is None else grid
-        function(grid, (threads,), tuple(arguments), shared_mem=shared)
+        function(grid or (self._n_blocks,), (threads,), tuple(arguments), shared_mem=shared)
 
     def _run_on_bits(self, name, words, segments, arguments, width=32, group=1) -> None:
         """As many warps to a block as the shared memory has room for."""
@@ -138,8 +137,8 @@ class CompiledKernels:
         self._run(name, arguments, grid, 32 * n_warps, each * n_warps, width)
 
     def count_bits(self, words, segments, out) -> None:
-        arguments = np.int32(2 * segments.n_environments), out
-        self._run_on_bits("count_bits", words, segments, arguments)
+        n_segments = np.int32(2 * segments.n_environments)
+        self._run_on_bits("count_bits", words, segments, (n_segments, out))
 
     def judge_bits(self, words, segments, query, *out) -> None:
         width, by = _find_width(segments), _judge_by(segments, query, *out)
@@ -148,8 +147,8 @@ class CompiledKernels:
     def judge_counts(self, ones, segments, query, *out) -> None:
         arguments = ones, np.int64(len(ones)), *_judge_by(segments, query, *out)
         grid = (max(1, min(self._n_blocks, -(-len(ones) // (_GROUP * _THREADS // 32)))),)
-        name = _find_name("judge_counts", query)
-        self._run(name, arguments, grid, width=_find_width(segments))
+        width = _find_width(segments)
+        self._run(_find_name("judge_counts", query), arguments, grid, width=width)
 
     def tally_codes(self, codes, n_alike):
         out = self._cupy.zeros(len(CODES), dtype=np.uint64)

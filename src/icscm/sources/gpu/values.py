@@ -54,20 +54,22 @@ class CardValues:
         check_room(self.card, self.values.size)
         source = self.card.xp.empty(len(position), dtype=np.uint32)  # row of each sorted one
         source[self.card.send(position)] = self.card.xp.arange(len(position), dtype=np.uint32)
-        is_sample = is_sampled(self.n_rows)
         plan = self._plan_sample(max_thresholds)
         stores, surprised = self._code(plan, source, rows)
-        edges, any_sampled = list(plan.edges), is_sample and not plan.known.all()
-        if len(surprised):
-            sample = plan.select(surprised)
-            again = self._plan_again(sample, max_thresholds, n_threads)
+        edges, any_sampled = list(plan.edges), is_sampled(self.n_rows) and not plan.known.all()
+        if len(surprised):  # few values in the sample, more in all rows
+            X = self.card.bring(self.card.take(self.values, surprised)).T
+            own = np.arange(len(surprised)), self.has_missing[surprised]
+            again = binning.plan_columns(X, *own, slice(None), max_thresholds, n_threads)
+            again = replace(again, columns=surprised)
+            again = again.cut_unknown_as(plan.select(surprised), max_thresholds)
             more, _ = self._code(again, source, rows)
             stores += more
             any_sampled |= not again.known.all()
             for column, found in zip(again.columns.tolist(), again.edges, strict=True):
                 edges[column] = found
-        own = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
-        return binning.make_binning(own, None, self.has_missing, {}, bool(any_sampled)), stores
+        edges = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
+        return binning.make_binning(edges, None, self.has_missing, {}, bool(any_sampled)), stores
 
     def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
         card, values = self.card, self.values
@@ -86,15 +88,6 @@ class CardValues:
             edges[k] = binning.put_missing_first(edges[k])
         known, highest = (np.concatenate(each) for each in [*zip(*found, strict=True)][1:])
         return ColumnPlan(np.arange(len(edges)), edges, known, highest)
-
-    def _plan_again(self, sample: ColumnPlan, max_thresholds: int, n_threads: int) -> ColumnPlan:
-        """Columns of few values in the sample, from all rows."""
-        card, columns = self.card, sample.columns
-        X = card.bring(self.values[card.send(columns)]).T
-        own = np.arange(len(columns)), self.has_missing[columns]
-        plan = binning.plan_columns(X, *own, slice(None), max_thresholds, n_threads)
-        plan = replace(plan, columns=columns)
-        return plan.cut_unknown_as(sample, max_thresholds)
 
     def _code(self, plan: ColumnPlan, source: Any, rows: Rows) -> tuple[list[Store], IntArray]:
         """Stores of the columns that are as planned, and the columns that are not."""
