@@ -14,6 +14,7 @@ _HOMES = {
     "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.tree",
     "InvariantTreeClassifier": "icscm.estimators.tree",
+    "InvariantFeatureSelector": "icscm.estimators.selector",
     "Conjunction": "icscm.model.forest",
     "Disjunction": "icscm.model.forest",
     "Tree": "icscm.model.tree",
@@ -34,6 +35,7 @@ __all__ = [
     "Forest",
     "ICSCMClassifier",
     "InvariantCausalPrediction",
+    "InvariantFeatureSelector",
     "InvariantForestClassifier",
     "InvariantTreeClassifier",
     "SCMClassifier",
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
+    from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.estimators.tree import InvariantForestClassifier, InvariantTreeClassifier
     from icscm.model.forest import Conjunction, Disjunction, Forest
     from icscm.model.saved import SavedModel, load

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
-from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import choose_edges
 from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
@@ -163,6 +163,24 @@ class Piece:
             is_covered.take(own, out=covered[part], mode="clip")  # else it is buffered
         store.release()
         return covered
+
+    def sum_values(
+        self, values: FloatArray, environments: Array, features: IntArray | None = None
+    ) -> Iterator[CountCube]:
+        """Sums of values (sorted row, value) by (feature, bin, value, environment).
+
+        A block of features at a time, of all or of some.
+        """
+        for store in self.stores:
+            of_store = store.features
+            own = of_store if features is None else np.intersect1d(of_store, features)
+            shape = store.n_bins, values.shape[1], self.n_environments
+            n_blocks = -(-len(own) * math.prod(shape) // BLOCK_CELLS)
+            for block in split_evenly(len(own), n_blocks) if len(own) else ():
+                sums: Array = np.zeros((block.stop - block.start, *shape))
+                for each, feature in zip(sums, own[block].tolist(), strict=True):
+                    _kernels.add_values(store.find_codes(feature), environments, values, each)
+                yield CountCube(own[block], sums, store.layout)
 
     def find_store(self, feature: int) -> Store | None:
         """The store that has a feature."""

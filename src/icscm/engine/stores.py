@@ -78,7 +78,9 @@ class Store(Protocol):
     """Binned columns that know which samples are still in play."""
 
     features: IntArray
+    n_bins: int
     n_threads: int
+    layout: Layout
 
     @property
     def n_bytes(self) -> int:
@@ -184,6 +186,8 @@ class BitStore(Store):
     words          | 1111..1 (64) | 111111.... | 111.....        dots: never set
     word_bounds    0                           2               3
     """
+
+    n_bins = 2
 
     def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
         self.features = features

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
+from joblib.parallel import get_active_backend
 
 from icscm._constants import CODED_ROWS, COLUMN_GROUP
 

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from scipy.special import expit, logit
 
-from icscm._types import CountArray, FloatArray, IntArray
+from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.stats.independence import compute_upper_tail
 
 # Heterogeneity counts from so many standard deviations of chance on.
@@ -72,7 +72,7 @@ class Heterogeneity:
         return _average(np.nan_to_num(self.effects), self.weights)
 
 
-def measure_heterogeneity(halves: FloatArray, totals: FloatArray) -> Heterogeneity:
+def measure_heterogeneity(halves: Array, totals: Array) -> Heterogeneity:
     """The effects of cuts, given sums of g and h (cut, 2, environment) where each is false.
 
     `totals` (2, environment) are the sums over all rows.
@@ -109,7 +109,7 @@ def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
     return mean
 
 
-def remove_shape(sums: FloatArray) -> FloatArray:
+def remove_shape(sums: Array) -> Array:
     """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
 
     A common effect of each bin is no heterogeneity, but looks like it where a model has missed it

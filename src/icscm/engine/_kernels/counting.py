@@ -302,3 +302,11 @@ def count_tiles(tiles, places, masks, bounds, n_in_play, out):
             for p in range(min(64, out.shape[0] - feature)):
                 out[feature + p, 1, s] = ones[p]
                 out[feature + p, 0, s] = n_in_play[s] - ones[p]
+
+
+@compiled
+def add_values(codes, environments, values, sums):
+    """Add each row's values (row, value) to sums[bin, value, environment]."""
+    for i in range(codes.shape[0]):
+        for v in range(values.shape[1]):
+            sums[codes[i], v, environments[i]] += values[i, v]

@@ -57,6 +57,8 @@ class PackedStore(Store):
     No pages of the file stay in memory.
     """
 
+    n_bins, layout = 2, ORDERED
+
     def __init__(self, bits: BitFile, order: IntArray, rows: Rows, n_threads: int) -> None:
         self._bits, self.order, self.n_threads = bits, order, n_threads
         self.features = bits.copies.members[bits.copies.offsets[:-1]]

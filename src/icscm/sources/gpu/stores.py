@@ -129,6 +129,7 @@ class CardBits(CardStore):
     layout: Layout = ORDERED
     n_alike: Any = None
     n_threads: int = 1
+    n_bins: int = 2
 
     def __post_init__(self) -> None:
         self.n_alike = None if self.n_alike is None else self.card.send(self.n_alike)

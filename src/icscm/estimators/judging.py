@@ -1,0 +1,297 @@
+"""The judge of the screen: whose effect differs most between environments, given a learner?
+
+The learner is cross-fitted, so that no row's score comes from a model that has seen it. A common
+slope and an intercept for each environment turn the scores into probabilities. Three questions
+follow, each answered as a heterogeneity (`icscm.stats.heterogeneity`), a deviance:
+
+    residual       does a cut of the column change the residuals of some environments only?
+    contribution   is what the model makes of the column worth the same in all environments?
+    total          does the effect of a cut, the model's part included, differ by more than
+                   interactions with other columns make it differ inside the environments?
+
+The third is for columns that identify an environment, such as a value that one hospital never
+records: a flexible learner then learns the shortcut's effect at each hospital, and leaves no
+residual. The largest of the three, divided by the deviance that the model explains within
+environments, is the column's share of heterogeneity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from icscm._types import Array, FloatArray, IntArray
+from icscm.engine.counts import CountCube, Cut
+from icscm.sources.memory import MemorySource
+from icscm.stats.heterogeneity import (
+    Heterogeneity,
+    compare_effects,
+    measure_heterogeneity,
+    measure_replication,
+    remove_shape,
+)
+from icscm.stats.leaf_tables import LeafTables, compute_halves
+from icscm.stats.splits import find_quantile
+
+# Level of all tests of a round together, Bonferroni.
+LEVEL: Final = 0.05
+QUESTIONS: Final = ("residual", "contribution", "total")
+_MAX_ROUNDS: Final = 50
+
+
+class Contributions(NamedTuple):
+    """What the model makes of some columns for some rows (draw, row, column, learner).
+
+    The scores of the rows less those with the column drawn from other rows of the environment.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    values: FloatArray
+
+
+@dataclass
+class ColumnEffect:
+    """A column as it was judged: its share of heterogeneity and the cut that has it.
+
+    `effects` and `weights` are by environment, of the cut, with the other columns held fixed;
+    `least_share` is the smallest share that would have been significant.
+    """
+
+    share: float = 0.0
+    p_value: float = 1.0
+    question: str = QUESTIONS[0]
+    cut: Cut | None = None
+    effects: FloatArray | None = None
+    weights: FloatArray | None = None
+    tau: float = 0.0
+    i2: float = 0.0
+    least_share: float = np.inf
+
+
+class Round(NamedTuple):
+    """The columns as they were judged, and the cross-fitted probabilities of the rows."""
+
+    columns: dict[int, ColumnEffect]
+    probabilities: FloatArray
+    explained: float
+
+
+def combine_scores(
+    scores: FloatArray, labels: Array, environments: Array, n_environments: int
+) -> tuple[FloatArray, FloatArray]:
+    """Slopes of the learners' scores (row, learner), and an intercept for each environment.
+
+    A logistic regression by Newton's method. A learner whose slope would be below 0 is left out.
+    """
+    active = list(range(scores.shape[1]))
+    while True:
+        own = scores[:, active]
+        slopes, intercepts = np.full(len(active), 1.0 / len(active)), np.zeros(n_environments)
+        for _ in range(_MAX_ROUNDS):
+            p = expit(own @ slopes + intercepts[environments])
+            g, h = labels - p, p * (1.0 - p)
+            g_e, h_e = (np.bincount(environments, each, n_environments) for each in (g, h))
+            h_e = np.maximum(h_e, 1e-9)
+            mixed = np.column_stack(
+                [np.bincount(environments, h * each, n_environments) for each in own.T]
+            )
+            information = (own * h[:, np.newaxis]).T @ own - (mixed / h_e[:, np.newaxis]).T @ mixed
+            information += 1e-9 * np.eye(len(active))
+            step = np.linalg.solve(information, own.T @ g - mixed.T @ (g_e / h_e)).clip(-0.5, 0.5)
+            shift = ((g_e - mixed @ step) / h_e).clip(-2.0, 2.0)
+            slopes, intercepts = slopes + step, intercepts + shift
+            if max(np.abs(step).max(), np.abs(shift).max()) < 1e-7:
+                break
+        if len(active) == 1 or slopes.min() >= 0:
+            every = np.zeros(scores.shape[1])
+            every[active] = slopes
+            return every, intercepts
+        active.pop(int(slopes.argmin()))
+
+
+class Judge:
+    """Judges the columns of a table that was binned once."""
+
+    def __init__(self, source: MemorySource) -> None:
+        self._source = source
+        self._n_environments = len(source.environments)
+        cells = source.list_cells()
+        # of the rows as the table has them
+        self.labels, self.environments = (each[source.position] for each in cells)
+        self._sorted_environments = cells[1]
+
+    def measure_replication(self) -> dict[int, tuple[float, float]]:
+        """For each column the replication of its most informative cut, and that cut's deviance.
+
+        From counts alone: the effect of a cut within environments, nothing else known.
+        """
+        sizes = np.bincount(self.environments, minlength=self._n_environments)
+        rates = np.bincount(self.environments, self.labels, self._n_environments) / sizes
+        rate = rates[self.environments]
+        values = np.column_stack((self.labels - rate, rate * (1.0 - rate), np.ones(len(rate))))
+        hessians: FloatArray = sizes * rates * (1.0 - rates)
+        found: dict[int, tuple[float, float]] = {}
+        totals = np.stack((np.zeros_like(hessians), hessians))
+        for halves in map(self._halve, self._sum(values)):
+            each = measure_heterogeneity(halves.tables[:, :2], totals)
+            explained = each.mean**2 * each.weights.sum(axis=1)
+            at = halves.find_best(explained)
+            shares = halves.tables[at, 2].sum(axis=1) / len(rate)
+            ratios = measure_replication(each.weights[at], shares, hessians)
+            pairs = zip(ratios.tolist(), explained[at].tolist(), strict=True)
+            found |= dict(zip(halves.features.tolist(), pairs, strict=True))
+        return found
+
+    def measure_variation(self, columns: IntArray, scores: FloatArray) -> FloatArray:
+        """Variance of the scores between the bins of each of some columns."""
+        found = np.zeros(len(columns))
+        for cube in self._sum(
+            np.column_stack((scores - scores.mean(), np.ones(len(scores)))), columns
+        ):
+            sums = cube.counts.sum(axis=3)
+            between = (sums[:, :, 0] ** 2 / np.maximum(sums[:, :, 1], 1.0)).sum(axis=1)
+            found[np.searchsorted(columns, cube.features)] = between
+        return found
+
+    def judge(
+        self, columns: IntArray, scores: FloatArray, made: Contributions | None = None
+    ) -> Round:
+        """Judge some columns, given the cross-fitted scores (row, learner) of a model of them."""
+        slopes, intercepts = combine_scores(
+            scores, self.labels, self.environments, self._n_environments
+        )
+        p = expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
+        explained = self._explain(p, slice(None))
+        residuals = np.column_stack((self.labels - p, p * (1.0 - p)))
+        found = self._judge_residuals(columns, residuals, explained)
+        if made is not None and explained > 0:
+            self._judge_contributions(found, made, slopes, p)
+        return Round(found, p, explained)
+
+    def _explain(self, p: FloatArray, rows: slice | IntArray) -> float:
+        """The deviance that probabilities explain within environments, over some rows."""
+        labels, own = self.labels[rows], self.environments[rows]
+        sizes = np.maximum(np.bincount(own, minlength=self._n_environments), 1)
+        rate = (np.bincount(own, labels, self._n_environments) / sizes)[own].clip(1e-9, 1.0 - 1e-9)
+        gained = np.where(labels == 1, np.log(p[rows] / rate), np.log((1 - p[rows]) / (1 - rate)))
+        return float(2.0 * gained.sum())
+
+    def _sum(self, values: FloatArray, columns: IntArray | None = None) -> list[CountCube]:
+        ordered = np.empty_like(values)
+        ordered[self._source.position] = values
+        piece = self._source.piece
+        return [*piece.sum_values(ordered, self._sorted_environments, columns)]
+
+    def _halve(self, cube: CountCube) -> LeafTables:
+        return compute_halves(cube, self._source.candidates)
+
+    def _judge_residuals(
+        self, columns: IntArray, residuals: FloatArray, explained: float
+    ) -> dict[int, ColumnEffect]:
+        found: dict[int, ColumnEffect] = {}
+        measured, n_cuts = [], 0
+        hessians = np.bincount(self.environments, residuals[:, 1], self._n_environments)
+        totals = np.stack((np.zeros_like(hessians), hessians))
+        for cube in self._sum(residuals, columns):
+            halves = self._halve(replace(cube, counts=remove_shape(cube.counts)))
+            each = measure_heterogeneity(halves.tables, totals)
+            n_cuts += int(np.count_nonzero(each.dof))
+            measured.append((halves, each))
+        for halves, each in measured:
+            at = halves.find_best(np.where(each.dof > 0, each.deviance + 1e-9 * each.statistic, -1))
+            for feature, place in zip(halves.features.tolist(), at.tolist(), strict=True):
+                column = ColumnEffect(cut=halves.locate(place))
+                _update(column, each, place, QUESTIONS[0], max(explained, 1e-9), n_cuts)
+                found[feature] = column
+        return found
+
+    def _judge_contributions(
+        self, found: dict[int, ColumnEffect], made: Contributions, slopes: FloatArray, p: FloatArray
+    ) -> None:
+        """Questions two and three, on the rows and columns whose contributions are known."""
+        rows, environments = made.rows, self.environments[made.rows]
+        g, h = (self.labels - p)[rows], (p * (1.0 - p))[rows]
+        explained = max(self._explain(p, rows), 1e-9)
+        by_environment = [np.bincount(environments, each, self._n_environments) for each in (g, h)]
+        draws = made.values @ slopes
+        drawn, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
+        for place, feature in enumerate(made.columns.tolist()):
+            if feature not in found:
+                continue
+            c = drawn[:, place]
+            sums = [np.bincount(environments, v * c, self._n_environments) for v in (g, h, h * c)]
+            mean = sums[1] / np.maximum(by_environment[1], 1e-12)
+            weights = sums[2] - mean * sums[1]
+            is_known = weights >= 1.0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                effects = (sums[0] - mean * by_environment[0]) / weights
+            slope = compare_effects(
+                np.where(is_known, effects, np.nan)[np.newaxis],
+                np.where(is_known, weights, 0.0)[np.newaxis],
+            )
+            _update(found[feature], slope, 0, QUESTIONS[1], explained, len(made.columns))
+            c = c - mean[environments]
+            self._judge_total(found[feature], feature, rows, (g, h, c, noise[:, place]), explained)
+
+    def _judge_total(
+        self,
+        column: ColumnEffect,
+        feature: int,
+        rows: IntArray,
+        parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+        explained: float,
+    ) -> None:
+        """The third question, and the effects of the cut that was judged, the model's included."""
+        g, h, c, noise = parts
+        values = np.zeros((len(self.labels), 4))
+        values[rows] = np.column_stack((g + h * c, h, h * c, h * (c**2 - noise)))
+        (cube,) = self._sum(values, np.array([feature]))
+        sums: Array = cube.counts[0]
+        # by bin and environment: what others decide of the column's effect within environments
+        interaction = sums[:, 3] - sums[:, 2] ** 2 / np.maximum(sums[:, 1], 1e-12)
+        halves = self._halve(replace(cube, counts=remove_shape(cube.counts[:, :, :2])))
+        hessians = sums[:, 1].sum(axis=0)
+        each = measure_heterogeneity(halves.tables, np.stack((0.0 * hessians, hessians)))
+        beyond = each.deviance - max(float(interaction.sum()), 0.0)
+        at = int(beyond.argmax())
+        if beyond[at] > 0:
+            cut = halves.locate(at)
+            n_tests = max(len(each.dof), 1) * len(self._source.piece.stores[0].features)
+            before = column.share
+            _update(column, each, at, QUESTIONS[2], explained, n_tests, float(beyond[at]))
+            column.cut = cut if column.share > before else column.cut
+        plain = self._halve(replace(cube, counts=cube.counts[:, :, :2]))
+        shown = measure_heterogeneity(plain.tables, sums[:, :2].sum(axis=0).copy())
+        places = [i for i in range(len(plain.tables)) if plain.locate(i) == column.cut]
+        if places:
+            column.effects, column.weights = shown.effects[places[0]], shown.weights[places[0]]
+
+
+def _update(
+    column: ColumnEffect,
+    found: Heterogeneity,
+    at: int,
+    question: str,
+    explained: float,
+    n_tests: int,
+    deviance: float | None = None,
+) -> None:
+    """Take over a larger share of heterogeneity, if it is significant; the first one always."""
+    total = float(found.weights[at].sum())
+    dof = int(found.dof[at])
+    share = (float(found.deviance[at]) if deviance is None else deviance) / explained
+    p_value = min(float(found.p_values[at]) * max(n_tests, 1), 1.0)
+    if question == QUESTIONS[0]:
+        spread = total - float((found.weights[at] ** 2).sum()) / max(total, 1e-300)
+        critical = find_quantile(LEVEL / max(n_tests, 1), dof) - dof - 3.0 * np.sqrt(2.0 * dof)
+        if dof > 0:
+            column.least_share = max(critical, 0.0) * total / max(spread, 1e-9) / explained
+        column.effects, column.weights = found.effects[at], found.weights[at]
+    elif p_value >= LEVEL or share <= column.share:
+        return
+    column.share, column.p_value, column.question = share, p_value, question
+    column.tau, column.i2 = float(np.sqrt(found.tau_squared[at])), float(found.i2[at])

@@ -1,0 +1,114 @@
+"""Learners for the screen that take frames as they are: categories, text, missing values."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from icscm._types import Array, FloatArray
+from icscm.tables.columns import is_frame, open_frame
+
+# Boosting takes at most 255 levels of a category; rarer ones are pooled.
+_MAX_LEVELS = 250
+
+
+class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A learner behind an encoding of the columns that are no numbers.
+
+    `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"logistic"` (one-hot, scaled,
+    medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves).
+    """
+
+    def __init__(self, kind: str = "hgb", random_state: Any = None) -> None:
+        self.kind = kind
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Encode and fit."""
+        X = _bring(X)
+        self._is_text = _find_text(X)
+        self.pipeline_ = self._make_pipeline().fit(X, y)
+        self.classes_ = self.pipeline_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class."""
+        chance: FloatArray = self.pipeline_.predict_proba(_bring(X))
+        return chance
+
+    def predict(self, X: Any) -> Array:
+        """The likelier class."""
+        labels: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    def _make_pipeline(self) -> Any:
+        from sklearn.compose import ColumnTransformer
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.impute import SimpleImputer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+        from sklearn.tree import DecisionTreeClassifier
+
+        seed, text, numbers = self.random_state, self._is_text, np.flatnonzero(~self._is_text)
+        if self.kind == "logistic":
+            known = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+            encoders = [
+                ("text", OneHotEncoder(handle_unknown="ignore", min_frequency=10), text),
+                ("numbers", make_pipeline(known, StandardScaler()), numbers),
+            ]
+            encode = ColumnTransformer(encoders)
+            return make_pipeline(encode, LogisticRegression(max_iter=300, random_state=seed))
+        codes = OrdinalEncoder(
+            max_categories=_MAX_LEVELS,
+            handle_unknown="use_encoded_value",
+            unknown_value=np.nan,
+            encoded_missing_value=np.nan,
+        )
+        encode = ColumnTransformer([("text", codes, text), ("numbers", "passthrough", numbers)])
+        if self.kind == "tree":
+            tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=20, random_state=seed)
+            return make_pipeline(encode, tree)
+        first = np.arange(int(text.sum()))
+        boosting = HistGradientBoostingClassifier(
+            max_iter=80, categorical_features=first, early_stopping=False, random_state=seed
+        )
+        return make_pipeline(encode, boosting)
+
+
+def _bring(X: Any) -> Any:
+    """A pandas frame of any frame; arrays as they are."""
+    return open_frame(X).to_pandas() if is_frame(X) else X
+
+
+def _find_text(X: Any) -> Array:
+    """Which columns hold no numbers."""
+    if not is_frame(X):
+        is_text = np.zeros(np.shape(X)[1], dtype=np.bool_)
+        is_text[:] = np.asarray(X).dtype.kind in "OUS" if isinstance(X, np.ndarray) else False
+        return is_text
+    from pandas.api.types import is_numeric_dtype
+
+    return np.array([not is_numeric_dtype(each) for each in X.dtypes], dtype=np.bool_)
+
+
+def make_estimator(name: str, random_state: Any = None) -> Any:
+    """A learner by name: hgb, logistic, tree, or `module:Class` of one's own."""
+    from importlib import import_module
+
+    from icscm.exceptions import IcscmError
+
+    if name in ("hgb", "logistic", "tree"):
+        return TableClassifier(name, random_state)
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        raise IcscmError(
+            f"{name!r} is no estimator: give hgb, logistic, tree, or module:Class, "
+            "such as lightgbm:LGBMClassifier"
+        )
+    try:
+        return getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise IcscmError(f"{name!r} cannot be imported: {error}") from None

@@ -1,0 +1,569 @@
+"""A screen of columns for any learner: which are shortcuts that may fail at the next site?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import logit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from icscm.estimators.judging import LEVEL, ColumnEffect, Contributions, Judge, Round
+from icscm.estimators.learners import TableClassifier
+from icscm.exceptions import (
+    FewEnvironmentsWarning,
+    IcscmError,
+    NoEnvironmentsWarning,
+    NotInvariantWarning,
+    TooLittleDataWarning,
+    warn,
+)
+from icscm.formatting import shorten_list
+from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
+from icscm.sources.countable import BinningConfig
+from icscm.sources.memory import open_memory
+from icscm.stats.splits import find_extreme_environments, find_quantile
+from icscm.tables.columns import find_names, is_frame, open_frame, take_rows
+from icscm.tables.labels import check_several, take_environments, warn_of_sparse
+
+if TYPE_CHECKING:
+    from icscm._types import Array, BoolArray, FloatArray, IntArray
+
+# Contributions: columns drawn from other rows so often, for at most so many rows and columns.
+_N_DRAWS: Final = 3
+_MAX_CELLS: Final = 2_000_000
+_MAX_COLUMNS: Final = 200
+# A column is a copy of a rejected one if it explains this share of the variance of its cut.
+_COPY: Final = 0.8
+# Where a share of so many times the tolerance would not be significant, nothing can be told.
+_VISIBLE: Final = 5.0
+_VERDICTS: Final = ("kept", "rejected", "cannot tell")
+
+
+def _offers(name: str) -> Any:
+    def check(self: Any) -> bool:
+        estimator = getattr(self, "estimator_", self.estimator)
+        return hasattr(TableClassifier if estimator is None else estimator, name)
+
+    return check
+
+
+@document_parameters
+class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Rejects columns whose effect differs between environments, for any learner.
+
+    Each column is judged given all others: the learner is cross-fitted on all columns, and the
+    heterogeneity of a column is what its effect on the residuals, or the model's use of it, differs
+    by between environments beyond chance (DerSimonian and Laird), as a share of the deviance that
+    the whole model explains. The column with the largest share is rejected if that is above
+    `tolerance` and significant; then the learner is cross-fitted again, and so on.
+
+    It protects against shortcuts that differ between the environments at hand. It is no forecast: a
+    shortcut that is equally strong in all of them is not seen, and two environments show little.
+    Environments are never used at prediction.
+
+    {parameters}
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The learner fitted on the columns kept; `predict` and `predict_proba` use it.
+    screen_ : DataFrame
+        A row for each column: `verdict` (kept, rejected, cannot tell), `reason`, `round`, `share`
+        of heterogeneity, `p_value` (Bonferroni), the `rule` with the largest heterogeneity, the
+        lowest and the highest effect (log odds ratio, other columns held fixed) and their
+        environments, `tau`, `i2` and `replication`.
+    effects_ : DataFrame
+        The effects behind that: a row for each column and environment.
+    rounds_ : DataFrame
+        A row for each round: the columns left, cross-validated AUC and log loss at the training
+        environments, the deviance explained, and which column was rejected.
+    environments_ : tuple or None
+        The environments' labels; None if none were given.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    DerSimonian and Laird (1986), Meta-analysis in clinical trials. Heinze-Deml, Peters and
+    Meinshausen (2018), Invariant causal prediction for nonlinear models: residuals of a pooled
+    model compared between environments. Steyerberg and Harrell (2016), internal-external
+    cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icscm import InvariantFeatureSelector
+    >>> rng = np.random.default_rng(0)
+    >>> site, age = rng.integers(0, 4, 4000), rng.normal(size=4000)
+    >>> ill = rng.random(4000) < 1 / (1 + np.exp(-2 * age))
+    >>> code = ill ^ (rng.random(4000) < np.array([0.02, 0.1, 0.25, 0.4])[site])
+    >>> screen = InvariantFeatureSelector(random_state=0)
+    >>> screen.fit(np.c_[age, code], ill, environments=site).get_support()
+    array([ True, False])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        tolerance: float = 0.01,
+        min_replication: float = 0.25,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.tolerance = tolerance
+        self.min_replication = min_replication
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @whole_or_nothing
+    def fit(self, X: Any, y: Any, environments: Any = None, groups: Any = None) -> Self:
+        """Screen the columns, and fit the learner on those kept.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The features, as the learner takes them.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        environments : array-like of shape (n_samples,), str or list of str, optional
+            The environment of each row, or the column of a frame that holds it. Without any,
+            nothing is rejected.
+        groups : array-like of shape (n_samples,), optional
+            Rows that belong together, such as the visits of a patient: never in two folds.
+
+        Returns
+        -------
+        self
+            The fitted selector; if anything fails it stays as it was.
+
+        Raises
+        ------
+        IcscmError
+            If the data or the parameters cannot be used.
+        """
+        check_parameters(self)
+        X, environments = take_environments(X, environments)
+        if is_frame(X):
+            open_frame(X)
+            names = find_names(X)
+            validate_data(self, X=X, skip_check_array=True)
+        else:
+            names = None
+            X = validate_data(self, X=X, dtype=None, ensure_all_finite="allow-nan")
+        with open_memory(X, y, environments, preparation=_BINNING) as countable:
+            source = countable.source
+            self.classes_ = countable.classes
+            self.environments_ = tuple(source.environments) if countable.has_environments else None
+            if self.environments_ is None:
+                lost = "No environments were given, so no column can be rejected. "
+                warn(lost + "Pass fit(X, y, environments=...).", NoEnvironmentsWarning)
+            else:
+                check_several(source.environments)
+                warn_of_sparse(source.count_totals(), source.environments, source.classes)
+            self._names = names
+            self._screen(X, Judge(source), source, groups)
+        kept = np.flatnonzero(self._support)
+        self._learner = self._make_learner()
+        if len(kept) == 0:
+            warn(
+                "Every column was rejected: the model is the rate of the label. See screen_ for "
+                "the shares; a larger tolerance keeps more.",
+                NotInvariantWarning,
+            )
+            from sklearn.dummy import DummyClassifier
+
+            self._learner = DummyClassifier(strategy="prior")
+        self.estimator_ = self._learner.fit(self._select(X), np.asarray(y))
+        return self
+
+    def _make_learner(self) -> Any:
+        return TableClassifier("hgb", 0) if self.estimator is None else clone(self.estimator)
+
+    def _screen(self, X: Any, judge: Judge, source: Any, groups: Any) -> None:
+        """Reject the worst column, and again; keep what was found."""
+        n_columns = self.n_features_in_
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        columns, rejected = np.arange(n_columns), {}
+        effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
+        rounds: list[dict[str, Any]] = []
+        replication = judge.measure_replication() if self.environments_ else {}
+        reasons, numbers = {}, dict.fromkeys(range(n_columns), 0)
+        level = find_quantile(LEVEL / max(n_columns, 1), 1)
+        for j, (ratio, explained) in replication.items():
+            if ratio < self.min_replication and explained > level:
+                rejected[j], reasons[j] = "unreplicated", "informs in too few environments"
+        columns = np.array([j for j in columns if j not in rejected], dtype=np.int64)
+        folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
+        while folds and len(columns):
+            number = len(rounds) + 1
+            scores, made = self._cross_fit(X, columns, judge, folds, seed)
+            found = judge.judge(columns, scores, made)
+            effects.update(found.columns)
+            numbers.update(dict.fromkeys(columns.tolist(), number))
+            rounds.append(_describe_round(number, columns, found, judge))
+            worst = self._find_worst(found)
+            if worst is None:
+                break
+            rejected[worst], reasons[worst] = "heterogeneous", "its effect differs"
+            if (twin := _find_copied(worst, rejected, effects, source)) is not None:
+                reasons[worst] = f"carries the same as {self._name(twin)}, which was rejected"
+            rounds[-1]["rejected"] = self._name(worst)
+            columns = columns[columns != worst]
+        self._support: BoolArray = ~np.isin(np.arange(n_columns), [*rejected])
+        self._keep(effects, rejected, reasons, numbers, replication, rounds, source)
+
+    def _find_worst(self, found: Round) -> int | None:
+        """The column of the largest share that is above the tolerance and significant."""
+        if found.explained <= 0:
+            return None
+        worst = max(found.columns, key=lambda j: self._weigh(found.columns[j]), default=None)
+        if worst is None or self._weigh(found.columns[worst]) <= self.tolerance:
+            return None
+        return worst
+
+    @staticmethod
+    def _weigh(column: ColumnEffect) -> float:
+        return column.share if column.p_value < LEVEL else 0.0
+
+    def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
+        cv = self.cv
+        if isinstance(cv, int):
+            least = int(np.bincount(labels).min())
+            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+            cv = kind(max(2, min(cv, least)), shuffle=True, random_state=seed)
+        return list(check_cv(cv, labels, classifier=True).split(X, labels, groups))
+
+    def _cross_fit(
+        self, X: Any, columns: IntArray, judge: Judge, folds: list[Any], seed: int
+    ) -> tuple[FloatArray, Contributions | None]:
+        """Scores of the learners for the rows that they did not see, and contributions.
+
+        Beside the user's learner boosting is fitted, and both are combined: what a learner of the
+        wrong form has missed must not look like a difference between environments.
+        """
+        learners = [self._make_learner()]
+        if not _is_boosting(learners[0]):
+            learners.append(TableClassifier("hgb", 0))
+        table, n_rows = _take_columns(X, columns), len(judge.labels)
+        y = self.classes_[judge.labels]
+        tasks = [(learner, train, test) for learner in learners for train, test in folds]
+        fit = delayed(_fit_one)
+        jobs = (fit(learner, take_rows(table, train), y[train]) for learner, train, _ in tasks)
+        fitted = Parallel(n_jobs=self.n_jobs)(jobs)
+        scores = np.zeros((n_rows, len(learners)))
+        for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
+            scores[test, place // len(folds)] = _score(model, take_rows(table, test))
+        made = None
+        if len(columns) > 1:
+            chosen = columns if len(columns) <= _MAX_COLUMNS else _find_used(columns, judge, scores)
+            made = self._draw(table, columns, chosen, judge, folds, fitted, scores, seed)
+        return scores, made
+
+    def _draw(
+        self,
+        table: Any,
+        columns: IntArray,
+        chosen: IntArray,
+        judge: Judge,
+        folds: list[Any],
+        fitted: list[Any],
+        scores: FloatArray,
+        seed: int,
+    ) -> Contributions:
+        """Predict again with each column drawn from other rows of the same environment."""
+        rng = np.random.default_rng(seed)
+        most = max(2_000, _MAX_CELLS // (_N_DRAWS * len(chosen)))
+        tests = [np.asarray(test) for _, test in folds]
+        if len(judge.labels) > most:
+            share = most / len(judge.labels)
+            tests = [np.sort(rng.choice(t, max(1, int(share * len(t))), False)) for t in tests]
+        rows = np.concatenate(tests)
+        shape = _N_DRAWS, len(rows), len(chosen), scores.shape[1]
+        values, start = np.empty(shape), 0
+        for fold, test in enumerate(tests):
+            part = slice(start, start + len(test))
+            start += len(test)
+            models = fitted[fold :: len(folds)]
+            drawn = [_shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
+            several, order = take_rows(table, np.tile(test, _N_DRAWS)), np.concatenate(drawn)
+            # drawn rows are numbered within one copy: the first
+            jobs = [
+                (place, int(np.searchsorted(columns, each))) for place, each in enumerate(chosen)
+            ]
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(_score_drawn)(models, several, j, order) for _, j in jobs
+            )
+            for (place, _), each in zip(jobs, found, strict=True):
+                own = each.reshape(_N_DRAWS, len(test), -1)
+                values[:, part, place] = scores[test] - own
+        return Contributions(rows, chosen, values)
+
+    def _keep(
+        self,
+        effects: dict[int, ColumnEffect],
+        rejected: dict[int, str],
+        reasons: dict[int, str],
+        numbers: dict[int, int],
+        replication: dict[int, tuple[float, float]],
+        rounds: list[dict[str, Any]],
+        source: Any,
+    ) -> None:
+        """What users see of the screen."""
+        import pandas
+
+        environments = self.environments_ or ()
+        rows, by_environment = [], []
+        for j in range(self.n_features_in_):
+            column, name = effects[j], self._name(j)
+            ratio = replication.get(j, (np.nan, 0.0))[0]
+            verdict, reason = self._decide(column, j, rejected, reasons, ratio)
+            known = [] if column.effects is None else column.effects.tolist()
+            at = find_extreme_environments([None if each != each else each for each in known])
+            low, high = at or (None, None)
+            rows.append(
+                {
+                    "column": name,
+                    "verdict": verdict,
+                    "reason": reason,
+                    "round": numbers[j],
+                    "share": column.share,
+                    "p_value": column.p_value,
+                    "question": column.question,
+                    "rule": ""
+                    if column.cut is None
+                    else str(source.candidates.make_rule(column.cut)),
+                    "lowest_effect": np.nan if low is None else known[low],
+                    "lowest_environment": None if low is None else environments[low],
+                    "highest_effect": np.nan if high is None else known[high],
+                    "highest_environment": None if high is None else environments[high],
+                    "tau": column.tau,
+                    "i2": column.i2,
+                    "replication": ratio,
+                }
+            )
+            for k, effect in enumerate(known):
+                weight = column.weights[k] if column.weights is not None else 0.0
+                error = weight**-0.5 if weight > 0 else np.nan
+                by_environment.append((name, environments[k], effect, error))
+        self.screen_ = pandas.DataFrame(rows)
+        columns = ["column", "environment", "effect", "standard_error"]
+        self.effects_ = pandas.DataFrame(by_environment, columns=columns)
+        self.rounds_ = pandas.DataFrame(rounds)
+        self._warn()
+
+    def _decide(
+        self,
+        column: ColumnEffect,
+        j: int,
+        rejected: dict[int, str],
+        reasons: dict[int, str],
+        ratio: float,
+    ) -> tuple[str, str]:
+        if j in rejected:
+            return "rejected", reasons[j]
+        if self.environments_ is None:
+            return "cannot tell", "no environments"
+        if column.least_share == np.inf:
+            return "cannot tell", "informs in fewer than two environments"
+        if column.least_share > _VISIBLE * self.tolerance:
+            return "cannot tell", "too little data"
+        if ratio != ratio:
+            return "cannot tell", "one environment holds nearly all information"
+        return "kept", ""
+
+    def _warn(self) -> None:
+        if self.environments_ is None:
+            return
+        if len(self.environments_) == 2:
+            warn(
+                "With two environments a difference between them can be detected, but not the "
+                "heterogeneity of effects. Use three or more.",
+                FewEnvironmentsWarning,
+            )
+        unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]
+        if len(unclear) and len(unclear) == int(self._support.sum()):
+            warn(
+                f"Of no column it can be told whether its effect is the same in all environments "
+                f"({unclear['reason'].iloc[0]}); all {len(unclear)} stay.",
+                TooLittleDataWarning,
+            )
+
+    def _name(self, j: int) -> Any:
+        return j if self._names is None else self._names[j]
+
+    @property
+    def kept_(self) -> list[Any]:
+        """The columns kept: names where X had names, positions otherwise."""
+        return [self._name(j) for j in np.flatnonzero(self._support).tolist()]
+
+    @property
+    def rejected_(self) -> list[Any]:
+        """The columns rejected, in the order in which they were."""
+        order = self.screen_[self.screen_["verdict"] == "rejected"].sort_values(
+            "round", kind="stable"
+        )
+        return list(order["column"])
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        return self._support
+
+    def transform(self, X: Any) -> Any:
+        """The columns kept; a frame stays a frame.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The features; of a frame the rejected columns may be absent.
+
+        Returns
+        -------
+        array or frame
+            Of shape (n_samples, n_kept).
+        """
+        return self._select(X)
+
+    def _select(self, X: Any) -> Any:
+        check_is_fitted(self)
+        if not is_frame(X):
+            X = validate_data(self, X, dtype=None, reset=False, ensure_all_finite="allow-nan")
+            return X[:, self._support]
+        if self._names is None:
+            return _take_columns(X, np.flatnonzero(self._support))
+        absent = [name for name in self.kept_ if name not in open_frame(X).columns]
+        if absent:
+            lacking = shorten_list([repr(name) for name in absent])
+            raise IcscmError(f"X lacks columns that the selector kept: {lacking}")
+        return open_frame(X).select(*self.kept_).to_native()
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row, by the learner on the columns kept."""
+        columns = self._select(X)
+        return self.estimator_.predict(columns)
+
+    @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class, by the learner on the columns kept."""
+        columns = self._select(X)
+        return self.estimator_.predict_proba(columns)
+
+    @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Scores by the learner on the columns kept."""
+        columns = self._select(X)
+        return self.estimator_.decision_function(columns)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+# Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
+_BINNING = BinningConfig(keep_columns="all")
+
+
+def _is_boosting(learner: Any) -> bool:
+    return isinstance(learner, TableClassifier) and learner.kind == "hgb"
+
+
+def _fit_one(learner: Any, X: Any, y: Any) -> Any:
+    return clone(learner).fit(X, y)
+
+
+def _score(model: Any, X: Any) -> FloatArray:
+    """Log odds of the positive class, or whatever score the learner has."""
+    if hasattr(model, "predict_proba"):
+        chance: FloatArray = np.asarray(model.predict_proba(X))[:, 1]
+        return np.asarray(logit(chance.clip(1e-5, 1.0 - 1e-5)))
+    return np.asarray(model.decision_function(X), dtype=float)
+
+
+def _take_columns(X: Any, columns: IntArray) -> Any:
+    if not is_frame(X):
+        return X[:, columns]
+    return open_frame(X)[:, columns.tolist()].to_native()
+
+
+def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
+    """A permutation of the rows that keeps each in its environment."""
+    order = np.arange(len(environments))
+    for k in np.unique(environments):
+        own = np.flatnonzero(environments == k)
+        order[own] = rng.permutation(own)
+    return order
+
+
+def _score_drawn(models: list[Any], X: Any, j: int, order: Array) -> FloatArray:
+    """Scores (row, model) with column j drawn from other rows."""
+    if is_frame(X):
+        frame = open_frame(X)
+        column = frame[:, j]
+        X = frame.with_columns(column[order].alias(column.name)).to_native()
+    else:
+        X = X.copy()
+        X[:, j] = X[order, j]
+    return np.column_stack([_score(model, X) for model in models])
+
+
+def _find_used(columns: IntArray, judge: Judge, scores: FloatArray) -> IntArray:
+    """The columns with which the scores vary most."""
+    variances = judge.measure_variation(columns, scores[:, 0])
+    best = np.argsort(-variances, kind="stable")[:_MAX_COLUMNS]
+    return np.sort(columns[best])
+
+
+def _find_copied(
+    column: int, rejected: dict[int, str], effects: dict[int, ColumnEffect], source: Any
+) -> int | None:
+    """The rejected column that a column nearly copies: its bins tell the other's cut."""
+    codes = source.piece.find_store(column).find_codes(column)
+    for other in rejected:
+        cut = effects[other].cut
+        if other == column or cut is None:
+            continue
+        rule = source.candidates.make_binned_rule(cut)
+        truth = source.piece.find_covered(source.piece.rows, rule).astype(float)
+        sums = np.bincount(codes, truth), np.bincount(codes)
+        between = (sums[0] ** 2 / np.maximum(sums[1], 1)).sum() / len(truth) - truth.mean() ** 2
+        if between >= _COPY * truth.var() > 0:
+            return other
+    return None
+
+
+def _describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -> dict[str, Any]:
+    """Cross-validated scores at the training environments."""
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    aucs, sizes = [], []
+    for own in _split(judge.environments):
+        if len(np.unique(judge.labels[own])) == 2:
+            aucs.append(roc_auc_score(judge.labels[own], found.probabilities[own]))
+            sizes.append(len(own))
+    return {
+        "round": number,
+        "n_columns": len(columns),
+        "auc": float(np.average(aucs, weights=sizes)) if aucs else np.nan,
+        "log_loss": float(log_loss(judge.labels, found.probabilities)),
+        "deviance_explained": found.explained,
+        "rejected": None,
+    }
+
+
+def _split(environments: Array) -> Iterator[IntArray]:
+    for k in np.unique(environments):
+        yield np.flatnonzero(environments == k)
