@@ -125,25 +125,14 @@ class Judge:
         self._sorted_environments = cells[1]
 
     def measure_replication(self) -> dict[int, tuple[float, float]]:
-        """For each column the replication of its most informative cut, and that cut's deviance.
-
-        From counts alone: the effect of a cut within environments, nothing else known.
-        """
+        """For each column its replication, and the deviance that it explains by itself."""
         sizes = np.bincount(self.environments, minlength=self._n_environments)
         rates = np.bincount(self.environments, self.labels, self._n_environments) / sizes
         rate = rates[self.environments]
-        values = np.column_stack((self.labels - rate, rate * (1.0 - rate), np.ones(len(rate))))
-        hessians: FloatArray = sizes * rates * (1.0 - rates)
         found: dict[int, tuple[float, float]] = {}
-        totals = np.stack((np.zeros_like(hessians), hessians))
-        for halves in map(self._halve, self._sum(values)):
-            each = measure_heterogeneity(halves.tables[:, :2], totals)
-            explained = each.mean**2 * each.weights.sum(axis=1)
-            at = halves.find_best(explained)
-            shares = halves.tables[at, 2].sum(axis=1) / len(rate)
-            ratios = measure_replication(each.weights[at], shares, hessians)
-            pairs = zip(ratios.tolist(), explained[at].tolist(), strict=True)
-            found |= dict(zip(halves.features.tolist(), pairs, strict=True))
+        for cube in self._sum(np.column_stack((self.labels - rate, rate * (1.0 - rate)))):
+            pairs = zip(*(each.tolist() for each in measure_replication(cube.counts)), strict=True)
+            found |= dict(zip(cube.features.tolist(), pairs, strict=True))
         return found
 
     def measure_variation(self, columns: IntArray, scores: FloatArray) -> FloatArray:
@@ -167,9 +156,9 @@ class Judge:
         p = expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
         explained = self._explain(p, slice(None))
         residuals = np.column_stack((self.labels - p, p * (1.0 - p)))
-        found = self._judge_residuals(columns, residuals, explained)
+        found, n_cuts = self._judge_residuals(columns, residuals, explained)
         if made is not None and explained > 0:
-            self._judge_contributions(found, made, slopes, p)
+            self._judge_contributions(found, made, slopes, p, n_cuts)
         return Round(found, p, explained)
 
     def _explain(self, p: FloatArray, rows: slice | IntArray) -> float:
@@ -191,7 +180,8 @@ class Judge:
 
     def _judge_residuals(
         self, columns: IntArray, residuals: FloatArray, explained: float
-    ) -> dict[int, ColumnEffect]:
+    ) -> tuple[dict[int, ColumnEffect], int]:
+        """The first question, and how many cuts it was asked of."""
         found: dict[int, ColumnEffect] = {}
         measured, n_cuts = [], 0
         hessians = np.bincount(self.environments, residuals[:, 1], self._n_environments)
@@ -207,10 +197,15 @@ class Judge:
                 column = ColumnEffect(cut=halves.locate(place))
                 _update(column, each, place, QUESTIONS[0], max(explained, 1e-9), n_cuts)
                 found[feature] = column
-        return found
+        return found, n_cuts
 
     def _judge_contributions(
-        self, found: dict[int, ColumnEffect], made: Contributions, slopes: FloatArray, p: FloatArray
+        self,
+        found: dict[int, ColumnEffect],
+        made: Contributions,
+        slopes: FloatArray,
+        p: FloatArray,
+        n_cuts: int,
     ) -> None:
         """Questions two and three, on the rows and columns whose contributions are known."""
         rows, environments = made.rows, self.environments[made.rows]
@@ -235,7 +230,8 @@ class Judge:
             )
             _update(found[feature], slope, 0, QUESTIONS[1], explained, len(made.columns))
             c = c - mean[environments]
-            self._judge_total(found[feature], feature, rows, (g, h, c, noise[:, place]), explained)
+            parts = g, h, c, noise[:, place]
+            self._judge_total(found[feature], feature, rows, parts, explained, n_cuts)
 
     def _judge_total(
         self,
@@ -244,6 +240,7 @@ class Judge:
         rows: IntArray,
         parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
         explained: float,
+        n_cuts: int,
     ) -> None:
         """The third question, and the effects of the cut that was judged, the model's included."""
         g, h, c, noise = parts
@@ -260,15 +257,14 @@ class Judge:
         at = int(beyond.argmax())
         if beyond[at] > 0:
             cut = halves.locate(at)
-            n_tests = max(len(each.dof), 1) * len(self._source.piece.stores[0].features)
             before = column.share
-            _update(column, each, at, QUESTIONS[2], explained, n_tests, float(beyond[at]))
+            _update(column, each, at, QUESTIONS[2], explained, n_cuts, float(beyond[at]))
             column.cut = cut if column.share > before else column.cut
         plain = self._halve(replace(cube, counts=cube.counts[:, :, :2]))
         shown = measure_heterogeneity(plain.tables, sums[:, :2].sum(axis=0).copy())
         places = [i for i in range(len(plain.tables)) if plain.locate(i) == column.cut]
         if places:
-            column.effects, column.weights = shown.effects[places[0]], shown.weights[places[0]]
+            column.effects, column.weights = -shown.effects[places[0]], shown.weights[places[0]]
 
 
 def _update(
@@ -284,13 +280,15 @@ def _update(
     total = float(found.weights[at].sum())
     dof = int(found.dof[at])
     share = (float(found.deviance[at]) if deviance is None else deviance) / explained
-    p_value = min(float(found.p_values[at]) * max(n_tests, 1), 1.0)
+    n_tests = max(n_tests, 1) * len(QUESTIONS)
+    p_value = min(float(found.p_values[at]) * n_tests, 1.0)
     if question == QUESTIONS[0]:
         spread = total - float((found.weights[at] ** 2).sum()) / max(total, 1e-300)
-        critical = find_quantile(LEVEL / max(n_tests, 1), dof) - dof - 3.0 * np.sqrt(2.0 * dof)
+        critical = find_quantile(LEVEL / n_tests, dof) - dof - 3.0 * np.sqrt(2.0 * dof)
         if dof > 0:
             column.least_share = max(critical, 0.0) * total / max(spread, 1e-9) / explained
-        column.effects, column.weights = found.effects[at], found.weights[at]
+        # of the rule being true
+        column.effects, column.weights = -found.effects[at], found.weights[at]
     elif p_value >= LEVEL or share <= column.share:
         return
     column.share, column.p_value, column.question = share, p_value, question

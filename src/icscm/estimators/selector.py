@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _N_DRAWS: Final = 3
 _MAX_CELLS: Final = 2_000_000
 _MAX_COLUMNS: Final = 200
+_ROWS_AT_ONCE: Final = 50_000
 # A column is a copy of a rejected one if it explains this share of the variance of its cut.
 _COPY: Final = 0.8
 # Where a share of so many times the tolerance would not be significant, nothing can be told.
@@ -297,17 +298,17 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
             start += len(test)
             models = fitted[fold :: len(folds)]
             drawn = [_shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
-            several, order = take_rows(table, np.tile(test, _N_DRAWS)), np.concatenate(drawn)
-            # drawn rows are numbered within one copy: the first
-            jobs = [
-                (place, int(np.searchsorted(columns, each))) for place, each in enumerate(chosen)
-            ]
+            order = np.concatenate(drawn)
+            size = max(1, _ROWS_AT_ONCE // len(order))
+            chunks = [slice(k, k + size) for k in range(0, len(chosen), size)]
+            places = np.searchsorted(columns, chosen)
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_score_drawn)(models, several, j, order) for _, j in jobs
+                delayed(_score_drawn)(models, table, test, places[chunk], order) for chunk in chunks
             )
-            for (place, _), each in zip(jobs, found, strict=True):
-                own = each.reshape(_N_DRAWS, len(test), -1)
-                values[:, part, place] = scores[test] - own
+            for chunk, each in zip(chunks, found, strict=True):
+                shape = len(places[chunk]), _N_DRAWS, len(test), scores.shape[1]
+                own = scores[test] - each.reshape(shape)
+                values[:, part, chunk] = own.transpose(1, 2, 0, 3)
         return Contributions(rows, chosen, values)
 
     def _keep(
@@ -508,15 +509,25 @@ def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
     return order
 
 
-def _score_drawn(models: list[Any], X: Any, j: int, order: Array) -> FloatArray:
-    """Scores (row, model) with column j drawn from other rows."""
-    if is_frame(X):
-        frame = open_frame(X)
-        column = frame[:, j]
-        X = frame.with_columns(column[order].alias(column.name)).to_native()
-    else:
-        X = X.copy()
-        X[:, j] = X[order, j]
+def _score_drawn(
+    models: list[Any], table: Any, test: Array, columns: IntArray, order: Array
+) -> FloatArray:
+    """Scores (column, draw and row; model), each column in turn drawn from other rows.
+
+    The rows are repeated once for each column and draw: few calls of many rows take less time.
+    """
+    n_draws = len(order) // len(test)
+    X = take_rows(table, np.tile(test, n_draws * len(columns)))
+    every = np.arange(len(order) * len(columns))
+    for k, j in enumerate(columns.tolist()):
+        rows = every.copy()
+        rows[k * len(order) : (k + 1) * len(order)] = order  # numbers within the first copy
+        if is_frame(X):
+            frame = open_frame(X)
+            column = frame[:, j]
+            X = frame.with_columns(column[rows].alias(column.name)).to_native()
+        else:
+            X[:, j] = X[rows, j]
     return np.column_stack([_score(model, X) for model in models])
 
 

@@ -109,15 +109,14 @@ def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
     return mean
 
 
-def remove_shape(sums: Array) -> Array:
-    """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
+def fit_shape(sums: Array, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """The common effect of each bin, and each environment's level, of one-step effects g / h.
 
-    A common effect of each bin is no heterogeneity, but looks like it where a model has missed it
-    and environments differ in how their rows fall into the bins. The one-step effects g / h are
-    fitted by bin plus environment, in turn; g becomes what is left.
+    From sums of g and h (feature, bin, 2, environment), fitted in turn; `prior` is added to the
+    hessian of each bin, so that rare ones have small effects.
     """
     g, h = sums[:, :, 0], sums[:, :, 1]
-    by_bin, by_environment = h.sum(axis=2), h.sum(axis=1)
+    by_bin, by_environment = h.sum(axis=2) + prior, h.sum(axis=1)
     levels = np.zeros((len(sums), 1, sums.shape[3]))
     shape = np.zeros((*sums.shape[:2], 1))
     for _ in range(_MAX_ROUNDS):
@@ -128,28 +127,49 @@ def remove_shape(sums: Array) -> Array:
         levels = (off / np.maximum(by_environment, 1e-12))[:, np.newaxis]
         if np.abs(shape - before).max(initial=0.0) < 1e-9:
             break
+    return shape, levels
+
+
+def remove_shape(sums: Array) -> Array:
+    """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
+
+    A common effect of each bin is no heterogeneity, but looks like it where a model has missed it
+    and environments differ in how their rows fall into the bins.
+    """
+    shape, levels = fit_shape(sums)
+    g, h = sums[:, :, 0], sums[:, :, 1]
     return np.stack((g - h * (shape + levels), h), axis=2)
 
 
-def measure_replication(
-    weights: FloatArray, shares: FloatArray, hessians: FloatArray
-) -> FloatArray:
-    """In how many environments cuts inform, of those where they could have; NaN: cannot be judged.
+def measure_replication(sums: Array) -> tuple[FloatArray, FloatArray]:
+    """In how many environments features inform, of those where they could have; and the deviance.
 
-    With eff(w) = (sum w)^2 / sum w^2 the effective number of environments of weights (cut,
-    environment): (eff(w) - 1) / (eff(w*) - 1), where w*_e = h_e s (1 - s) is expected if the cut
-    divided all environments as it does all rows, of which it covers the share s. An environment
-    without cases has no hessian, and does not count against a cut.
+    From sums of g and h (feature, bin, 2, environment) without a model: g is the label less its
+    environment's rate. With d the common effect of the row's bin, w_e = sum h (d - mean in e)^2 is
+    what a feature tells in environment e; for two bins it is h_1 h_0 / (h_1 + h_0), times the
+    squared effect. Expected is w*_e = h_e times the variance of d over all rows. With eff(w) =
+    (sum w)^2 / sum w^2 the effective number of environments, replication is
+    (eff(w) - 1) / (eff(w*) - 1). An environment without cases has no hessian, and does not count
+    against a feature. NaN where one environment has nearly all information: nothing can be told.
+    The deviance is what the common effects explain.
 
-    >>> one_site = np.array([[5.0, 0.0, 0.0], [5.0, 5.0, 5.0]])
-    >>> measure_replication(one_site, np.array([0.1, 0.3]), np.array([50.0, 50.0, 50.0])).tolist()
-    [0.0, 1.0]
+    >>> sums = np.zeros((1, 2, 2, 3))
+    >>> sums[0, 1, 1], sums[0, 0, 1] = [9.0, 0.0, 0.0], [31.0, 40.0, 40.0]  # in one of three sites
+    >>> sums[0, :, 0, 0] = -8.0, 8.0
+    >>> measure_replication(sums)[0].round(3).tolist()
+    [0.0]
     """
-    expected = hessians * (shares * (1.0 - shares))[:, np.newaxis]
-    could = _count_effective(expected) - 1.0
+    shape, _ = fit_shape(sums, prior=1.0)
+    h = sums[:, :, 1]
+    by_environment = h.sum(axis=1)
+    first, second = ((h * shape**power).sum(axis=1) for power in (1, 2))
+    informs = second - first**2 / np.maximum(by_environment, 1e-300)
+    total = by_environment.sum(axis=1)
+    variance = second.sum(axis=1) / total - (first.sum(axis=1) / total) ** 2
+    could = _count_effective(by_environment * variance[:, np.newaxis]) - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (_count_effective(weights) - 1.0) / could
-    return np.where(could < LEAST_EXPECTED, np.nan, ratio)
+        ratio = (_count_effective(informs) - 1.0) / could
+    return np.where(could < LEAST_EXPECTED, np.nan, ratio), informs.sum(axis=1)
 
 
 def _count_effective(weights: FloatArray) -> FloatArray:
