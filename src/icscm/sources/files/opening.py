@@ -206,9 +206,7 @@ def open_files(
     names = _choose_features(reader.schema.names, target, environments, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
-    mapped.map_file(
-        1, temp_dir
-    ).close()  # a folder that cannot be used is found before the first pass
+    mapped.map_file(0, temp_dir).close()  # so a folder that is no use is found before pass one
     groups, survey, hashes, least = _survey(file, target, environments, asked.max_thresholds)
     ranks, classes = rank_labels(groups[0], positive)
     segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)

@@ -127,7 +127,7 @@ def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
     """A temporary file of so many bytes, mapped into memory: the system may drop its pages.
 
     It is in `folder`, or where the system has such files. All its bytes are reserved, so that a
-    disk that is too small is found here and not later.
+    disk that is too small is found here and not later. For none, the folder is tested only.
     """
     place = Path(tempfile.gettempdir() if folder is None else folder)
     if not place.is_dir():
@@ -137,6 +137,8 @@ def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
     free = shutil.disk_usage(place).free
     try:
         with tempfile.TemporaryFile(dir=place) as file:
+            if n_bytes == 0:
+                return mmap.mmap(-1, 1)  # a map of nothing cannot be made
             if n_bytes > free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if hasattr(os, "posix_fallocate"):
@@ -213,7 +215,7 @@ class CodeFile:
         #: where the next row of each segment goes
         self._next = rows.bounds[:-1].copy()
         n_cells = n_features * len(rows)
-        self._map = map_file(max(1, n_cells), folder)
+        self._map = map_file(n_cells, folder)
         codes = np.frombuffer(self._map, CODE_DTYPE, n_cells)
         self.codes: Array = codes.reshape(n_features, len(rows))
 
