@@ -22,7 +22,7 @@ from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
-from icscm.tables.coded import CodedTable, find_missing
+from icscm.tables.coded import CodedTable, are_finite, find_missing
 from icscm.tables.columns import Column, Level, Levels, Numbers, read_numbers, sort_key
 
 if TYPE_CHECKING:
@@ -42,11 +42,14 @@ def encode(
     confirm, while they are coded, that it has no others; one of many values when the scan's
     quantiles are the final ones. Which rows the first scan sees makes no difference to the
     outcome: columns of few values are cut at each of them, all others at quantiles of the sample.
+
+    Missing and infinite values are looked for in all rows only if columns remain after the first
+    scan: where its rows hold none, others are not as planned.
     """
-    X, has_missing = table.values, table.has_missing
-    n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
-    if has_missing is None:
+    X, has_missing = table.values, table.find_missing().copy()
+    if table.levels and table.has_missing is None:  # categories are not planned from any rows
         has_missing = find_missing(X, table.names)
+    n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
     edges = [np.empty(0, X.dtype)] * X.shape[1]
     stores: list[Store] = []
 
@@ -66,9 +69,10 @@ def encode(
     code(binning.plan_levels(table, categories, has_missing))
     sample: ColumnPlan | None = None
     any_sampled = False
-    numbers = table.find_numbers()
-    left = np.setdiff1d(numbers, np.array([*table.dropped], dtype=np.int64))
-    scans = _list_scans(X, numbers, max_thresholds, n_threads) if len(left) else ()
+    numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
+    left = np.setdiff1d(numbers, unused)
+    how = numbers, has_missing, max_thresholds, n_threads
+    scans = _list_scans(table, *how) if len(left) else ()
     for kind, scanned, most in scans:
         plan = binning.plan_columns(X, left, has_missing, scanned, most, n_threads)
         if kind == "sample":
@@ -80,21 +84,33 @@ def encode(
         left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
         if len(left) == 0:
             break  # before the next scan takes any time
+    if table.has_missing is None and not are_finite(X[:, unused]):
+        has_missing |= find_missing(X, table.names)
     # without the thresholds below which values are missing
     own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
     return binning.make_binning(own, table.names, has_missing, table.levels, any_sampled), stores
 
 
 def _list_scans(
-    X: Array, numbers: IntArray, max_thresholds: int | None, n_threads: int
+    table: CodedTable,
+    numbers: IntArray,
+    has_missing: BoolArray,
+    max_thresholds: int | None,
+    n_threads: int,
 ) -> Iterator[tuple[str, Array | slice, int | None]]:
     """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
-    or "all"; and the most thresholds.
+    or "all"; and the most thresholds. Sets `has_missing` of columns with missing values, if the
+    table does not know them: in the first rows, then in all.
     """
+    X, is_unknown = table.values, table.has_missing is None
     step = len(X) // FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to scan
         few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
+        if is_unknown:
+            has_missing |= find_missing(X[::step], table.names)
         yield "first", slice(None, None, step), few
+    if is_unknown:
+        has_missing |= find_missing(X, table.names)
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         yield "sample", choose_sample(hash_rows(X, numbers, n_threads), n_threads), max_thresholds

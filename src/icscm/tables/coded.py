@@ -37,6 +37,8 @@ ENVIRONMENT_COPY = "an exact copy of the environment"
 DATES = "a date or time, which rules are not made of; turn it into numbers such as years"
 # Columns checked at a time: their first rows stay near the cache.
 _CHECKED_TOGETHER = 2**10
+# Cells searched for missing and infinite values at a time: as many as the cache holds.
+_CHECKED_CELLS = 2**18
 
 
 class LevelBins(NamedTuple):
@@ -135,13 +137,14 @@ def are_finite(values: Array) -> bool:
 def find_missing(values: Array, names: Sequence[str] | None) -> BoolArray:
     """Which columns hold NaN; raises for infinities."""
     found = np.zeros(values.shape[1], dtype=np.bool_)
-    if are_finite(values):
-        return found
-    with np.errstate(over="ignore", invalid="ignore"):
-        odd = np.flatnonzero(~np.isfinite(values.sum(axis=0)))
-    for j in odd.tolist():  # or of numbers too large to add up
-        found[j] = np.isnan(values[:, j]).any()
-        if np.isinf(values[:, j]).any():
+    step = max(1, _CHECKED_CELLS // max(1, len(found)))
+    for start in range(0, len(values), step):
+        rows = values[start : start + step]
+        if are_finite(rows):
+            continue
+        if not found.all():
+            found |= np.isnan(rows).any(axis=0)
+        if np.isinf(rows).any():
             reject_infinity(values, names)
     return found
 
