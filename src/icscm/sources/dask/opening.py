@@ -226,12 +226,12 @@ class HashCounts(NamedTuple):
     n_rows: IntArray
     n_zero_bits: int = 0
 
-    def thin(self, n_zero_bits: int) -> HashCounts:
-        """Those that begin with at least so many zero bits."""
-        if n_zero_bits <= self.n_zero_bits:
-            return self
-        end = int(np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits))))
-        return HashCounts(self.hashes[:end].copy(), self.n_rows[:end].copy(), n_zero_bits)
+    def thin(self, n_zero_bits: int, most: int | None = None) -> HashCounts:
+        """Those that begin with at least so many zero bits, but fewer than `most`."""
+        ends = [2 ** (64 - bits) - 1 for bits in (most or 64, n_zero_bits)]
+        first, last = np.searchsorted(self.hashes, np.array(ends, dtype=np.uint64), side="right")
+        part = slice(0 if most is None else first, last)
+        return HashCounts(self.hashes[part], self.n_rows[part], n_zero_bits)
 
 
 def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
@@ -244,21 +244,29 @@ def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> Ha
     """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
 
     That number of bits is the same however the rows are cut: it depends on the different hashes
-    of the whole. Where they could be too many, pieces are added one at a time.
+    of the whole. To sort few, those with enough bits come first, then with one bit less at a time.
     """
-    merged = HashCounts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
-    is_few = sum(len(part.hashes) for part in parts) <= most
-    for some in [parts] if is_few else [[part] for part in parts]:
-        n_zero_bits = max(part.n_zero_bits for part in (merged, *some))
-        every = [part.thin(n_zero_bits) for part in (merged, *some)]
-        hashes = np.concatenate([part.hashes for part in every])
-        order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
-        hashes, n_rows = hashes[order], np.concatenate([part.n_rows for part in every])[order]
-        starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
-        merged = HashCounts(hashes[starts], np.add.reduceat(n_rows, starts), n_zero_bits)
-        while len(merged.hashes) > most:
-            merged = merged.thin(merged.n_zero_bits + 1)
+    least = n_zero_bits = max(part.n_zero_bits for part in parts)
+    while sum(len(part.thin(n_zero_bits).hashes) for part in parts) > most:
+        n_zero_bits += 1
+    merged = _merge([part.thin(n_zero_bits) for part in parts])
+    while merged.n_zero_bits > least:
+        n_zero_bits -= 1
+        more = _merge([part.thin(n_zero_bits, n_zero_bits + 1) for part in parts])
+        if len(merged.hashes) + len(more.hashes) > most:
+            break
+        hashes = np.append(merged.hashes, more.hashes)  # those with fewer zeros are greater
+        merged = HashCounts(hashes, np.append(merged.n_rows, more.n_rows), n_zero_bits)
     return merged
+
+
+def _merge(parts: Sequence[HashCounts]) -> HashCounts:
+    """All hashes, ascending, rows of equal ones added up."""
+    hashes = np.concatenate([part.hashes for part in parts])
+    order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
+    hashes, n_rows = hashes[order], np.concatenate([part.n_rows for part in parts])[order]
+    starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+    return HashCounts(hashes[starts], np.add.reduceat(n_rows, starts), parts[0].n_zero_bits)
 
 
 def choose_rows(counts: HashCounts) -> Sample:
