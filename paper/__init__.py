@@ -14,6 +14,8 @@ NAMES = (
     *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
     *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
+# Studies of the screen of columns take hours: `all` does not run them.
+SCREENS = ("screen",)
 
 
 def find_experiment(name: str) -> Experiment:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How much to run. `runs` None means the experiment's own number."""
+    """How much to run. `runs` None means the experiment's own number.
+
+    `tables` is a folder of prepared tables (`paper.screen_tables`), of which at most `max_rows`
+    rows are used and `max_out` environments left out; `choose` has the values of a task's keys to
+    which a study is restricted.
+    """
 
     runs: int | None = None
     seed: int = 0
     quick: bool = False
     data_home: Path | None = None
+    tables: Path | None = None
+    max_rows: int = 12_000
+    max_out: int | None = None
+    choose: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def n_samples(self) -> int:
@@ -38,6 +47,11 @@ class Options:
         """A task for each cell and repetition; `what` a repetition is called in the rows."""
         runs = range(self.choose_runs(full))
         return [{"seed": self.seed, **cell, what: run} for cell in cells for run in runs]
+
+    def filter(self, tasks: Iterable[Task]) -> list[Task]:
+        """The tasks with the values that were chosen."""
+        chosen = self.choose.items()
+        return [task for task in tasks if all(str(task[key]) in values for key, values in chosen)]
 
     def vary_distractors(self, sizes: Iterable[int], full: int = 100) -> list[Task]:
         """Tasks on the paper's number of samples, with each of these numbers of distractors."""

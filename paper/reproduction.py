@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from icscm.exceptions import IcscmError, IcscmWarning
-from paper import NAMES, find_experiment
+from paper import NAMES, SCREENS, find_experiment
 from paper.base import Experiment, Options
 from paper.output import add_caveat, write_page, write_summary
 from paper.runner import Plan, Row, run_plan
@@ -25,15 +29,25 @@ def reproduce(
     jobs: int = 1,
     quick: bool = False,
     data_home: Path | None = None,
+    time_limit: float = inf,
+    **more: Any,
 ) -> Path:
-    """Run the named experiments (or all) into a folder; return the page that shows them."""
+    """Run the named experiments (or all) into a folder; return the page that shows them.
+
+    After `time_limit` seconds tasks that are not done are given up, and what there is is shown.
+    """
+    until = monotonic() + time_limit
     chosen = _choose(names)
-    options = Options(runs, seed, quick, data_home)
+    options = Options(runs, seed, quick, data_home, **more)
     plans = _make_plans(chosen, options, may_skip="all" in names)
     out.mkdir(parents=True, exist_ok=True)
     sections = []
     for experiment, plan in plans:
-        rows = _run_with_progress(experiment, plan, out, jobs)
+        rows = _run_with_progress(experiment, plan, out, jobs, until)
+        if len(rows) < len(plan.tasks):
+            print(f"{experiment.name}: {len(rows):,} of {len(plan.tasks):,} tasks in the time")
+        if not rows:
+            continue
         summary = experiment.summarise(rows)
         summary = add_caveat(summary) if quick else summary
         write_summary(summary, out)
@@ -43,12 +57,13 @@ def reproduce(
 
 
 def _choose(names: Sequence[str]) -> list[Experiment]:
-    unknown = [name for name in names if name not in (*NAMES, "all")]
+    unknown = [name for name in names if name not in (*NAMES, *SCREENS, "all")]
     if unknown:
         raise IcscmError(
-            f"there is no experiment called {unknown[0]!r}; choose from {', '.join(NAMES)} or all"
+            f"there is no experiment called {unknown[0]!r}; choose from "
+            f"{', '.join((*NAMES, *SCREENS))} or all"
         )
-    wanted = NAMES if "all" in names else names
+    wanted = [each for name in names for each in (NAMES if name == "all" else (name,))]
     return [find_experiment(name) for name in dict.fromkeys(wanted)]
 
 
@@ -67,14 +82,17 @@ def _make_plans(
     return plans
 
 
-def _run_with_progress(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> list[Row]:
+def _run_with_progress(
+    experiment: Experiment, plan: Plan, out: Path, n_jobs: int, until: float
+) -> list[Row]:
     remaining = TimeRemainingColumn(elapsed_when_finished=True)
     columns = (TextColumn("{task.description:16}"), BarColumn(), MofNCompleteColumn(), remaining)
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(experiment.name, total=len(plan.tasks))
         path, own_jobs = out / f"{experiment.name}.csv", 1 if experiment.is_serial else n_jobs
-        return run_plan(plan, path, n_jobs=own_jobs, on_done=lambda: progress.advance(task))
+        done = partial(progress.advance, task)
+        return run_plan(plan, path, n_jobs=own_jobs, on_done=done, until=until)
 
 
 def _describe_options(options: Options) -> list[str]:

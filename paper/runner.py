@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context, parent_process
+from math import inf
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 from icscm.exceptions import IcscmError, IcscmWarning
@@ -52,15 +54,23 @@ def make_seed(seed: int, *parts: Any) -> int:
 
 
 def run_plan(
-    plan: Plan, path: Path, *, n_jobs: int, on_done: Callable[[], None] = lambda: None
+    plan: Plan,
+    path: Path,
+    *,
+    n_jobs: int,
+    on_done: Callable[[], None] = lambda: None,
+    until: float = inf,
 ) -> list[Row]:
-    """Run what `path` does not hold yet; return all rows, as strings, in the order of the tasks."""
+    """Run what `path` does not hold yet; return all rows, as strings, in the order of the tasks.
+
+    At the time `until` (of `time.monotonic`) tasks that are not done are given up.
+    """
     header = [*plan.tasks[0], *plan.columns]
     n_done = _prepare_file(path, header, plan)
     for _ in range(n_done):
         on_done()
     with path.open("a", newline="", encoding="utf-8") as file:
-        for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs):
+        for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs, until):
             file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
             file.flush()
             os.fsync(file.fileno())
@@ -116,11 +126,16 @@ def _format_line(values: Sequence[Any]) -> str:
     return buffer.getvalue()
 
 
-def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tuple[Task, Row]]:
+def _run_in_order(
+    plan: Plan, tasks: Sequence[Task], n_jobs: int, until: float
+) -> Iterator[tuple[Task, Row]]:
     if n_jobs == 1 or len(tasks) < 2:
         for task in tasks:
+            if monotonic() >= until:
+                return
             yield task, run_task(plan.run, task)
         return
+    others = active_children()
     # fresh processes: forking one that has threads is asking for trouble
     with ProcessPoolExecutor(n_jobs, get_context("spawn"), _follow_parent) as pool:
         submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
@@ -129,7 +144,15 @@ def _run_in_order(plan: Plan, tasks: Sequence[Task], n_jobs: int) -> Iterator[tu
             while running:
                 task, future = running.pop(0)
                 running += islice(submitted, 1)
-                yield task, future.result()
+                result = future.result(None if until == inf else max(0.0, until - monotonic()))
+                yield task, result
+        except TimeoutError:
+            if monotonic() < until:  # a task's own
+                raise
+            for process in active_children():
+                if process not in others:
+                    process.terminate()
+            running.clear()  # the pool fails those itself, now that its processes are gone
         finally:
             for _, future in running:
                 future.cancel()

@@ -1,7 +1,9 @@
 """Shortcuts planted in a table: columns that predict the label in the training environments only.
 
 A shortcut agrees with the label in environment e with probability q_e, and is otherwise drawn at
-random with the label's rate; in the environment left out it is reversed.
+random with the label's rate; in the environment left out it is reversed. Numeric ones are normal
+numbers, shifted by the label. `paper.blind_shortcuts` has six more, which were devised without
+knowledge of the method.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from paper.blind_shortcuts import BLIND, plant_blind
 
 if TYPE_CHECKING:
     import pandas
@@ -28,6 +32,14 @@ SHORTCUTS = {
     "missing": "as one, and missing in every second environment",
 }
 COLUMNS = ("shortcut", "shortcut2")
+# Numeric kinds: the shift by the label in the first and the last environment.
+SHIFTS = {"numeric": (2.0, 0.2), "faint": (0.8, 0.0)}
+# With those: all kinds.
+KINDS = {
+    **SHORTCUTS,
+    **{kind: f"a normal number shifted by {a:g} to {b:g}" for kind, (a, b) in SHIFTS.items()},
+    **BLIND,
+}
 
 
 def plant(
@@ -46,6 +58,10 @@ def plant(
 
     if kind == "clean":
         return X
+    if kind in BLIND:
+        return plant_blind(X, y, environments, out, kind, seed)
+    if kind in SHIFTS:
+        return X.assign(shortcut=_shift(y, environments, out, SHIFTS[kind], seed))
     inside = [each for each in np.unique(environments) if each != out]
     q = dict(zip(inside, np.linspace(MOST, LEAST, len(inside)), strict=True)) | {out: MOST}
     if kind == "half":
@@ -69,3 +85,15 @@ def _agree(y: NDArray[np.int64], q: Sequence[float], rng: np.random.Generator) -
     """The label with probability q, otherwise a draw with the label's rate."""
     coin = rng.random(len(y)) < y.mean()
     return np.where(rng.random(len(y)) < np.array(q), y, coin).astype(np.int64)
+
+
+def _shift(
+    y: NDArray[np.int64], environments: NDArray[Any], out: Any, between: tuple[float, float],
+    seed: int,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Normal numbers whose mean differs by label, less from environment to environment."""
+    inside = [each for each in np.unique(environments) if each != out]
+    shifts = dict(zip(inside, np.linspace(*between, len(inside)), strict=True)) | {out: -between[0]}
+    shift: NDArray[np.float64] = np.array([shifts[each] for each in environments])
+    noise: NDArray[np.float64] = np.random.default_rng(seed).normal(size=len(y))
+    return np.asarray(noise + shift * (y - 0.5), dtype=np.float64)
