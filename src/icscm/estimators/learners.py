@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from icscm._types import Array, FloatArray
-from icscm.tables.columns import is_frame, open_frame
+from icscm.tables.columns import is_frame, open_frame, take_columns
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
 _MAX_LEVELS = 250
@@ -18,16 +18,18 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A learner behind an encoding of the columns that are no numbers.
 
     `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"logistic"` (one-hot, scaled,
-    medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves).
+    medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves). It uses
+    all columns, or those at the positions `columns`.
     """
 
-    def __init__(self, kind: str = "hgb", random_state: Any = None) -> None:
+    def __init__(self, kind: str = "hgb", random_state: Any = None, columns: Any = None) -> None:
         self.kind = kind
         self.random_state = random_state
+        self.columns = columns
 
     def fit(self, X: Any, y: Any) -> Self:
         """Encode and fit."""
-        X = _bring(X)
+        X = self._bring(X)
         self._is_text = _find_text(X)
         self.pipeline_ = self._make_pipeline().fit(X, y)
         self.classes_ = self.pipeline_.classes_
@@ -35,13 +37,19 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class."""
-        chance: FloatArray = self.pipeline_.predict_proba(_bring(X))
+        chance: FloatArray = self.pipeline_.predict_proba(self._bring(X))
         return chance
 
     def predict(self, X: Any) -> Array:
         """The likelier class."""
         labels: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return labels
+
+    def _bring(self, X: Any) -> Any:
+        """The columns used, a pandas frame of any frame."""
+        if self.columns is not None:
+            X = take_columns(X, self.columns)
+        return open_frame(X).to_pandas() if is_frame(X) else X
 
     def _make_pipeline(self) -> Any:
         from sklearn.compose import ColumnTransformer
@@ -76,11 +84,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_iter=80, categorical_features=first, early_stopping=False, random_state=seed
         )
         return make_pipeline(encode, boosting)
-
-
-def _bring(X: Any) -> Any:
-    """A pandas frame of any frame; arrays as they are."""
-    return open_frame(X).to_pandas() if is_frame(X) else X
 
 
 def _find_text(X: Any) -> Array:

@@ -30,7 +30,7 @@ from icscm.parameters import check_parameters, document_parameters, whole_or_not
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.splits import find_extreme_environments, find_quantile
-from icscm.tables.columns import find_names, is_frame, open_frame, take_rows
+from icscm.tables.columns import find_names, is_frame, open_frame, take_columns, take_rows
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse
 
 if TYPE_CHECKING:
@@ -38,9 +38,14 @@ if TYPE_CHECKING:
 
 # Contributions: columns drawn from other rows so often, for at most so many rows and columns.
 _N_DRAWS: Final = 3
-_MAX_CELLS: Final = 2_000_000
+_MAX_CELLS: Final = 1_000_000
+_MIN_DRAWN: Final = 2_000
 _MAX_COLUMNS: Final = 200
+_MIN_COLUMNS: Final = 10
+# Cells of all tables that are predicted for, and rows and cells of one of them.
+_MAX_PREDICTED: Final = 300_000_000
 _ROWS_AT_ONCE: Final = 50_000
+_CELLS_AT_ONCE: Final = 5_000_000
 # A column is a copy of a rejected one if it explains this share of the variance of its cut.
 _COPY: Final = 0.8
 # Where a share of so many times the tolerance would not be significant, nothing can be told.
@@ -200,6 +205,7 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
         effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
         rounds: list[dict[str, Any]] = []
         replication = judge.measure_replication() if self.environments_ else {}
+        self._deviances = {j: deviance for j, (_, deviance) in replication.items()}
         reasons, numbers = {}, dict.fromkeys(range(n_columns), 0)
         level = find_quantile(LEVEL / max(n_columns, 1), 1)
         for j, (ratio, explained) in replication.items():
@@ -252,12 +258,14 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
         """Scores of the learners for the rows that they did not see, and contributions.
 
         Beside the user's learner boosting is fitted, and both are combined: what a learner of the
-        wrong form has missed must not look like a difference between environments.
+        wrong form has missed must not look like a difference between environments. Of many columns
+        boosting uses those that explain most by themselves.
         """
         learners = [self._make_learner()]
         if not _is_boosting(learners[0]):
-            learners.append(TableClassifier("hgb", 0))
-        table, n_rows = _take_columns(X, columns), len(judge.labels)
+            informative = np.argsort([-self._deviances.get(j, 0.0) for j in columns.tolist()])
+            learners.append(TableClassifier("hgb", 0, np.sort(informative[:_MAX_COLUMNS])))
+        table, n_rows = take_columns(X, columns), len(judge.labels)
         y = self.classes_[judge.labels]
         tasks = [(learner, train, test) for learner in learners for train, test in folds]
         fit = delayed(_fit_one)
@@ -268,7 +276,9 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
             scores[test, place // len(folds)] = _score(model, take_rows(table, test))
         made = None
         if len(columns) > 1:
-            chosen = columns if len(columns) <= _MAX_COLUMNS else _find_used(columns, judge, scores)
+            n_drawn = min(len(judge.labels), _MIN_DRAWN)
+            most = _MAX_PREDICTED // (_N_DRAWS * n_drawn * len(columns))
+            chosen = _find_used(columns, judge, scores, min(max(most, _MIN_COLUMNS), _MAX_COLUMNS))
             made = self._draw(table, columns, chosen, judge, folds, fitted, scores, seed)
         return scores, made
 
@@ -285,7 +295,8 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
     ) -> Contributions:
         """Predict again with each column drawn from other rows of the same environment."""
         rng = np.random.default_rng(seed)
-        most = max(2_000, _MAX_CELLS // (_N_DRAWS * len(chosen)))
+        most = max(_MIN_DRAWN, _MAX_CELLS // (_N_DRAWS * len(chosen)))
+        most = min(most, max(_MIN_DRAWN, _MAX_PREDICTED // (_N_DRAWS * len(chosen) * len(columns))))
         tests = [np.asarray(test) for _, test in folds]
         if len(judge.labels) > most:
             share = most / len(judge.labels)
@@ -299,7 +310,8 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
             models = fitted[fold :: len(folds)]
             drawn = [_shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
             order = np.concatenate(drawn)
-            size = max(1, _ROWS_AT_ONCE // len(order))
+            at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns))
+            size = max(1, at_once // len(order))
             chunks = [slice(k, k + size) for k in range(0, len(chosen), size)]
             places = np.searchsorted(columns, chosen)
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -442,7 +454,7 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
             X = validate_data(self, X, dtype=None, reset=False, ensure_all_finite="allow-nan")
             return X[:, self._support]
         if self._names is None:
-            return _take_columns(X, np.flatnonzero(self._support))
+            return take_columns(X, np.flatnonzero(self._support))
         absent = [name for name in self.kept_ if name not in open_frame(X).columns]
         if absent:
             lacking = shorten_list([repr(name) for name in absent])
@@ -494,12 +506,6 @@ def _score(model: Any, X: Any) -> FloatArray:
     return np.asarray(model.decision_function(X), dtype=float)
 
 
-def _take_columns(X: Any, columns: IntArray) -> Any:
-    if not is_frame(X):
-        return X[:, columns]
-    return open_frame(X)[:, columns.tolist()].to_native()
-
-
 def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
     """A permutation of the rows that keeps each in its environment."""
     order = np.arange(len(environments))
@@ -531,11 +537,12 @@ def _score_drawn(
     return np.column_stack([_score(model, X) for model in models])
 
 
-def _find_used(columns: IntArray, judge: Judge, scores: FloatArray) -> IntArray:
+def _find_used(columns: IntArray, judge: Judge, scores: FloatArray, most: int) -> IntArray:
     """The columns with which the scores vary most."""
+    if len(columns) <= most:
+        return columns
     variances = judge.measure_variation(columns, scores[:, 0])
-    best = np.argsort(-variances, kind="stable")[:_MAX_COLUMNS]
-    return np.sort(columns[best])
+    return np.sort(columns[np.argsort(-variances, kind="stable")[:most]])
 
 
 def _find_copied(

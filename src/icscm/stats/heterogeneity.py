@@ -17,6 +17,7 @@ sums of g and h by bin and environment, whoever adds them up: the leaves of a tr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -49,24 +50,24 @@ class Heterogeneity:
     dof: IntArray
     tau_squared: FloatArray
 
-    @property
+    @cached_property
     def deviance(self) -> FloatArray:
         """Heterogeneity beyond chance as a deviance."""
         deviance: FloatArray = self.tau_squared * self.weights.sum(axis=1)
         return deviance
 
-    @property
+    @cached_property
     def p_values(self) -> FloatArray:
         """The chance of such differences between equal effects."""
         return compute_upper_tail(self.statistic, self.dof)
 
-    @property
+    @cached_property
     def i2(self) -> FloatArray:
         """Share of the variance between the environments' effects that is not chance."""
         beyond = np.maximum(self.statistic - self.dof, 0.0)
         return beyond / np.maximum(self.statistic, 1e-300)
 
-    @property
+    @cached_property
     def mean(self) -> FloatArray:
         """The effect common to all environments."""
         return _average(np.nan_to_num(self.effects), self.weights)

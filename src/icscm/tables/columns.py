@@ -131,6 +131,13 @@ def take_rows(X: Any, rows: Array) -> Any:
     return open_frame(X)[rows].to_native() if is_frame(X) else X[rows]
 
 
+def take_columns(X: Any, columns: Array) -> Any:
+    """Some columns of any kind of table, by their positions."""
+    if not is_frame(X):
+        return X[:, columns]
+    return open_frame(X)[:, columns.tolist()].to_native()
+
+
 def find_names(X: Any) -> tuple[str, ...] | None:
     """The names of a frame's columns; None where these are positions, or X is an array."""
     names: list[Any] = open_frame(X).columns if is_frame(X) else [None]
