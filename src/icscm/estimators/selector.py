@@ -462,19 +462,52 @@ class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  
         return open_frame(X).select(*self.kept_).to_native()
 
     def predict(self, X: Any) -> Any:
-        """The class of each row, by the learner on the columns kept."""
+        """The class of each row, by the learner on the columns kept.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The features; of a frame the rejected columns may be absent.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The labels.
+        """
         columns = self._select(X)
         return self.estimator_.predict(columns)
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Probability of each class, by the learner on the columns kept."""
+        """Probability of each class, by the learner on the columns kept.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The features; of a frame the rejected columns may be absent.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            In the order of `classes_`.
+        """
         columns = self._select(X)
         return self.estimator_.predict_proba(columns)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Scores by the learner on the columns kept."""
+        """Scores by the learner on the columns kept.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The features; of a frame the rejected columns may be absent.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The larger, the likelier the second class.
+        """
         columns = self._select(X)
         return self.estimator_.decision_function(columns)
 
