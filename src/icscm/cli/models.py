@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Environments of a leaf that `show` lists without --all.
 _N_SHOWN = 10
+# How a text column must be read for levels of a type; others are text.
+_KINDS = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}
 # Columns that predictions add.
 _ADDED = ("probability", "class", "rule")
 
@@ -233,20 +235,15 @@ def find_types(saved: SavedModel) -> dict[str, str]:
     from icscm.model.rules import CategoryRule, ThresholdRule
     from icscm.model.saved import list_used
 
-    types = {
-        str(each.name): each.type
-        for each in saved.features
-        if each.type in (formats.NUMBER, CATEGORY)
-    }
+    kept = formats.NUMBER, CATEGORY
+    types = {str(each.name): each.type for each in saved.features if each.type in kept}
     for rule in saved.model.rules:
         if isinstance(rule, ThresholdRule):
             types[str(rule.feature)] = formats.NUMBER
         elif isinstance(rule, CategoryRule):
             kinds = {type(level) for level in rule.levels}
-            name = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}.get(
-                min(kinds, key=str), CATEGORY
-            )
-            types[str(rule.feature)] = name if len(kinds) == 1 else CATEGORY
+            kind = _KINDS.get(type(rule.levels[0]), CATEGORY)
+            types[str(rule.feature)] = kind if len(kinds) == 1 else CATEGORY
     used = set(list_used(saved))
     return {name: kind for name, kind in types.items() if name in used}
 
@@ -286,13 +283,9 @@ def evaluate(
     with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
         environments = labels.environment and _list_values(table, labels.environment)
         found = evaluate_model(saved, table, y, environments)
-        found = replace(
-            found,
-            target=labels.target,
-            environment=labels.environment,
-            data=formats.name_data(data),
-            notes=(*found.notes, *notes),
-        )
+        names: Options = {"target": labels.target, "environment": labels.environment}
+        names["data"] = formats.name_data(data)
+        found = replace(found, **names, notes=(*found.notes, *notes))
         if labels.class_names is not None:  # where True and False stand for several values
             classes = labels.class_names[0] or "anything else", labels.class_names[1]
             baseline = classes[saved.classes.index(found.baseline)]

@@ -78,10 +78,8 @@ def _choose_columns(
     learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
 ) -> tuple[Roles, list[str]]:
     """Target, environment and the columns to learn from."""
-    where = str(data)
-    roles = io_roles.make_roles(
-        names, **{name: options[name] for name in shared.ROLES}, where=where
-    )
+    where, settings = str(data), {name: options[name] for name in shared.ROLES}
+    roles = io_roles.make_roles(names, **settings, where=where)
     learner.keep_columns = shared.find_kept(names, options, where)
     return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
 
@@ -89,21 +87,15 @@ def _choose_columns(
 def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
-    reader = open_table(
-        data, TextFormat(**shared.get_text_settings(options)), member=options["member"]
-    )
+    form = TextFormat(**shared.get_text_settings(options))
+    reader = open_table(data, form, member=options["member"])
     roles, columns = _choose_columns(learner, reader.names, data, options)
     if not roles.is_plain:
         tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
         roles = io_roles.find_labelling(tallies, roles)
-    learner.fit_dataset(
-        ChangedReader(reader, roles.apply, roles.needs),
-        roles.target,
-        roles.environment,
-        columns=columns,
-        max_memory=options["max_memory"],
-        temp_dir=options["temp_dir"],
-    )
+    changed = ChangedReader(reader, roles.apply, roles.needs)
+    limits = {name: options[name] for name in ("max_memory", "temp_dir")}
+    learner.fit_dataset(changed, roles.target, roles.environment, columns=columns, **limits)
     return roles.keep_misread(get_misread(reader), columns)
 
 

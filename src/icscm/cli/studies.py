@@ -148,16 +148,10 @@ def compare(
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_labelled(data, options)
-    found = compare_candidates(
-        samples.X,
-        samples.y,
-        samples.environments,
-        names,
-        **{name: options[name] for name in ("n_folds", "min_rows", "min_positives")},
-        keep_columns=samples.asked_for or None,
-        seed=options["random_state"],
-        stage=progress.stage,
-    )
+    settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
+    settings |= {"keep_columns": samples.asked_for or None, "seed": options["random_state"]}
+    table = samples.X, samples.y, samples.environments
+    found = compare_candidates(*table, names, **settings, stage=progress.stage)
     _write(found, out, plot)
     if as_json:
         click.echo(dump_json(found.to_dict(), indent=2))

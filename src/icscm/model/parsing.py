@@ -156,10 +156,9 @@ def _parse_json(text: str) -> Any:
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    if len(dict(pairs)) < len(pairs):
         _reject(f"the key {_show_repeated([key for key, _ in pairs])} occurs twice in one object")
-    return found
+    return dict(pairs)
 
 
 def _parse_whole(digits: str) -> int:

@@ -176,7 +176,7 @@ def _describe_value(value: Any) -> Any:
 def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) -> Plain:
     """The model in words and numbers; rules with importances are those of a rule set."""
     model = learner.model_
-    noun = get_noun(model)
+    noun = str(model.kind) if model.kind in ("tree", "forest") else "rule"
     is_chain, is_forest = noun == "rule", noun == "forest"
     used = [each["feature"] for each in nodes["importances"] or ()]
     if is_chain or is_forest:
@@ -207,11 +207,6 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
         "trees": _describe_trees(model) if is_forest else None,
         "discarded": discarded and _describe_discarded(discarded, errors, names),
     }
-
-
-def get_noun(model: Any) -> str:
-    """Tree, forest or, of a conjunction or disjunction, rule."""
-    return str(model.kind) if model.kind in ("tree", "forest") else "rule"
 
 
 def _describe_rules(learner: Any) -> list[Plain]:
@@ -326,8 +321,7 @@ def describe_new_environments(leaves: Sequence[Plain], totals: LeafCounts, names
     (overall,) = make_expectations([np.array(totals, dtype=np.int64)])
     known = [leaf["number"] for leaf in leaves if leaf["new_interval"] is not None]
     content = {"leaves": leaves, "known": known, "names": names, "confidence": CONFIDENCE}
-    content |= {"has_interval": overall.interval is not None}
-    content |= {"n_environments": overall.n_environments}
+    content |= {"overall": overall}
     return {
         "confidence": CONFIDENCE,
         "overall": of_leaves.describe_expectation(overall),
@@ -339,12 +333,8 @@ def describe_new_environments(leaves: Sequence[Plain], totals: LeafCounts, names
 
 def format_range(environments: Sequence[Plain]) -> str:
     """The rates in the training environments, from the lowest to the highest."""
-    ends = [
-        formatting.format_share(each["rate"])
-        for each in of_leaves.find_extremes(environments, "rate")
-        if each
-    ]
-    return " to ".join(ends) or "no sample"
+    ends = of_leaves.find_extremes(environments, "rate")
+    return " to ".join(formatting.format_share(e["rate"]) for e in ends if e) or "no sample"
 
 
 def describe_stability(learner: Learner, stability: Any) -> Plain:
@@ -384,13 +374,8 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
         has_scores = path.points[0].aucs is not None
         found = {"points": points, "has_scores": has_scores, "caution": CAUTION}
     shared = {"parameter": path.parameter, "own": path.own, "seconds": path.seconds}
-    return {
-        **shared,
-        "n_searches": len(path.points),
-        "n_models": len(path.groups),
-        "text": text,
-        **found,
-    }
+    sizes = {"n_searches": len(path.points), "n_models": len(path.groups)}
+    return {**shared, **sizes, "text": text, **found}
 
 
 def _describe_group(group: Sequence[PathPoint], path: Path, names: Names, number: int) -> Plain:

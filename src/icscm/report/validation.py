@@ -39,10 +39,8 @@ N_LISTED, _N_DRAWN = 10, 40
 
 def format_measure(scores: Plain, name: str) -> str:
     """The value of a measure: a share in percent, others as numbers; - where it has none."""
-    score = scores[name]
-    if score is None:
-        return "-"
-    return format_score(score["value"]) if name in _NUMBERS else format_share(score["value"])
+    score, form = scores[name], format_score if name in _NUMBERS else format_share
+    return "-" if score is None else form(score["value"])
 
 
 def format_bounds(scores: Plain, name: str) -> str:

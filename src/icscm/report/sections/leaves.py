@@ -35,14 +35,12 @@ def make_requirement(
     afterwards: bool = False,
 ) -> Plain:
     """Level, margin and null hypothesis of the verdicts; `alpha` is None without environments."""
-    is_odds = margin_on == "odds_ratio"
+    text = formatting.format_points(margin)
     return {
         "alpha": alpha,
         "margin": margin,
         "margin_on": margin_on,
-        "margin_text": f"an odds ratio of {margin:g}"
-        if is_odds
-        else formatting.format_points(margin),
+        "margin_text": f"an odds ratio of {margin:g}" if margin_on == "odds_ratio" else text,
         "afterwards": afterwards,
         "confidence": VERDICT_CONFIDENCE,
         "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
@@ -260,10 +258,8 @@ def _compare_environments(
     if worst is None or len(sizes) < 2 or sum(n >= SPARSE_ENVIRONMENT for n in sizes) == 1:
         best = worst = None
     else:
-        worst = {
-            **worst,
-            "text": f"{names.describe_place(worst)}, {formatting.format_error(worst)}",
-        }
+        text = f"{names.describe_place(worst)}, {formatting.format_error(worst)}"
+        worst = {**worst, "text": text}
     is_better = overall["error"] is not None and overall["error"] < overall["majority_error"]
     return {
         **overall,
@@ -278,14 +274,8 @@ def _compare_environments(
 
 def _describe_errors(totals: CountArray, right: CountArray, majority: int) -> list[Plain]:
     sizes, wrong = totals.sum(axis=0).tolist(), (totals - right).sum(axis=0).tolist()
-    rows = zip(
-        sizes,
-        wrong,
-        compute_intervals(wrong, sizes),
-        totals.T.tolist(),
-        right.T.tolist(),
-        strict=True,
-    )
+    by_label = totals.T.tolist(), right.T.tolist()
+    rows = zip(sizes, wrong, compute_intervals(wrong, sizes), *by_label, strict=True)
     return [
         {
             "n": n,

@@ -215,9 +215,8 @@ def _describe_odds(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> l
     environment that the split does not divide, or with one label only.
     """
     cells = np.array([*if_true, *if_false], dtype=np.float64)  # (true 0, true 1, false 0, false 1)
-    is_known = np.all(
-        [cells[i] + cells[j] > 0 for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))], axis=0
-    )
+    margins = [cells[i] + cells[j] for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))]
+    is_known = np.min(margins, axis=0) > 0
     logs = np.log(cells + 0.5)
     log_odds = logs[1] - logs[0] - logs[3] + logs[2]
     errors = np.sqrt((1 / (cells + 0.5)).sum(axis=0))
