@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -14,7 +13,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
-from icscm.exceptions import IcscmWarning
+from icscm.exceptions import IcscmWarning, warn
 
 
 class _LenientCache(FunctionCache):
@@ -50,11 +49,6 @@ def compiled(function: Callable[..., Any]) -> Any:
 @cache
 def _warn_of_no_cache() -> None:
     if parent_process() is None:  # which has warned
-        warnings.warn(
-            IcscmWarning(
-                "compiled code cannot be cached, neither beside the package nor in the home "
-                "folder, so each run compiles again, for some seconds; set NUMBA_CACHE_DIR to a "
-                "folder that you can write"
-            ),
-            stacklevel=2,
-        )
+        what = "compiled code cannot be cached, neither beside the package nor in the home folder, "
+        what += "so each run compiles again, for some seconds; set NUMBA_CACHE_DIR to a folder "
+        warn(f"{what}that you can write", IcscmWarning)

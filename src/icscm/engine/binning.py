@@ -279,11 +279,8 @@ def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str
 
 def find_sampled(survey: Survey, table: CodedTable) -> list[int]:
     """The columns of many values, whose thresholds come from the sampled rows' values."""
-    return [
-        j
-        for j, column in enumerate(survey.columns)
-        if column.is_number and column.values is None and j not in table.dropped
-    ]
+    many = [j for j, each in enumerate(survey.columns) if each.is_number and each.values is None]
+    return [j for j in many if j not in table.dropped]
 
 
 def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Array]) -> Binning:

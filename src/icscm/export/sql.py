@@ -167,8 +167,16 @@ def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -
     """
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
-    if condition.compares == "numbers":
-        return _guard_number(condition, absent, column, text)
+    if condition.compares == "numbers":  # NaN is missing, however it is written
+        every = dict.fromkeys((*absent.texts, "NaN", "nan", "-nan"))
+        is_there = _is_in(text, [_quote_text(each) for each in every], "NOT IN")
+        number = f"CASE WHEN {is_there} THEN {_cast(condition, column)} END"
+        for each in absent.numbers:
+            number = f"NULLIF({number}, {format_sql_number(each)})"
+        compared = _compare_sql(condition, number)
+        if compared is None:
+            return f"{number} IS {'' if condition.if_missing else 'NOT '}NULL"
+        return f"COALESCE({compared}, 1 = 1)" if condition.if_missing else compared
     levels = condition.value if isinstance(condition.value, tuple) else ()
     if condition.compares == "booleans":
         text = f"LOWER({text})"
@@ -179,18 +187,6 @@ def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -
         texts += [_quote_text(each) for each in absent.texts]
     truth = _is_in(text, texts, "IN" if is_listed else "NOT IN")
     return f"{truth} OR {column} IS NULL" if condition.if_missing else truth
-
-
-def _guard_number(condition: Condition, absent: Absent, column: str, text: str) -> str:
-    # NaN is missing, however it is written
-    missing = [_quote_text(each) for each in dict.fromkeys((*absent.texts, "NaN", "nan", "-nan"))]
-    number = f"CASE WHEN {_is_in(text, missing, 'NOT IN')} THEN {_cast(condition, column)} END"
-    for each in absent.numbers:
-        number = f"NULLIF({number}, {format_sql_number(each)})"
-    truth = _compare_sql(condition, number)
-    if truth is None:
-        return f"{number} IS {'' if condition.if_missing else 'NOT '}NULL"
-    return f"COALESCE({truth}, 1 = 1)" if condition.if_missing else truth
 
 
 def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:

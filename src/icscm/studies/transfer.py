@@ -256,8 +256,5 @@ def tolerance_path(
             found = folds.fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
             aucs.append([each.scores and each.scores["auc"] for each in found])
     points = zip(path.points, zip(*aucs, strict=True), strict=True)
-    return replace(
-        path,
-        points=tuple(replace(point, aucs=each) for point, each in points),
-        seconds=time.perf_counter() - started,
-    )
+    scored = tuple(replace(point, aucs=each) for point, each in points)
+    return replace(path, points=scored, seconds=time.perf_counter() - started)

@@ -375,11 +375,8 @@ def gather_number_facts(column: Array) -> ColumnFacts:
 
     Some rows suffice to exclude an identifier in most columns; all rows take long.
     """
-    n_rows = len(column)
-    some, none = (
-        column[: max(limits.SUSPICION_ROWS, n_rows // 50)],
-        ColumnFacts(n_rows, n_rows, np.inf),
-    )
+    n_rows, none = len(column), ColumnFacts(len(column), len(column), np.inf)
+    some = column[: max(limits.SUSPICION_ROWS, n_rows // 50)]
     seen = some[some == some]
     if len(seen) - len(np.unique(seen)) > (1 - limits.NUMBERED_IDENTIFIER_SHARE) * n_rows:
         return none

@@ -12,7 +12,7 @@ what a lost worker held. Without a client the same tasks run on Dask's local sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import groupby
@@ -219,8 +219,7 @@ class DaskSource:
                 counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
             self._cubes, self._pending = counted, None
         cubes = self._count(count_staying, self._in_play) if self._pending else self._cubes
-        for block, counts in zip(self._blocks, cubes, strict=True):
-            yield from block.make_cubes(counts)
+        yield from self._make_cubes(cubes)
 
     def keep(self, rule: BinnedRule) -> None:
         is_few = self._pending is None and self._covers_few(rule)
@@ -230,7 +229,9 @@ class DaskSource:
         self._in_play = persist(map_tasks("keep", keep, self._pieces, self._in_play))
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        cubes = self._count(partial(count_satisfying, list(path)))
+        return self._make_cubes(self._count(partial(count_satisfying, list(path))))
+
+    def _make_cubes(self, cubes: Iterable[CountArray]) -> Iterator[CountCube]:
         for block, counts in zip(self._blocks, cubes, strict=True):
             yield from block.make_cubes(counts)
 
