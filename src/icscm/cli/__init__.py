@@ -6,6 +6,7 @@ What is printed comes from `report`; what is computed, from the library. Nothing
 # each of these adds its commands
 import icscm.cli.fit
 import icscm.cli.models
+import icscm.cli.screen
 import icscm.cli.simulate
 import icscm.cli.studies  # noqa: F401
 from icscm.cli.group import main

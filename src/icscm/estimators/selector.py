@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm.estimators.judging import LEVEL, ColumnEffect, Contributions, Judge, Round
 from icscm.estimators.learners import TableClassifier
+from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     IcscmError,
@@ -62,7 +63,7 @@ def _offers(name: str) -> Any:
 
 
 @document_parameters
-class InvariantFeatureSelector(SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Rejects columns whose effect differs between environments, for any learner.
 
     Each column is judged given all others: the learner is cross-fitted on all columns, and the

@@ -178,6 +178,38 @@ def draw_effects(splits: Sequence[Plain], limits: Limits) -> Plain:
     }
 
 
+def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
+    """Forest plots on one axis: the effect by environment, pooled, and in a new environment.
+
+    Of very many environments those with the most precise effects are drawn.
+    """
+    known = [each for column in columns for each in column["environments"] if each["interval"]]
+    ratios = [each["odds_ratio"] for each in known]
+    marks = choose_marks(min(ratios, default=0.5), max(ratios, default=2.0))
+    ends = [log(each) for each in marks]
+    drawn = []
+    for column in columns:
+        places = [each for each in column["environments"] if each["interval"]]
+        precise = sorted(places, key=lambda each: each["standard_error"])[: limits.environments]
+        pooled = column["pooled"]
+        new = {**pooled, "interval": pooled["prediction_interval"], "odds_ratio": None}
+        rows = [(e["environment"], e, "one") for e in places if e in precise]
+        rows += [("pooled", pooled, "all"), ("new environment", new, "new")]
+        placed = []
+        for name, each, kind in rows:
+            at = each["odds_ratio"], *(each["interval"] or (None, None))
+            x = [None if ratio is None else _place(log(ratio), ends) for ratio in at]
+            row = {"name": name, "kind": kind, "x": x[0], "x1": x[1], "x2": x[2]}
+            placed.append({**row, "odds_ratio": each["odds_ratio"], "interval": each["interval"]})
+        n_left_out = len(places) - len(precise)
+        drawn.append({**column, "rows": placed, "n_left_out": n_left_out})
+    return {
+        "columns": drawn,
+        "ticks": [{"x": _place(log(each), ends), "text": f"{each:g}"} for each in marks],
+        "one": _place(0.0, ends),
+    }
+
+
 def choose_marks(low: float, high: float) -> list[float]:
     """At most eight marks of an axis of odds ratios that holds both, 1 among them.
 

@@ -145,6 +145,37 @@ def format_ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{float(f'{ratio:.2g}'):,g}"
 
 
+def format_heterogeneity(share: float | None) -> str:
+    """A share of heterogeneity or a tolerance, in two digits, as tolerances are given.
+
+    >>> [format_heterogeneity(each) for each in (0.09137, 0.0, 0.000534, 1.26, 0.01)]
+    ['0.091', '0', '0.0005', '1.3', '0.01']
+    """
+    if share is None:
+        return "-"
+    return f"{float(f'{share:.2g}' if share >= 0.001 else f'{share:.1g}'):.10g}"
+
+
+def format_odds(ratio: float | None) -> str:
+    """An odds ratio that may be extreme.
+
+    >>> [format_odds(each) for each in (2.104, 1e-9, 5e7, None)]
+    ['2.1', 'below 0.001', 'above 1,000', '-']
+    """
+    if ratio is None or 1e-3 <= ratio <= 1e3:
+        return format_ratio(ratio)
+    return "below 0.001" if ratio < 1 else "above 1,000"
+
+
+def format_odds_interval(interval: Sequence[float] | None) -> str:
+    """The ends of an interval of odds ratios.
+
+    >>> format_odds_interval([0.31, 1e9]), format_odds_interval(None)
+    ('0.31 to above 1,000', '-')
+    """
+    return "-" if interval is None else " to ".join(map(format_odds, interval))
+
+
 def format_deviance(value: float) -> str:
     """A deviance: whole numbers from 10 on.
 

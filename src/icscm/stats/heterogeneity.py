@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, stdtrit
 
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.stats.independence import compute_upper_tail
@@ -103,6 +103,46 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     spread = total - (weights**2).sum(axis=1) / np.maximum(total, 1e-300)
     tau_squared = np.where(dof > 0, excess / np.maximum(spread, 1e-12), 0.0)
     return Heterogeneity(effects, weights, statistic, dof, tau_squared)
+
+
+class PooledEffect(NamedTuple):
+    """A random-effects mean, its standard error, tau, and the prediction interval, if any."""
+
+    mean: float
+    standard_error: float
+    tau: float
+    interval: tuple[float, float] | None
+
+
+def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffect | None:
+    """The mean effect by DerSimonian and Laird, with the 95% interval for a new environment.
+
+    The interval is that of Higgins, Thompson and Spiegelhalter (2009), by Student's t with two
+    degrees of freedom less than there are environments; of fewer than three there is none.
+    Environments with NaN are ignored; None if nothing is known.
+
+    >>> found = pool_effects(np.array([0.8, 1.0, 1.2, np.nan]), np.array([0.1, 0.1, 0.1, np.nan]))
+    >>> print(f"{found.mean:.2f} {found.tau:.2f}")
+    1.00 0.17
+    >>> [round(each, 2) for each in found.interval]
+    [-1.65, 3.65]
+    """
+    is_known = np.isfinite(effects) & np.isfinite(standard_errors)
+    effects, variances = effects[is_known], standard_errors[is_known] ** 2
+    if not len(effects):
+        return None
+    dof = len(effects) - 1
+    weights = 1.0 / variances
+    mean = float(np.average(effects, weights=weights))
+    spread = weights.sum() - (weights**2).sum() / weights.sum()
+    excess = float((weights * (effects - mean) ** 2).sum()) - dof
+    tau_squared = float(max(excess, 0.0) / spread) if dof else 0.0
+    weights = 1.0 / (variances + tau_squared)
+    mean, variance = float(np.average(effects, weights=weights)), float(1.0 / weights.sum())
+    if dof < 2:
+        return PooledEffect(mean, variance**0.5, tau_squared**0.5, None)
+    reach = float(stdtrit(dof - 1, 0.975)) * (tau_squared + variance) ** 0.5
+    return PooledEffect(mean, variance**0.5, tau_squared**0.5, (mean - reach, mean + reach))
 
 
 def _average(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -14,16 +14,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from icscm._types import BoolArray
 from icscm.estimators.tree import BaseTreeClassifier
-from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.texts import write_lines
-from icscm.sources.countable import BinningConfig
 from icscm.studies import folds
 from icscm.studies.candidates import BASELINE, choose_candidates
 from icscm.studies.folds import FoldResult, Scores
 from icscm.studies.scores import TITLES, Z
-from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
@@ -284,7 +282,7 @@ def compare(
     chosen = choose_candidates(candidates, keep_columns)
     cohort = folds.make_cohort(X, y, environments)
     check_several(cohort.labels)
-    cohort, dropped = _drop_columns(cohort, keep_columns)
+    cohort, dropped = folds.drop_columns(cohort, keep_columns)
     cohort.check_folds(n_folds)
     sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
     is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
@@ -356,18 +354,6 @@ def _summarize(
     of_rows = tuple(each.scores for each in by_rows)
     of_environments = tuple(each.scores for each in by_environment)
     return CandidateScores(name, kind, of_rows, of_environments, gain, time, model, failure)
-
-
-def _drop_columns(cohort: folds.Cohort, keep: Any) -> tuple[folds.Cohort, dict[str, str]]:
-    """Without the columns that our learners drop, such as a copy of the label."""
-    if not is_frame(cohort.X):
-        return cohort, {}
-    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
-        samples = cohort.open(BinningConfig(keep_columns=keep))
-    frame = open_frame(cohort.X)
-    found = {} if samples.table is None else samples.table.dropped
-    dropped = {frame.columns[j]: why for j, why in found.items()}
-    return cohort._replace(X=frame.drop(list(dropped)).to_native()), dropped
 
 
 def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) -> str:

@@ -7,6 +7,7 @@ each to `fit_and_score`, which fits every estimator on the training part and sco
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -20,14 +21,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._types import Array, BoolArray, IntArray
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
-from icscm.tables.columns import count_rows, is_frame, take_rows
+from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
 
@@ -104,6 +105,18 @@ def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) ->
     if environments is None and may_lack:
         return Cohort(rows, classes[codes], classes, np.zeros(n_rows, dtype=np.int64), ())
     return Cohort(rows, classes[codes], classes, *encode_environments(environments, n_rows))
+
+
+def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
+    """Without the columns that our learners drop, such as a copy of the label."""
+    if not is_frame(cohort.X):
+        return cohort, {}
+    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
+        samples = cohort.open(BinningConfig(keep_columns=keep))
+    frame = open_frame(cohort.X)
+    found = {} if samples.table is None else samples.table.dropped
+    dropped = {frame.columns[j]: why for j, why in found.items()}
+    return cohort._replace(X=frame.drop(list(dropped)).to_native()), dropped
 
 
 def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any, Cohort, Cohort]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_CONTEXT = "cannot learn without environment {!r}"
+CONTEXT = "cannot learn without environment {!r}"
 DEFAULT_SCORERS = ("error", "balanced_accuracy", "auc")
 
 
@@ -180,7 +180,7 @@ def leave_one_environment_out(
     held_out = []
     cohort = folds.make_cohort(X, y, environments)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
-        (found,) = folds.fit_and_score([estimator], train, test, named, _CONTEXT.format(label))
+        (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
         is_right = np.asarray(found.fitted.predict(train.X)) == train.y
         majority = 2 * train.is_positive.sum() > len(train.y)
         each = HeldOutEnvironment(
@@ -253,7 +253,7 @@ def tolerance_path(
         trees = [clone(estimator).set_params(tolerance=each.value) for each in path.points]
         aucs = []  # (environment, tolerance)
         for label, train, test in held_out:
-            found = folds.fit_and_score(trees, train, test, {"auc": "auc"}, _CONTEXT.format(label))
+            found = folds.fit_and_score(trees, train, test, {"auc": "auc"}, CONTEXT.format(label))
             aucs.append([each.scores and each.scores["auc"] for each in found])
     points = zip(path.points, zip(*aucs, strict=True), strict=True)
     scored = tuple(replace(point, aucs=each) for point, each in points)

@@ -1,0 +1,122 @@
+"""`icscm screen`: which columns of a table are shortcuts, for the user's own learner."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icscm.cli import shared
+from icscm.cli.console import (
+    Progress,
+    hide_repeated_warnings,
+    list_data_facts,
+    make_console,
+    print_all,
+    print_written,
+)
+from icscm.cli.group import main
+from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options
+from icscm.exceptions import IcscmError
+from icscm.formatting import format_name, shorten_list
+from icscm.io.formats import describe_path, name_data
+from icscm.io.naming import check_columns
+from icscm.writing import STDOUT, write_text
+
+if TYPE_CHECKING:
+    from icscm.io.roles import Samples
+
+
+@main.command()
+@click.argument("data", type=FILE)
+@add_options(*COLUMNS, "group", "out", "report", "json", "force", "estimator", "tolerance", "cv")
+@add_options("validate", "keep_columns", "n_jobs", "random_state", "no_path", *READING)
+def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None:
+    """Find shortcuts: columns whose effect differs by site.
+
+    For a model of your own. The learner is cross-fitted on all columns; the column whose effect
+    differs most between environments, given all others, is rejected if its share of heterogeneity
+    is above --tolerance and significant; then again without it. The verdicts are printed; --out
+    keeps the names of the columns kept, --report a page with the effect of every column in each
+    environment.
+
+    DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
+    folder of such files, or - for CSV from standard input; it is read into memory.
+
+    \b
+    Examples:
+      icscm screen heart.csv --target ill --environment hospital
+      icscm screen heart.csv --target ill --environment hospital \\
+          --estimator logistic --validate --report screen.html --out kept.txt
+    """
+    out, as_json, force = options["out"], options["as_json"], options["force"]
+    shared.check_ending(report, ".html", ".md", ".json")
+    shared.check_outputs([out, report, as_json], force=force, inputs=[data])
+    from icscm.estimators.learners import make_estimator
+    from icscm.estimators.selector import InvariantFeatureSelector
+    from icscm.report.screen import render_screen
+    from icscm.studies.folds import drop_columns, make_cohort
+    from icscm.studies.screening import validate_screen
+
+    if data.name.lower().endswith(shared.GENOME_ENDINGS):
+        raise IcscmError(f"{data} holds genomes; icscm screen reads tables, a row for each sample")
+    settings = {name: options[name] for name in ("tolerance", "cv", "n_jobs", "random_state")}
+    sys.path.insert(0, "")  # a module in this folder is found, as by python -m
+    selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
+    progress = Progress(quiet=quiet)
+    with progress.stage(f"Reading {describe_path(data)}"):
+        samples, groups = _read_grouped(data, options)
+    kept = shared.find_kept(samples.X.column_names, options, "the table")
+    cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
+    cohort, dropped = drop_columns(cohort, kept)
+    table = cohort.X, samples.y, samples.environments, groups
+    if not cohort.X.shape[1]:
+        raise IcscmError(
+            "no column is left to screen; --keep-columns keeps those that were dropped"
+        )
+    with progress.stage(f"Screening {cohort.X.shape[1]:,} columns"), hide_repeated_warnings():
+        selector.fit(*table)
+    found: dict[str, Any] = {}
+    if options["validate"]:
+        text = "Screening without each environment"
+        with progress.stage(text, len(cohort.labels)) as advance, hide_repeated_warnings():
+            found["validation"] = validate_screen(selector, *table, on_fold=advance)
+    if not options["no_path"] and (report is not None or as_json is not None):
+        with progress.stage("Screening at other tolerances"):
+            found["path"] = selector.tolerance_path(*table, leave_one_out=options["validate"])
+    found |= {"target": samples.target, "environment": samples.environment}
+    made = selector.report(data_name=name_data(data), **found)
+    if report is not None:
+        made.save(report, force=force)
+    if out is not None:
+        write_text(out, "".join(f"{name}\n" for name in selector.kept_))
+    if as_json is not None:
+        write_text(as_json, made.to_json())
+    sizes = len(samples.y), int(cohort.is_positive.sum()), cohort.X.shape[1], len(cohort.labels)
+    facts = list_data_facts(data, samples, *sizes)
+    if dropped:
+        reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]
+        facts.append(["Dropped", f"{shorten_list(reasons, '; ')} (--keep-columns keeps them)"])
+    console = make_console(stderr=STDOUT in (out, as_json))
+    print_all(console, render_screen(made, facts))
+    print_written(console, out, report, as_json)
+
+
+def _read_grouped(data: Path, options: Options) -> tuple[Samples, Any]:
+    """The samples without the column of --group, and that column."""
+    name = options["group"]
+    if name is None:
+        return shared.read_labelled(data, options), None
+    only = (*options["only"], name) if options["only"] else ()
+    samples = shared.read_labelled(data, {**options, "only": only})
+    if name in samples.columns:
+        raise IcscmError(f"--group is {name!r}, the target or the environment; name another column")
+    check_columns([name], samples.X.column_names, describe_path(data))
+    groups = samples.X.column(name)
+    if groups.null_count:
+        raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
+    from dataclasses import replace
+
+    return replace(samples, X=samples.X.drop_columns([name])), groups.to_numpy()

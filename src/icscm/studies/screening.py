@@ -1,0 +1,175 @@
+"""Validation of a screen of columns: leave-one-environment-out, the screen inside each fold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from icscm._repr import Display, DisplayMixin
+from icscm.estimators.selector import InvariantFeatureSelector
+from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.formatting import as_text, clip, format_name
+from icscm.report.formatting import format_score
+from icscm.studies import folds
+from icscm.studies.transfer import CONTEXT
+
+if TYPE_CHECKING:
+    import pandas
+
+_SCORES = ("auc", "log_loss")
+# AUCs that differ by less are the same.
+_NEGLIGIBLE = 0.001
+
+
+@dataclass(frozen=True)
+class HeldOutScreen:
+    """The learner on all columns and on screened ones, in an environment that neither saw.
+
+    Attributes
+    ----------
+    environment, n_samples : label, int
+        The environment held out, and its number of rows.
+    auc_all, auc_screened, log_loss_all, log_loss_screened : float or None
+        Scores there; None where undefined, such as an AUC of one class.
+    rejected : tuple of columns
+        Those that the screen of the other environments rejected.
+    """
+
+    environment: Any
+    n_samples: int
+    auc_all: float | None
+    auc_screened: float | None
+    log_loss_all: float | None
+    log_loss_screened: float | None
+    rejected: tuple[Any, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class ScreenValidation(DisplayMixin):
+    """What a screen changes in environments not seen; see `validate_screen`.
+
+    Attributes
+    ----------
+    held_out : tuple of HeldOutScreen
+        One for each environment.
+    """
+
+    held_out: tuple[HeldOutScreen, ...]
+
+    @property
+    def means(self) -> dict[str, float | None]:
+        """The mean of each score over the environments in which it is defined."""
+        names = [f"{score}_{which}" for score in _SCORES for which in ("all", "screened")]
+        scores = [{name: getattr(each, name) for name in names} for each in self.held_out]
+        return folds.average_scores(scores, names)
+
+    @property
+    def text(self) -> str:
+        """The conclusion in a sentence."""
+        pairs = [
+            (each.auc_all, each.auc_screened)
+            for each in self.held_out
+            if each.auc_all is not None and each.auc_screened is not None
+        ]
+        if not pairs:
+            return "The AUC is undefined in every environment held out."
+        gains = np.array([screened - everything for everything, screened in pairs])
+        before, after = np.mean(pairs, axis=0)
+        n_higher, n_lower = int((gains > _NEGLIGIBLE).sum()), int((gains < -_NEGLIGIBLE).sum())
+        return (
+            f"Mean AUC in the environment held out: {before:.3f} with all columns, {after:.3f} "
+            f"with the screened ones; higher in {n_higher} of {len(gains)} environments, lower in "
+            f"{n_lower}. No shift here is worse than those between the environments at hand: where "
+            "a shortcut reverses, the difference is larger."
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each environment held out."""
+        import pandas
+
+        return pandas.DataFrame([asdict(each) for each in self.held_out])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, as in a report."""
+        rows = [
+            {
+                **asdict(each),
+                "environment": as_text(each.environment),
+                "rejected": [format_name(column) for column in each.rejected],
+            }
+            for each in self.held_out
+        ]
+        return {"environments": rows, "means": self.means, "text": self.text}
+
+    def _display(self) -> Display:
+        names = [*self.means]
+        rows = [
+            (
+                as_text(each.environment),
+                clip(", ".join(map(format_name, each.rejected)), 26),
+                *(format_score(getattr(each, name)) for name in names),
+            )
+            for each in self.held_out
+        ]
+        columns = "held out", "rejected", *(f">{name.replace('_', ' ')}" for name in names)
+        return Display(self.text, columns, rows)
+
+
+def validate_screen(
+    selector: InvariantFeatureSelector,
+    X: Any,
+    y: Any,
+    environments: Any,
+    groups: Any = None,
+    on_fold: Callable[[], None] | None = None,
+) -> ScreenValidation:
+    """Fit the learner without each environment, on all columns and on screened ones.
+
+    The screen is repeated in each fold, without the environment held out.
+
+    Parameters
+    ----------
+    selector : InvariantFeatureSelector
+        It is not changed and need not be fitted.
+    X, y, environments, groups : as for `InvariantFeatureSelector.fit`
+        The samples, of at least three environments.
+    on_fold : callable, optional
+        Called after each environment.
+
+    Returns
+    -------
+    ScreenValidation
+        AUC and log loss in each environment, with `to_frame()`.
+
+    Raises
+    ------
+    IcscmError
+        If there are fewer than three environments, or a class occurs in only one of them.
+    """
+    cohort, named = folds.make_cohort(X, y, environments), {name: name for name in _SCORES}
+    together = None if groups is None else np.asarray(groups)
+    held_out = []
+    for k, (label, train, test) in enumerate(folds.leave_out_environments(selector, cohort)):
+        rows = cohort.numbers != k
+        screen = clone(selector)
+        try:
+            with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
+                own = None if together is None else together[rows]
+                screen.fit(train.X, train.y, train.environments, own)
+        except IcscmError as error:
+            raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
+        plain = screen._make_learner().fit(train.X, train.y)
+        scores = [folds.score_classifier(each, test, named)[0] for each in (plain, screen)]
+        auc, loss = ([each[name] for each in scores] for name in _SCORES)
+        found = HeldOutScreen(
+            label, len(test.y), auc[0], auc[1], loss[0], loss[1], (*screen.rejected_,)
+        )
+        held_out.append(found)
+        if on_fold is not None:
+            on_fold()
+    return ScreenValidation(tuple(held_out))
