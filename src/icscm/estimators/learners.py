@@ -98,8 +98,15 @@ def _find_text(X: Any) -> Array:
 
 
 def make_estimator(name: str, random_state: Any = None) -> Any:
-    """A learner by name: hgb, logistic, tree, or `module:Class` of one's own."""
+    """A learner by name: hgb, logistic, tree, or `module:Class` of one's own.
+
+    One's own gets numbers for categories, since most classifiers take no text.
+    """
     from importlib import import_module
+
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
 
     from icscm.exceptions import IcscmError
 
@@ -112,6 +119,15 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
             "such as lightgbm:LGBMClassifier"
         )
     try:
-        return getattr(import_module(module), attribute)()
-    except (ImportError, AttributeError) as error:
-        raise IcscmError(f"{name!r} cannot be imported: {error}") from None
+        learner = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise IcscmError(f"{name!r} cannot be imported and made: {error}") from None
+    if not hasattr(learner, "predict_proba") and not hasattr(learner, "decision_function"):
+        raise IcscmError(f"{name!r} is no classifier with predict_proba or decision_function")
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=random_state)
+    codes = OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
+    )
+    text = make_column_selector(dtype_exclude=["number", "bool"])
+    return make_pipeline(make_column_transformer((codes, text), remainder="passthrough"), learner)

@@ -12,6 +12,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, format_name, format_number, make_plain
@@ -95,7 +96,7 @@ def make_screen_report(
         "kept": make_plain([*selector.kept_], str),
         "rejected": make_plain([*selector.rejected_], str),
         "columns": columns,
-        "costs": [*_describe_costs(selector.rounds_)],
+        "costs": [*_describe_costs(selector.rounds_, selector.screen_)],
         "price": describe_price(selector.tolerance),
         "path": None if path is None else path.describe_points(),
         "validation": None if validation is None else validation.to_dict(),
@@ -147,19 +148,21 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _describe_costs(rounds: Any) -> Iterator[Plain]:
+def _describe_costs(rounds: Any, screen: Any) -> Iterator[Plain]:
     """The scores with all columns, and after each rejection."""
-    without = None
+    rejected = screen[screen["verdict"] == "rejected"]
+    without = ""
     for row in rounds.to_dict("records"):
-        scores = {key: _number(row[key]) for key in ("auc", "log_loss", "deviance_explained")}
-        yield {"n_columns": int(row["n_columns"]), "without": without, **scores}
-        is_last = not isinstance(row["rejected"], str | int) or row["rejected"] is None
-        without = None if is_last else format_name(row["rejected"])
-    if without is not None:  # every column was rejected
+        scores = {key: _number(row[key]) for key in ("auc", "log_loss")}
+        yield {"n_columns": int(row["n_columns"]), "without": without or None, **scores}
+        own = rejected.loc[rejected["round"] == row["round"], "column"]
+        without = ", ".join(map(format_name, own))
+    if without:  # every column was rejected
         yield {"n_columns": 0, "without": without, "auc": None, "log_loss": None}
 
 
 def _name_estimator(estimator: Any) -> str:
+    estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     kinds = {"logistic": "logistic regression", "tree": "a tree of 64 leaves"}
     kind = "hgb" if estimator is None else getattr(estimator, "kind", None)
     default = "histogram gradient boosting"

@@ -81,11 +81,19 @@ class ScreenValidation(DisplayMixin):
         gains = np.array([screened - everything for everything, screened in pairs])
         before, after = np.mean(pairs, axis=0)
         n_higher, n_lower = int((gains > _NEGLIGIBLE).sum()), int((gains < -_NEGLIGIBLE).sum())
-        return (
+        text = (
             f"Mean AUC in the environment held out: {before:.3f} with all columns, {after:.3f} "
             f"with the screened ones; higher in {n_higher} of {len(gains)} environments, lower in "
-            f"{n_lower}. No shift here is worse than those between the environments at hand: where "
-            "a shortcut reverses, the difference is larger."
+            f"{n_lower}. "
+        )
+        if after < before - _NEGLIGIBLE:
+            text += (
+                "The rejected columns still helped there, more in some environments than in "
+                "others: keep them only if the next site is like these. "
+            )
+        return text + (
+            "No shift here is worse than those between the environments at hand; where a shortcut "
+            "reverses, a model that uses it fails."
         )
 
     def to_frame(self) -> pandas.DataFrame:

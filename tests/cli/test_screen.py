@@ -1,0 +1,167 @@
+"""`icscm screen`, run on files: what it prints, and what it writes."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from icscm.cli import main
+
+ROLES = ("--target", "ill", "--environment", "site")
+QUICK = ("--cv", "2", "--quiet", "--no-path")
+
+
+def make_table(n=300, n_sites=4, seed=0):
+    """A cause with gaps, a category, and a code that follows the label less from site to site."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat([f"S{k}" for k in range(n_sites)], n)
+    age = rng.normal(60, 10, size=len(site)).round(0)
+    ill = rng.random(len(site)) < 1 / (1 + np.exp(-(age - 60) / 6))
+    error = np.repeat(np.linspace(0.02, 0.45, n_sites), n)
+    code = np.where(rng.random(len(site)) < error, ~ill, ill)
+    age[rng.random(len(site)) < 0.05] = np.nan
+    columns = {
+        "id": np.arange(len(site)) + 10_000,
+        "age": age,
+        "sex": rng.choice(["female", "male"], len(site)),
+        "billing": np.where(code, "R57", "A41"),
+        "patient": np.arange(len(site)) // 2,
+        "site": site,
+        "ill": np.where(ill, "yes", "no"),
+    }
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("screen")
+    table = make_table()
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_parquet(folder / "t.parquet")
+    table[table["site"].isin(["S0", "S3"])].to_csv(folder / "two.csv", index=False)
+    return folder
+
+
+def run(*args):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        return CliRunner().invoke(main, ["screen", *map(str, args)])
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    """One run with everything on, and the files that it wrote."""
+    outputs = {"--out": "kept.txt", "--report": "s.html", "--json": "s.json"}
+    files = [part for name, file in outputs.items() for part in (name, folder / file)]
+    more = ("--validate", "--group", "patient", "--estimator", "logistic", "--cv", "2")
+    return run(folder / "t.csv", *ROLES, *files, *more), folder
+
+
+def test_the_terminal_has_the_verdicts_at_80_columns(whole):
+    result, _ = whole
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "1 of 3 columns is rejected at tolerance 0.01" in result.stdout
+    assert any(line.split()[:2] == ["billing", "rejected"] for line in lines)
+    assert any(line.split()[:2] == ["age", "kept"] for line in lines)
+    assert "Cost at the training environments" in result.stdout
+    assert "Leave-one-environment-out" in result.stdout
+    assert "is not detected" in result.stdout
+    assert "id (" in result.stdout  # dropped, with the reason
+
+
+def test_kept_columns_are_one_per_line(whole):
+    _, folder = whole
+    assert (folder / "kept.txt").read_text("utf-8") == "age\nsex\n"
+
+
+def test_the_json_holds_everything(whole):
+    _, folder = whole
+    found = json.loads((folder / "s.json").read_text("utf-8"))
+    assert found["rejected"] == ["billing"]
+    assert found["kept"] == ["age", "sex"]
+    assert found["task"]["data"] == "t.csv"
+    assert found["task"]["estimator"] == "logistic regression"
+    assert len(found["validation"]["environments"]) == 4
+    assert found["path"][-1]["tolerance"] < 0.01 < found["path"][0]["tolerance"]
+    assert found["path"][0]["auc_left_out"] is not None
+
+
+def test_the_page_names_the_columns(whole):
+    _, folder = whole
+    page = (folder / "s.html").read_text("utf-8")
+    assert "billing" in page
+    assert page.count("<details") == 3
+    assert 'id="validation"' in page
+
+
+def test_csv_and_parquet_give_the_same(folder):
+    found = []
+    for name in ("t.csv", "t.parquet"):
+        path = folder / f"{name}.json"
+        result = run(folder / name, *ROLES, *QUICK, "--drop", "patient", "--json", path)
+        assert result.exit_code == 0, result.stderr
+        found.append(json.loads(path.read_text("utf-8")))
+        del found[-1]["task"]["data"]
+    assert found[0] == found[1]
+
+
+def test_a_learner_of_ones_own_and_text_columns(folder):
+    """A random forest takes no text: categories reach it as numbers."""
+    name = "sklearn.ensemble:RandomForestClassifier"
+    result = run(folder / "t.csv", *ROLES, *QUICK, "--drop", "patient", "--estimator", name)
+    assert result.exit_code == 0, result.stderr
+    assert "RandomForestClassifier" in result.stdout
+
+
+def test_two_environments_are_screened_but_not_validated(folder):
+    result = run(folder / "two.csv", *ROLES, *QUICK, "--drop", "patient")
+    assert result.exit_code == 0, result.stderr
+    assert "two environments show little" in " ".join(result.stdout.split())
+    result = run(folder / "two.csv", *ROLES, *QUICK, "--drop", "patient", "--validate")
+    assert result.exit_code == 2
+    assert "at least 3 environments" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("--estimator", "svm"), "hgb, logistic, tree, or module:Class"),
+        (("--estimator", "nowhere:Class"), "cannot be imported"),
+        (("--group", "pateint"), "patient"),
+        (("--group", "site"), "name another column"),
+        (("--tolerance", "-1"), "--tolerance"),
+        (("--cv", "1"), "--cv"),
+        (("--report", "page.pdf"), ".html"),
+    ],
+)
+def test_errors_are_one_sentence(folder, args, text):
+    result = run(folder / "t.csv", *ROLES, *QUICK, *args)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert text in line
+
+
+def test_files_are_not_overwritten_and_genomes_not_screened(folder):
+    taken = folder / "taken.txt"
+    taken.write_text("mine", "utf-8")
+    result = run(folder / "t.csv", *ROLES, *QUICK, "--out", taken)
+    assert result.exit_code == 2
+    assert taken.read_text("utf-8") == "mine"
+    assert "genomes" in run("genes.Rtab", *ROLES).stderr
+
+
+def test_the_command_itself_reads_standard_input(folder):
+    """Standard output is for the names then, standard error for the verdicts."""
+    command = [sys.executable, "-m", "icscm", "screen", "-", *ROLES, *QUICK, "--out", "-"]
+    command += ["--drop", "patient,sex"]
+    table = (folder / "t.csv").read_bytes()
+    result = subprocess.run(command, input=table, capture_output=True, check=True, cwd=folder)
+    assert result.stdout.decode().split() == ["age"]
+    assert b"is rejected at tolerance 0.01" in result.stderr

@@ -1,0 +1,245 @@
+"""The report, the figures, the path and the validation of a screen of columns."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from icscm import InvariantFeatureSelector
+from icscm.exceptions import IcscmError
+from icscm.report.screen import LIMITS
+from icscm.report.screen_path import describe_price
+from icscm.stats.heterogeneity import pool_effects
+from icscm.studies.screening import validate_screen
+
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
+
+SITES = ("Ash", "Birch", "Cedar", "Elm")
+
+
+def make_table(n=400, seed=0, reverse=False):
+    """A cause, noise, and a billing code that follows the label less from site to site."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat(SITES, n)
+    age, noise = rng.normal(size=(2, 4 * n)).round(2)
+    ill = (rng.random(4 * n) < 1 / (1 + np.exp(-1.5 * age))).astype(int)
+    error = np.repeat([0.02, 0.15, 0.3, 0.98 if reverse else 0.45], n)
+    code = np.where(rng.random(4 * n) < error, 1 - ill, ill)
+    late = np.where(rng.random(4 * n) < np.repeat([0.25, 0.3, 0.35, 0.5], n), 1 - ill, ill)
+    columns = {"age": age, "noise": noise, "code": code, "late": late}
+    return pd.DataFrame(columns), ill, site
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def selector(data):
+    return InvariantFeatureSelector(cv=3, random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def path(data):
+    own = InvariantFeatureSelector(cv=3, random_state=0)
+    return own.tolerance_path(*data, tolerances=[0.2, 0.02, 0.003], leave_one_out=True)
+
+
+@pytest.fixture(scope="module")
+def validation():
+    learner = InvariantFeatureSelector(LogisticRegression(), cv=3, random_state=0)
+    return validate_screen(learner, *make_table(300, reverse=True))
+
+
+def test_every_tolerance_of_the_path_is_the_screen_at_that_tolerance(data, path):
+    assert [each.tolerance for each in path.points] == [0.2, 0.02, 0.01, 0.003]
+    assert path.own == 0.01
+    for point in path.points:
+        own = InvariantFeatureSelector(cv=3, random_state=0, tolerance=point.tolerance).fit(*data)
+        assert list(point.kept) == own.kept_
+        assert point.auc == pytest.approx(own.rounds_["auc"].iloc[-1])
+        assert point.log_loss == pytest.approx(own.rounds_["log_loss"].iloc[-1])
+    assert len({each.kept for each in path.points}) > 1
+
+
+def test_columns_fall_at_the_smallest_share_so_far(path):
+    falls = list(path.falls.values())
+    assert falls == sorted(falls, reverse=True)
+    assert next(iter(path.falls)) == "code"
+    leave = [column for point in path.points for column in point.leave]
+    assert leave == list(path.falls)
+
+
+def test_the_path_has_a_row_for_each_tolerance(path):
+    frame = path.to_frame()
+    assert frame["tolerance"].tolist() == [0.2, 0.02, 0.01, 0.003]
+    assert (frame["n_columns"].diff().dropna() <= 0).all()
+    assert frame["auc_left_out"].between(0, 1).all()
+    assert (frame["worst_auc_left_out"] <= frame["auc_left_out"]).all()
+    assert all(len(point.aucs) == len(SITES) for point in path.points)
+    text = repr(path)
+    assert "0.01*" in text
+    assert "sqrt(0.01 / s)" in text
+    assert path.plot().axes[0].get_ylabel() == "AUC"
+
+
+def test_a_path_needs_environments_and_tolerances(data):
+    with pytest.raises(IcscmError, match="needs environments"):
+        InvariantFeatureSelector().tolerance_path(data[0], data[1], None)
+    with pytest.raises(IcscmError, match="tolerance"):
+        InvariantFeatureSelector().tolerance_path(*data, tolerances=[-1.0])
+
+
+def test_the_price_is_the_coefficient_of_variation():
+    assert "by 20% if it carries all of it" in describe_price(0.04)
+    assert "by 63% if a tenth" in describe_price(0.04)
+
+
+def test_pooled_effects_equal_the_closed_form():
+    """DerSimonian and Laird, and Higgins' prediction interval, of a worked example."""
+    effects, errors = np.array([0.1, 0.9, 0.4, 1.4]), np.array([0.2, 0.25, 0.15, 0.3])
+    w = errors**-2
+    q = (w * (effects - (w * effects).sum() / w.sum()) ** 2).sum()
+    tau2 = (q - 3) / (w.sum() - (w**2).sum() / w.sum())
+    w = 1 / (errors**2 + tau2)
+    mean = (w * effects).sum() / w.sum()
+    reach = stats.t.ppf(0.975, 2) * np.sqrt(tau2 + 1 / w.sum())
+    found = pool_effects(effects, errors)
+    assert found.mean == pytest.approx(mean)
+    assert found.tau == pytest.approx(np.sqrt(tau2))
+    assert found.interval == pytest.approx((mean - reach, mean + reach))
+    assert pool_effects(effects[:2], errors[:2]).interval is None
+    assert pool_effects(np.array([np.nan]), np.array([np.nan])) is None
+    assert pool_effects(np.array([0.3]), np.array([0.1])).tau == 0.0
+
+
+def test_the_screen_inside_each_fold_protects_where_a_shortcut_reverses(validation):
+    by_site = {each.environment: each for each in validation.held_out}
+    assert [*by_site] == [*SITES]
+    assert by_site["Elm"].auc_all < 0.5 < 0.7 < by_site["Elm"].auc_screened
+    assert by_site["Elm"].log_loss_screened < by_site["Elm"].log_loss_all
+    assert all("code" in each.rejected for each in validation.held_out)
+    assert "Mean AUC" in validation.text
+    assert validation.to_frame().shape == (4, 7)
+    assert "held out" in repr(validation)
+
+
+def test_the_validation_equals_a_screen_and_fit_by_hand(validation):
+    X, y, site = make_table(300, reverse=True)
+    own = site != "Elm"
+    learner = InvariantFeatureSelector(LogisticRegression(), cv=3, random_state=0)
+    learner.fit(X[own], y[own], site[own])
+    from sklearn.metrics import roc_auc_score
+
+    auc = roc_auc_score(y[~own], learner.predict_proba(X[~own])[:, 1])
+    assert validation.held_out[-1].auc_screened == pytest.approx(auc)
+    assert list(validation.held_out[-1].rejected) == learner.rejected_
+    plain = clone(learner.estimator).fit(X[own], y[own])
+    auc = roc_auc_score(y[~own], plain.predict_proba(X[~own])[:, 1])
+    assert validation.held_out[-1].auc_all == pytest.approx(auc)
+
+
+def test_a_validation_needs_three_environments(data):
+    X, y, site = data
+    own = np.isin(site, SITES[:2])
+    with pytest.raises(IcscmError, match="at least 3 environments"):
+        validate_screen(InvariantFeatureSelector(), X[own], y[own], site[own])
+
+
+def test_the_summary_holds_everything_as_json(selector, path, validation):
+    report = selector.report(path=path, validation=validation, data_name="sites.csv", target="ill")
+    found = json.loads(report.to_json())
+    assert found["rejected"] == selector.rejected_
+    assert found["kept"] == selector.kept_
+    assert found["columns"][0]["column"] == "code"
+    assert found["columns"][0]["verdict"] == "rejected"
+    assert len(found["columns"][0]["environments"]) == len(SITES)
+    low, high = found["columns"][0]["pooled"]["prediction_interval"]
+    assert low < found["columns"][0]["pooled"]["odds_ratio"] < high
+    assert [each["auc"] for each in found["costs"]] == selector.rounds_["auc"].tolist()
+    assert [each["without"] for each in found["costs"]][1:] == selector.rejected_
+    assert len(found["path"]) == 4
+    assert len(found["validation"]["environments"]) == 4
+    assert found["limits_of_the_screen"] == [*LIMITS]
+    assert repr(report).startswith("<icscm report: ")
+
+
+class Tags(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_page_shows_verdicts_forests_costs_and_limits(selector, path, validation, tmp_path):
+    report = selector.report(path=path, validation=validation, environment="site")
+    page = report.save(tmp_path / "screen.html").read_text("utf-8")
+    tags = Tags(page).found
+    ids = {attrs.get("id") for _, attrs in tags}
+    assert {"verdicts", "costs", "validation", "effects", "path"} <= ids
+    n_forests = sum(tag == "details" for tag, _ in tags)
+    assert n_forests == len(selector.screen_)
+    assert sum("open" in attrs for tag, attrs in tags if tag == "details") == len(
+        selector.rejected_
+    )
+    assert page.count("95% prediction interval</small>") == n_forests
+    for sentence in LIMITS:
+        assert sentence in page
+    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+
+
+def test_the_markdown_has_the_same(selector, tmp_path):
+    text = selector.report().save(tmp_path / "screen.md").read_text("utf-8")
+    assert "are rejected at tolerance 0.01" in text or "is rejected at tolerance 0.01" in text
+    assert "## Limits" in text
+    assert "## Cost at the training environments" in text
+    assert "Leave-one-environment-out" not in text  # not validated
+
+
+def test_names_are_text_on_the_page():
+    X, y, site = make_table(200)
+    X.columns = ["<b>age</b>", "a|b", "code*", "$late$"]
+    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, site)
+    report = found.report(data_name="<script>")
+    assert "<b>age" not in report.to_html()
+    assert "&lt;script&gt;" in report.to_html()
+    assert r"a\|b" in report.to_markdown()
+    found.plot()
+
+
+def test_a_forest_plot_of_a_column_and_of_the_worst(selector):
+    (axes,) = selector.plot("code").axes
+    labels = [each.get_text() for each in axes.get_yticklabels()]
+    assert labels == [*SITES, "pooled", "new environment"]
+    assert axes.get_title(loc="left").startswith("code")
+    assert len(selector.plot().axes) == 4
+    with pytest.raises(IcscmError, match="no column 'cod'"):
+        selector.plot("cod")
+
+
+def test_without_environments_there_is_nothing_to_draw(data):
+    with pytest.warns(UserWarning, match="No environments"):
+        found = InvariantFeatureSelector(cv=2).fit(data[0], data[1])
+    assert "cannot tell" in found.report().to_html()
+    assert found.report().to_dict()["path"] is None
+    with pytest.raises(IcscmError, match="no effect is known"):
+        found.plot()
+
+
+def test_arrays_have_positions_for_names(data):
+    X, y, site = data
+    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X.to_numpy(), y, site)
+    assert found.report().to_dict()["columns"][0]["column"] == "x2"
+    assert found.report().to_dict()["costs"][1]["without"] == "x2"
+    points = found.tolerance_path(X.to_numpy(), y, site, tolerances=[0.05]).points
+    assert [each.tolerance for each in points] == [0.05, 0.01]
