@@ -53,7 +53,9 @@ class BaseTreeClassifier(BaseRuleClassifier):
         missing: str = "candidate",
         keep_columns: Any = None,
         device: str = "cpu",
+        min_replication: float = 0.25,
     ) -> None:
+        self.min_replication = min_replication
         self.invariance = invariance
         self.tolerance = tolerance
         self.max_leaves = max_leaves
@@ -80,6 +82,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             n_least=max(1, ceil(least * n_samples) if least < 1 else int(least)),
             missing=self.missing,
             balanced=self.probabilities == "balanced",
+            min_replication=float(self.min_replication),
         )
 
     def _warn_of_environments(
@@ -340,13 +343,14 @@ class InvariantForestClassifier(BaseTreeClassifier):
         keep_columns: Any = None,
         random_state: Any = None,
         device: str = "cpu",
+        min_replication: float = 0.25,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_features = max_features
         self.resample = resample
         self.random_state = random_state
         shared = invariance, tolerance, max_leaves, min_samples_leaf, max_thresholds, probabilities
-        super().__init__(*shared, n_jobs, missing, keep_columns, device)
+        super().__init__(*shared, n_jobs, missing, keep_columns, device, min_replication)
 
     def _learn(self, countable: Countable[Any]) -> None:
         source = countable.source

@@ -4,7 +4,7 @@ Features are screened once, on all rows: of many trees on fewer rows each, some 
 in that the others reject. Rows are drawn without replacement: repeated rows would look like more
 evidence that effects differ than there is.
 
-    all rows   --scan-->   which features differ too much (Memory)
+    all rows   --judge-->   which features differ too much
     0.632 of the rows, 0.6 of the features left   --grow-->   tree 1
     ...                                                      tree 2, ...
     the other rows of each tree  ----->  scores out of bag, or out of environment
@@ -13,7 +13,7 @@ evidence that effects differ than there is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -25,8 +25,9 @@ from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
 from icscm.search import trees
+from icscm.search.columns import ColumnScreen
 from icscm.search.grow import Growing, TreeSettings, grow, make_root
-from icscm.search.scanners import EffectScanner, Memory, RateScanner
+from icscm.search.scanners import Scanner
 from icscm.search.trace import Trace
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
@@ -75,8 +76,7 @@ class OutOfBag:
 
 def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
     """Grow a forest; the trace is that of screening the features, on all rows."""
-    screen = _screen_rates if settings.tree.needs_rates else _screen_effects
-    features, scanner, memory, trace = screen(source, settings.tree)
+    features, trace = _screen(source, settings.tree)
     labels, environments = source.list_cells()
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
@@ -85,8 +85,8 @@ def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, 
         drawn = _draw_rows(environments, len(source.environments), settings.resample, rng)
         n_drawn = min(max(1, round(settings.max_features * len(features))), len(features))
         columns = rng.choice(features, n_drawn, replace=False)
-        scan = replace(scanner, columns=columns, record_rejections=False)
-        top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves, memory)
+        scan = Scanner(source.candidates, settings.tree, columns, record_rejections=False)
+        top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves)
         leaves = source.find_leaves(trees.list_binned_splits(source, top), ~drawn)
         return trees.make_tree(source, top, balanced=settings.tree.balanced), leaves
 
@@ -102,27 +102,21 @@ def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, 
     return Forest(tuple(grown)), trace, OutOfBag(labels, environments, means)
 
 
-# The features that trees may use, how to scan for their splits, the memory to start with.
-_Screened = tuple[IntArray, EffectScanner | RateScanner, Memory | None, Trace]
-
-
-def _screen_effects(source: CountSource, settings: TreeSettings) -> _Screened:
-    """Scan all features on all rows: which are not rejected."""
-    root = make_root(source)
-    scanner = EffectScanner(source.candidates, settings, n_all=root.size)
-    scan = scanner(root, None)
-    memory: Memory | None = scan.memory
-    _, trace = trees.describe_tree(source, settings, Growing(root, scan))
-    usable = np.empty(0, np.int64) if memory is None else memory.list_usable(settings.tolerance)
-    return usable, scanner, memory, trace
-
-
-def _screen_rates(source: CountSource, settings: TreeSettings) -> _Screened:
-    """Find the tree on all rows: which features are not banned from it."""
-    _, trace, top, banned = trees.find_rate_tree(source, settings)
-    every = [cube.features for cube in top.node.count()]
-    usable = np.setdiff1d(np.concatenate(every), [*banned]) if every else np.empty(0, int)
-    return usable, RateScanner(source.candidates, settings), None, trace
+def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trace]:
+    """The features that trees may use, judged on all rows, and the trace of that."""
+    if settings.needs_rates:
+        _, trace, top, banned = trees.find_rate_tree(source, settings)
+        root = top.node
+    else:
+        root, banned, rejected = make_root(source), {}, ()
+        if settings.tolerance is not None:
+            screen = ColumnScreen(source, settings)
+            root = screen.root
+            banned, rejected = screen.reject(settings.tolerance)
+        scan = Scanner(source.candidates, settings, banned=banned)(root)
+        _, trace = trees.describe_tree(source, settings, Growing(root, scan), rejected)
+    every = [cube.features for cube in root.count()]
+    return np.setdiff1d(np.concatenate(every), [*banned]) if every else np.empty(0, int), trace
 
 
 def _draw_rows(

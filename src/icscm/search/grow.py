@@ -10,8 +10,8 @@ Several trees may grow from the same nodes; each node is scanned once. A scanner
 allowed split of a node (`icscm.search.scanners`). `invariance` names what must be homogeneous
 over environments:
 
-    "effect"   of each split: its odds ratio, whatever an environment's own rate; splits whose
-               effect differs too much are rejected
+    "effect"   of each column, given all others; the tree is grown without the columns whose effect
+               differs too much (`icscm.search.columns`)
     "rate"     of each leaf: the label's rate; the tree is grown without the features that make
                its leaves differ (`icscm.search.trees`)
 """
@@ -36,7 +36,7 @@ LEVEL: Final = 0.05
 # Deviances that differ by less are equal: the order of a sum must not decide anything.
 DECIMALS: Final = 6
 # The tolerance of `tolerance="auto"`, the same for all data.
-TOLERANCES: Final = {"effect": 0.03, "rate": 0.005}
+TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class TreeSettings:
     n_least: int = 1
     missing: str = "candidate"
     balanced: bool = False
+    min_replication: float = 0.25
 
     @property
     def needs_rates(self) -> bool:
@@ -184,21 +185,13 @@ Rejected = tuple[Found, str]
 
 @dataclass(frozen=True)
 class SplitScan:
-    """The result of a scan of all splits of a node; whether one was made at all.
-
-    `memory` is for the scans of the nodes below.
-    """
+    """The result of a scan of all splits of a node; whether one was made at all."""
 
     best: Found | None
-    memory: Any = None
     n_candidates: int = 0
     n_rejected: dict[str, int] = field(default_factory=dict)
     rejected: Sequence[Rejected] = ()
     was_made: bool = True
-
-
-# Scans a node, given the memory of the scan above it.
-Scanner = Callable[[Node, Any], SplitScan]
 
 
 @dataclass
@@ -215,9 +208,9 @@ class Growing:
         return self.scan.best if self.children else None
 
 
-def grow(root: Node, scan: Scanner, max_leaves: int, memory: Any = None) -> Growing:
+def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Growing:
     """Split the leaf whose best split explains most, again and again."""
-    top = Growing(root, scan(root, memory))
+    top = Growing(root, scan(root))
     waiting: list[tuple[float, int, Growing, Found]] = []
     numbers = count()
 
@@ -230,11 +223,10 @@ def grow(root: Node, scan: Scanner, max_leaves: int, memory: Any = None) -> Grow
         if not waiting:
             break
         *_, leaf, best = heappop(waiting)
-        below = leaf.scan.memory
         # how the last two leaves could be split is not needed
-        unscanned = SplitScan(None, below, was_made=False) if n_leaves == max_leaves else None
+        unscanned = SplitScan(None, was_made=False) if n_leaves == max_leaves else None
         halves = leaf.node.split(best.cut, best.half)
-        leaf.children = tuple(Growing(half, unscanned or scan(half, below)) for half in halves)
+        leaf.children = tuple(Growing(half, unscanned or scan(half)) for half in halves)
         for child in leaf.children:
             wait(child)
     return top

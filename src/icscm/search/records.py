@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
@@ -32,8 +33,8 @@ REJECTION_REASONS = {
     "small": "its leaf, or the uncovered samples, would be too few",
     "unreplicated": "its samples lie in too few environments to be compared",
     "unhelpful": "it would cover too many samples wrongly for those that it covers correctly",
-    "heterogeneous": "its effect differs between environments by more than the tolerance",
-    "remembered": "the effect of its feature differed by more than the tolerance at a node above",
+    "heterogeneous": "the effect of its column, given all others, differs between environments by "
+    "more than the tolerance",
     "banned": "with its feature, rates in the leaves differ between environments by more than the "
     "tolerance",
     "idle": "its feature explains next to no deviance that others do not explain",
@@ -105,6 +106,39 @@ class Rejection:
 
     candidate: Candidate
     reason: str
+
+
+@dataclass(frozen=True)
+class RejectedColumn:
+    """A column that a tree of invariant effects may not use.
+
+    Parameters
+    ----------
+    rule, reason : Rule, str
+        The split of the column that was judged, and why it was rejected: `"unreplicated"` or
+        `"heterogeneous"`.
+    round : int
+        The round of judging that rejected it; 0 for replication, which is judged first.
+    replication : float or None
+        Of columns that are not replicated: how many environments inform on the split, less 1,
+        relative to those that could.
+    heterogeneity_share, p_value : float or None
+        By how much the effect of the split, given the tree, differs between environments beyond
+        chance, relative to the deviance that the tree explains; the p-value of Cochran's Q,
+        corrected for all splits.
+    lowest, highest : tuple of environment and float, or None
+        The environments of the lowest and the highest effect: log odds relative to the common
+        effect, given the tree, shrunken by what is chance in them.
+    """
+
+    rule: Rule
+    reason: str
+    round: int
+    replication: float | None = None
+    heterogeneity_share: float | None = None
+    p_value: float | None = None
+    lowest: tuple[Any, float] | None = None
+    highest: tuple[Any, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,9 @@ class Trace(DisplayMixin):
         model has no rule.
     invariance, tolerance : str or None, float or None
         For trees: what had to be homogeneous, and the tolerance; None for a plain tree.
+    rejected_columns : tuple of RejectedColumn
+        For invariant effects, the columns that the tree may not use, in the order in which they
+        were rejected.
     tried : tuple of TriedTree
         For invariant rates, the best trees grown on the way, by rising score, and last the one
         that was chosen, whose score may be a little lower: it does without idle features.
@@ -154,6 +157,7 @@ class Trace(DisplayMixin):
     discarded: Tree | None = None
     invariance: str | None = None
     tolerance: float | None = None
+    rejected_columns: tuple[records.RejectedColumn, ...] = ()
     tried: tuple[records.TriedTree, ...] = ()
     heterogeneity_share: float | None = None
 

@@ -29,9 +29,10 @@ from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
 from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
+from icscm.search.columns import ColumnScreen
 from icscm.search.grow import DECIMALS, LEVEL, Found, Growing, TreeSettings, grow, make_root, walk
-from icscm.search.records import Candidate, Rejection, TriedTree
-from icscm.search.scanners import EffectScanner, RateScanner
+from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
+from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats.independence import make_test
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_balance
@@ -50,13 +51,20 @@ N_TRIED_KEPT: Final = 50
 Banned = frozenset[int]
 
 
-def find_tree(source: CountSource, settings: TreeSettings) -> tuple[Tree, Trace]:
-    """Grow the tree that the settings require."""
+def find_tree(
+    source: CountSource, settings: TreeSettings, screen: ColumnScreen | None = None
+) -> tuple[Tree, Trace]:
+    """Grow the tree that the settings require; a screen may serve several tolerances."""
     if settings.needs_rates:
         return find_rate_tree(source, settings)[:2]
-    root = make_root(source)
-    scan = EffectScanner(source.candidates, settings, n_all=root.size)
-    return describe_tree(source, settings, grow(root, scan, settings.max_leaves))
+    if settings.tolerance is None:
+        top = grow(make_root(source), Scanner(source.candidates, settings), settings.max_leaves)
+        return describe_tree(source, settings, top)
+    screen = screen or ColumnScreen(source, settings)
+    banned, rejected = screen.reject(settings.tolerance)
+    scan = Scanner(source.candidates, settings, banned=banned)
+    top = grow(screen.root, scan, settings.max_leaves)
+    return describe_tree(source, settings, top, rejected)
 
 
 def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
@@ -85,7 +93,12 @@ def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
     return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]
 
 
-def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> tuple[Tree, Trace]:
+def describe_tree(
+    source: CountSource,
+    settings: TreeSettings,
+    top: Growing,
+    rejected: tuple[RejectedColumn, ...] = (),
+) -> tuple[Tree, Trace]:
     """The model and its trace."""
     nodes: list[Scan] = []
     make = source.candidates.make_rule
@@ -111,6 +124,7 @@ def describe_tree(source: CountSource, settings: TreeSettings, top: Growing) -> 
         nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
+    required["rejected_columns"] = rejected
     verdicts = make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN)
     return model, make_trace(source, nodes, verdicts=verdicts, **required)
 
@@ -185,7 +199,7 @@ class _Search:
 
     def grow(self, banned: Mapping[int, str], record_rejections: bool = False) -> Growing:
         """The plain tree without some features."""
-        scan = RateScanner(
+        scan = Scanner(
             self._source.candidates,
             self._settings,
             record_rejections=record_rejections,

@@ -20,15 +20,13 @@ import numpy as np
 from scipy.special import chdtri
 from scipy.stats import chi2
 
-from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm._types import CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
-from icscm.stats.criteria import count_effective, find_least_spread
+from icscm.stats.criteria import count_effective
 from icscm.stats.independence import GTest
 
 # Heterogeneity counts from so many standard deviations of chance on: what is left is there.
 _CHANCE: Final = 3.0
-# A split must lie in at least so many environments, next to the rows of its node.
-_REPLICATION: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,14 +37,12 @@ class Effects:
     small. `heterogeneity` is by how much the effect differs between them beyond chance.
     `heterogeneity_share` is the square of its coefficient of variation, after DerSimonian and
     Laird: unlike heterogeneity / deviance it does not shrink where one environment holds most of
-    the samples. `is_replicated` is whether enough environments show the effect. `log_odds_ratio` is
-    the common effect.
+    the samples. `log_odds_ratio` is the common effect.
     """
 
     deviance_explained: FloatArray
     heterogeneity: FloatArray
     heterogeneity_share: FloatArray
-    is_replicated: BoolArray
     log_odds_ratio: FloatArray
 
 
@@ -60,9 +56,7 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
     excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
     explained = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
     share = excess / np.maximum(spread * explained, 1e-12)
-    wanted = find_least_spread(node, _REPLICATION)
-    is_replicated = spread >= wanted / (1.0 + wanted)  # 1 / (1 - spread) environments, less 1
-    return Effects(explained, excess, share, is_replicated, log_odds)
+    return Effects(explained, excess, share, log_odds)
 
 
 def measure_balance(totals: CountArray) -> float:
@@ -104,15 +98,6 @@ def measure_rates(tables: CountArray, node: CountArray, n_least: int) -> Rates:
 def compute_rate_heterogeneity(nodes: CountArray) -> tuple[FloatArray, IntArray]:
     """G of label against environment in each node, and its degrees of freedom."""
     return GTest().compute_statistics(nodes)
-
-
-def compute_deviance(node: CountArray) -> float:
-    """Deviance of a node's labels from the rates of its environments: all there is to explain."""
-    n = node.astype(np.float64)
-    size = n.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(n > 0, n * np.log(n / size), 0.0)
-    return float(-2.0 * logs.sum())
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,213 @@
+"""Columns judged given all others: does their effect still differ between environments?
+
+A plain tree of many leaves explains the label, with an intercept for each environment. Expected
+positives n p of every leaf, added up by (feature, bin, environment) over the cubes of the leaves,
+leave gradients and hessians:
+
+    leaf 1    cube (feature, bin, label, environment)  --p-->  g = positives - n p
+    leaf 2    ...                                              h = n p (1 - p)
+    sum over the leaves   ----->   heterogeneity of every cut (`icscm.stats.heterogeneity`)
+
+The heterogeneity of a column is that of its worst cut, relative to the deviance T that the tree
+explains within environments. The worst column beyond the tolerance is rejected and the tree grown
+again without it, until none is left. Nodes are shared, so that most of them cost no counting.
+
+A column that informs in too few environments is rejected, too: nothing shows that its effect is
+replicated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from icscm._constants import MAX_KEPT_CUBE_BYTES
+from icscm._types import BoolArray, CountArray, FloatArray
+from icscm.engine.bits import list_alike
+from icscm.engine.counts import CountCube, CountSource, Cut
+from icscm.search.grow import DECIMALS, LEVEL, Node, TreeSettings, grow, make_root, walk
+from icscm.search.records import RejectedColumn
+from icscm.search.scanners import FeatureSplits, Scanner
+from icscm.stats import heterogeneity
+from icscm.stats.leaf_tables import compute_halves
+from icscm.stats.splits import find_extreme_environments
+
+# Leaves of the tree that columns are judged by: fewer leave effects unexplained, which then seem to
+# differ where environments differ in other columns.
+_LEAST_LEAVES: Final = 64
+# Columns are rejected one by one; where that does not end, all beyond the tolerance at a time.
+_MAX_SINGLE: Final = 30
+# Copies of a rejected column that the trace names.
+_MAX_COPIES: Final = 100
+
+
+class _Judged(NamedTuple):
+    """The worst cut of each column that differs beyond chance, the worst first.
+
+    `effects` (column, environment) are log odds relative to the common effect, shrunken by what
+    is chance in them; NaN where an environment does not inform.
+    """
+
+    cuts: tuple[Cut, ...]
+    shares: FloatArray
+    p_values: FloatArray
+    effects: FloatArray
+
+
+class ColumnScreen:
+    """The columns of a source that are rejected, at any tolerance."""
+
+    def __init__(self, source: CountSource, settings: TreeSettings) -> None:
+        self._source = source
+        self._settings = settings
+        self._judged: dict[frozenset[int], _Judged] = {}
+        self.root = make_root(source, is_shared=True)
+
+    def reject(self, tolerance: float) -> tuple[dict[int, str], tuple[RejectedColumn, ...]]:
+        """The reason for each feature that is rejected, and what the trace has of it."""
+        records = self._find_unreplicated()
+        n_unreplicated, number = len(records), 1
+        while beyond := self._list_beyond(records, tolerance):
+            judged = self._judge(records)
+            if number <= _MAX_SINGLE:  # and its copies
+                beyond = [at for at in beyond if judged.shares[at] == judged.shares[beyond[0]]]
+            for at in beyond:
+                records[judged.cuts[at].feature] = self._describe(judged, at, number)
+            number += 1
+        # what was rejected early may not differ without what was rejected later
+        early = [*records][n_unreplicated:-1]
+        for feature in early if number <= _MAX_SINGLE else ():
+            fewer = {each: records[each] for each in records if each != feature}
+            records = records if self._list_beyond(fewer, tolerance) else fewer
+        reasons = {feature: found[0].reason for feature, found in records.items()}
+        return reasons, tuple(each for found in records.values() for each in found)
+
+    def _list_beyond(self, banned: Iterable[int], tolerance: float) -> list[int]:
+        """The judged columns that differ by more than the tolerance, the worst first."""
+        judged = self._judge(banned)
+        is_beyond = (judged.shares > tolerance) & (judged.p_values < LEVEL)
+        return np.flatnonzero(is_beyond).tolist()
+
+    def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
+        """Features whose best split of all samples informs in too few environments."""
+        least, candidates = self._settings.min_replication, self._source.candidates
+        if self.root.found is None:
+            self.root.found = Scanner(candidates, self._settings).find_splits(self.root, most=None)
+        known: FeatureSplits = self.root.found
+        replication = measure_replication(known.halves, self.root.totals).round(DECIMALS)
+        found = {}
+        for at in np.flatnonzero(replication < least).tolist():
+            cut = known.blocks[known.block[at]].locate(known.at[at])
+            alike = map(candidates.make_rule, list_alike(cut, candidates, _MAX_COPIES))
+            value = float(replication[at])
+            found[cut.feature] = [RejectedColumn(rule, "unreplicated", 0, value) for rule in alike]
+        return found
+
+    def _describe(self, judged: _Judged, at: int, number: int) -> list[RejectedColumn]:
+        known = [None if np.isnan(each) else float(each) for each in judged.effects[at]]
+        extremes = find_extreme_environments(known) or ()
+        share, p_value = float(judged.shares[at]), float(f"{judged.p_values[at]:.3g}")
+        measured = share, p_value, *((self._source.environments[k], known[k]) for k in extremes)
+        alike = list_alike(judged.cuts[at], self._source.candidates, _MAX_COPIES)
+        rules = map(self._source.candidates.make_rule, alike)
+        return [RejectedColumn(rule, "heterogeneous", number, None, *measured) for rule in rules]
+
+    def _judge(self, banned: Iterable[int]) -> _Judged:
+        """All columns given the tree without those that are banned."""
+        key = frozenset(banned)
+        if key not in self._judged:
+            reasons = dict.fromkeys(key, "heterogeneous")
+            own = self._source.candidates, self._settings
+            scan = Scanner(*own, record_rejections=False, banned=reasons)
+            top = grow(self.root, scan, max(_LEAST_LEAVES, 2 * self._settings.max_leaves))
+            leaves = [each.node for each, _ in walk(top) if not each.children]
+            self._judged[key] = self._judge_leaves(leaves, [*key])
+        return self._judged[key]
+
+    def _judge_leaves(self, leaves: Sequence[Node], banned: Sequence[int]) -> _Judged:
+        n_environments = self.root.totals.shape[1]
+        cuts: list[Cut] = []
+        deviances, p_values, effects = [np.empty(0)], [np.empty(0)], [np.empty((0, n_environments))]
+        n_judged = 0
+        labels = np.stack([leaf.totals for leaf in leaves])
+        p = heterogeneity.predict_leaves(labels)
+        totals = np.zeros((2, n_environments))
+        totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
+        blocks = _add_leaves(leaves, p) if len(leaves) > 1 else ()
+        for cube, sums in blocks:
+            if sums.shape[1] > 2:
+                sums = heterogeneity.remove_shape(sums)
+            halves = compute_halves(
+                replace(cube, counts=sums), self._source.candidates, self._settings.sides
+            )
+            found = heterogeneity.measure_heterogeneity(halves.tables, totals)
+            is_banned: BoolArray = np.isin(cube.features, banned)
+            is_judged = (found.dof > 0) & ~np.repeat(is_banned, halves.n_candidates)
+            n_judged += halves.count(is_judged)
+            deviance = np.where(is_judged, found.deviance, 0.0).round(DECIMALS)
+            at = halves.find_best(deviance)
+            at = at[deviance[at] > 0]
+            cuts += [halves.locate(each) for each in at.tolist()]
+            deviances.append(deviance[at])
+            p_values.append(found.p_values[at])
+            effects.append(_shrink(found, at))
+        explained = heterogeneity.compute_explained(labels, p)
+        shares = (np.concatenate(deviances) / max(explained, 1e-12)).round(DECIMALS)
+        order = sorted(range(len(cuts)), key=lambda i: (-shares[i], cuts[i]))
+        adjusted = np.minimum(np.concatenate(p_values) * n_judged, 1.0)
+        measured = shares[order], adjusted[order], np.concatenate(effects)[order]
+        return _Judged(tuple(cuts[i] for i in order), *measured)
+
+
+def _add_leaves(leaves: Sequence[Node], p: FloatArray) -> Iterator[tuple[CountCube, FloatArray]]:
+    """Sums of g and h (feature, bin, 2, environment) over the leaves, block by block.
+
+    Leaf by leaf where the sums of all blocks fit, since the cubes of a leaf may be kept; else
+    block by block.
+    """
+    n_bytes, every = 0, []
+    for leaf, rate in zip(leaves, p, strict=True):
+        for number, cube in enumerate(leaf.count()):
+            if number == len(every):
+                n_bytes += cube.counts.nbytes
+                every.append((cube, np.zeros(cube.counts.shape)))
+            if n_bytes > MAX_KEPT_CUBE_BYTES:
+                break
+            _add(every[number][1], cube.counts, rate)
+        if n_bytes > MAX_KEPT_CUBE_BYTES:
+            break
+    else:
+        yield from every
+        return
+    every.clear()
+    for cubes in zip(*(leaf.count() for leaf in leaves), strict=True):
+        sums = np.zeros(cubes[0].counts.shape)
+        for cube, rate in zip(cubes, p, strict=True):
+            _add(sums, cube.counts, rate)
+        yield cubes[0], sums
+
+
+def _add(sums: FloatArray, counts: CountArray, p: FloatArray) -> None:
+    n = counts[:, :, 0] + counts[:, :, 1]
+    sums[:, :, 0] += counts[:, :, 1] - n * p
+    sums[:, :, 1] += n * (p * (1.0 - p))
+
+
+def _shrink(found: heterogeneity.Heterogeneity, at: CountArray) -> FloatArray:
+    """Effects relative to their mean, times the share of their variance that is not chance."""
+    tau_squared, weights = found.tau_squared[at, np.newaxis], found.weights[at]
+    off = found.mean[at, np.newaxis] - found.effects[at]  # where the rule is true
+    shrunken: FloatArray = (off * tau_squared * weights / (1.0 + tau_squared * weights)).round(4)
+    return shrunken
+
+
+def measure_replication(halves: CountArray, totals: CountArray) -> FloatArray:
+    """The replication of splits of all samples, given one half of each; NaN: cannot be judged."""
+    size, n = totals.sum(axis=0), halves.sum(axis=1)
+    rate = totals[1] / np.maximum(size, 1)
+    weights = n * (size - n) / np.maximum(size, 1) * rate * (1.0 - rate)
+    shares = n.sum(axis=1) / size.sum()
+    return heterogeneity.measure_replication(weights, shares, size * rate * (1.0 - rate))
