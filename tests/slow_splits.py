@@ -87,20 +87,12 @@ def measure_split(split, n_least):
     if ratio is not None:
         spread = 1 - sum(w * w for w in weights) / sum(weights) ** 2
     at_least = max(float(spread) * information, 1e-12)
-    n_shown = 1 / (1 - spread)
     return {
         "deviance_explained": information,
         "heterogeneity": excess,
-        "heterogeneity_share": excess / at_least,
-        "is_replicated": n_shown - 1 >= (count_effective(split) - 1) / 2,
+        "heterogeneity_share": min(excess / at_least, 100.0),
         "log_odds_ratio": 0.0 if ratio is None else -math.log(ratio),
     }
-
-
-def count_effective(split):
-    """Effective number of environments of the samples: (sum n)^2 / sum n^2."""
-    sizes = [sum(table) for table in split]
-    return Fraction(sum(sizes) ** 2, sum(n * n for n in sizes)) if any(sizes) else Fraction(1)
 
 
 def measure_rates(split):

@@ -72,12 +72,15 @@ def test_what_is_fitted(fitted, patients):
     assert fitted.features_used_ == ["age", "smoker"]
     assert fitted.classes_.tolist() == ["ill", "well"]
     assert fitted.environments_ == (0, 1, 2, 3)
-    assert fitted.tolerance_ == fitted.trace_.tolerance == 0.03
+    assert fitted.tolerance_ == fitted.trace_.tolerance == 0.01
     assert fitted.feature_types_ == ("number", "category", "number")
     assert fitted.score(X, y) > 0.7
     assert len(fitted.verdicts_) == len(fitted.model_.leaves) == len(fitted.trace_.leaves)
     refused = fitted.trace_.to_frame("rejected")
     assert {"code"} <= set(refused.feature)
+    columns = fitted.trace_.to_frame("columns")
+    assert columns[["feature", "reason", "round"]].values.tolist() == [["code", "heterogeneous", 1]]
+    assert columns.highest_environment.tolist() + columns.lowest_environment.tolist() == [3, 0]
     assert len(fitted.trace_.to_frame()) == len(fitted.model_)
 
 
@@ -179,6 +182,7 @@ def test_nothing_found():
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"missing": "drop"}, "missing must be one of"),
         ({"keep_columns": 3}, "keep_columns must be"),
+        ({"min_replication": 2}, "min_replication must be"),
     ],
 )
 def test_parameters_have_one_clear_error(patients, changed, message):
@@ -241,6 +245,7 @@ def test_clone_keeps_every_parameter():
         "missing": "separate",
         "keep_columns": "all",
         "device": "auto",
+        "min_replication": 0.5,
     }
     learner = InvariantTreeClassifier(**changed)
     assert set(changed) == set(learner.get_params())

@@ -106,7 +106,8 @@ def test_sets_of_the_exhaustive_search():
     trace = fit(ICSCMClassifier(search="exhaustive"))
     assert trace.to_frame("sets")["p_value"].tolist() == [each.p_value for each in trace.sets]
     wanted = (
-        "^to_frame gives 'steps', 'splits', 'rejected', 'pruning', 'sets', 'tried', not 'rules'$"
+        "^to_frame gives 'steps', 'splits', 'rejected', 'columns', 'pruning', 'sets', 'tried', "
+        "not 'rules'$"
     )
     with pytest.raises(ValueError, match=wanted):
         trace.to_frame("rules")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from icscm import InvariantTreeClassifier
 from icscm.search.trace import Step
 from literal import as_tuple, assert_no_nan, fit_quietly
-from slow_tree import REASONS, grow_slowly
+from slow_tree import REASONS, SlowTree, list_nodes
 
 KINDS = ["habit", "cause", "binary", "word", "holes", "habit", "local", "noise", "constant", "copy"]
 
@@ -64,7 +64,7 @@ NAMES = "deviance_explained", "heterogeneity", "heterogeneity_share", "log_odds_
 
 PARAMETERS = st.fixed_dictionaries(
     {
-        "tolerance": st.sampled_from([0.03, 0.03, 0.3, None]),
+        "tolerance": st.sampled_from([0.01, 0.01, 0.1, None]),
         "max_leaves": st.sampled_from([1, 2, 3, 6, 16]),
         "min_samples_leaf": st.sampled_from([1, 5, 20]),
         "max_thresholds": st.sampled_from([2, 4]),
@@ -84,7 +84,7 @@ def grow_both(columns, labels, place, weights, options):
     del slow["min_samples_leaf"]
     slow["tolerance"] = None if environments is None else options["tolerance"]
     taken = [cells[i] for i in rows], labels[rows].tolist(), place[rows].tolist()
-    return fitted, taken[1:], grow_slowly(*taken, **slow)
+    return fitted, taken[1:], SlowTree(*taken, **slow)
 
 
 def assert_same_look(look, node):
@@ -101,6 +101,14 @@ def assert_same_look(look, node):
         wanted = node["found"][as_tuple(each.rule, False)]
         for name in NAMES:
             assert getattr(each, name) == pytest.approx(wanted[name], rel=1e-6, abs=1e-6)
+
+
+def assert_same_columns(found, slow):
+    assert {each.rule.column: each.reason for each in found} == slow.banned
+    found = [each for each in found if each.reason == "heterogeneous"]
+    for each, wanted in zip(found, slow.rejected, strict=True):
+        assert (as_tuple(each.rule, False), each.round) == (wanted["rule"], wanted["round"])
+        assert each.heterogeneity_share == pytest.approx(wanted["share"], rel=1e-6, abs=2e-6)
 
 
 def as_negated(rule, side):
@@ -123,8 +131,10 @@ def test_the_tree_is_the_one_grown_row_by_row():
     @settings(max_examples=100, deadline=None, derandomize=True)
     @given(st.integers(0, 2**32), PARAMETERS)
     def check(seed, options):
-        fitted, (labels, place), (splits, leaves) = grow_both(*make_table(seed), options)
+        fitted, (labels, place), slow = grow_both(*make_table(seed), options)
         trace, model = fitted.trace_, fitted.model_
+        splits, leaves = list_nodes(slow.top)
+        assert_same_columns(trace.rejected_columns, slow)
         assert [as_tuple(rule, False) for rule in model.rules] == [each["best"] for each in splits]
         assert model.leaves == tuple(count_rows(leaf, labels, place) for leaf in leaves)
         for look, node in zip(trace.splits, splits, strict=True):

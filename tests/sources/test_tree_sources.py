@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from icscm import InvariantTreeClassifier
-from icscm.search import grow
+from icscm.search import columns, grow
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.sites import LocalSite, make_agreement, open_sites
@@ -46,7 +46,9 @@ def split_frame(frame):
 def expected(frame):
     fitted = InvariantTreeClassifier(n_jobs=1).fit(*split_frame(frame))
     reasons = {why for look in fitted.trace_.splits for why, n in look.n_rejected.items() if n}
-    assert reasons == {"unreplicated", "heterogeneous", "remembered"}
+    assert reasons == {"unreplicated", "heterogeneous"}
+    rejected = fitted.trace_.rejected_columns
+    assert [each.rule.feature for each in rejected] == ["local", "habit", "again"]
     assert fitted.features_used_ == ["age", "smoker"]
     assert len(fitted.model_) > 5
     return fitted
@@ -191,5 +193,7 @@ def list_refused(trace):
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 20_000, 60_000])
 def test_any_bound_on_what_is_kept(monkeypatch, frame, expected, n_bytes):
-    monkeypatch.setattr(grow, "MAX_KEPT_CUBE_BYTES", n_bytes)
+    """Cubes of the leaves are added up leaf by leaf, or where these are too many block by block."""
+    for module in (grow, columns):
+        monkeypatch.setattr(module, "MAX_KEPT_CUBE_BYTES", n_bytes)
     assert_same(InvariantTreeClassifier().fit(*split_frame(frame)), expected)

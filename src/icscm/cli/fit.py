@@ -53,7 +53,7 @@ _CHOSEN = ("p", "model_type", "alpha", "margin")
 
 # What trees and forests are for, by what is required to be homogeneous.
 _PURPOSES = {
-    "effect": "prediction at a new site: effects of splits are required to be homogeneous; a "
+    "effect": "prediction at a new site: effects of columns are required to be homogeneous; a "
     "child of the label may pass (--invariance rate looks for parents)",
     "rate": "looking for parents: the label's rate in each leaf is required to be homogeneous "
     "(--invariance effect predicts better at a new site)",

@@ -22,6 +22,7 @@ from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
+from icscm.stats.heterogeneity import can_replicate
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several
 
@@ -98,18 +99,33 @@ class BaseTreeClassifier(BaseRuleClassifier):
                 exceptions.FewEnvironmentsWarning,
             )
 
+    def _warn_of_findings(self) -> None:
+        """Warn where one environment has nearly all information on the effects that are used."""
+        if self.tolerance_ is None or self.invariance == "rate" or not self.min_replication:
+            return
+        counts = np.asarray(self.class_counts_)
+        weights = counts.prod(axis=0) / np.maximum(counts.sum(axis=0), 1)
+        if self.features_used_ and not can_replicate(weights):
+            name = self.trace_.environments[int(weights.argmax())]
+            warn(
+                f"One environment ({name}) has nearly all information on the label: whether the "
+                "effects of the columns used hold in another one cannot be told.",
+                exceptions.FewEnvironmentsWarning,
+            )
+
 
 @document_parameters
 class InvariantTreeClassifier(BaseTreeClassifier):
-    """A tree of splits that are homogeneous across environments.
+    """A tree of columns whose effects are homogeneous across environments.
 
-    Grown on counts, best first. Each split has a deviance explained and a heterogeneity between
-    environments. `invariance` is what must be homogeneous:
+    Grown on counts, best first. `invariance` is what must be homogeneous:
 
     - `"effect"`, for prediction at a new site: every environment may have its own rate of the
-      label, but the odds ratio of a split must be the same. A shortcut that is stronger in some
-      environments than in others is rejected, on this branch for good. A child of the label whose
-      association with it is the same everywhere passes.
+      label, but the effect of a column, given all others, must be the same. Columns are judged
+      before the tree is grown, by a tree of more leaves: the worst is rejected if its effect
+      differs by more than the tolerance, and the others are judged again without it. So a shortcut
+      that is stronger in some environments than in others is rejected; causes that interact are
+      not. A child of the label whose association with it is the same everywhere passes.
     - `"rate"`, for parents: the label's rate in each leaf must be the same in all environments,
       as in the paper. Features that make the leaves depend on the environment are not used.
 
@@ -122,7 +138,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     model_ : Tree
         The fitted tree; it prints with the label's rate in every node.
     trace_ : Trace
-        For each node the split that was made, the best that were rejected, and why.
+        For each node the split that was made, the best that were rejected, and why; the columns
+        that were rejected: `trace_.to_frame("columns")`.
     tolerance_ : float or None
         The tolerance used; None for a plain tree.
     classes_ : array of shape (2,)
@@ -163,6 +180,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         self.model_, self.trace_ = find_tree(countable.source, settings)
 
     def _warn_of_findings(self) -> None:
+        super()._warn_of_findings()
         if not self.model_.splits:
             warn(
                 f"No split was made: the model is: {self.model_}. See trace_ for what was tried "
@@ -290,7 +308,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
 @document_parameters
 class InvariantForestClassifier(BaseTreeClassifier):
-    """A forest of invariant trees, which predicts by their mean.
+    """A forest of trees of invariant columns, which predicts by their mean.
 
     Binned once, counted many times. Features are screened once, on all rows, as by
     `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left.
@@ -379,6 +397,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
         self.out_of_bag_ = _score(held_out, source.environments)
 
     def _warn_of_findings(self) -> None:
+        super()._warn_of_findings()
         if not any(tree.splits for tree in self.model_.trees):
             warn(
                 "No tree has a split: the forest predicts the same for every sample. See trace_ "

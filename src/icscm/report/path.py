@@ -22,6 +22,7 @@ from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.formatting import Plain, format_score, format_span
+from icscm.search.columns import ColumnScreen
 from icscm.search.greedy import SharedScans
 from icscm.search.grow import TreeSettings
 from icscm.search.records import Candidate
@@ -323,7 +324,7 @@ def compute_tolerance_path(
     >>> samples = open_memory(data.X, data.y, data.environments)
     >>> settings = InvariantTreeClassifier(max_leaves=4).make_settings(samples)
     >>> compute_tolerance_path(samples.source, settings, [None, 0.1]).values
-    (None, 0.1, 0.03)
+    (None, 0.1, 0.01)
     """
     if settings.tolerance is None:
         raise IcscmError(
@@ -331,8 +332,11 @@ def compute_tolerance_path(
             "plain tree rejects nothing"
         )
 
+    screen = ColumnScreen(source, settings)
+
     def find(tolerance: float | None) -> tuple[Any, Any]:
-        return find_tree(source, replace(settings, tolerance=tolerance))
+        shared = None if tolerance is None else screen
+        return find_tree(source, replace(settings, tolerance=tolerance), shared)
 
     ordered = order_tolerances(tolerances, settings.tolerance)
     return _compute_path("tolerance", ordered, find, settings.tolerance, source)

@@ -14,7 +14,8 @@ forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the
 - `nodes`: the nodes from the root down (`walk`), the `splits` (of a rule set its steps), and the
   `scans` over all candidates with the rejected ones and the reasons. Of rule sets also why the
   search stopped, the nearest misses, the `sets` and `screening` of the exhaustive search and
-  `pruning`; of trees `importances`, `rejected_features` and the trees `tried` for invariant rates.
+  `pruning`; of trees `importances`, `rejected_features`, `rejected_columns` and the trees
+  `tried` for invariant rates.
 - `leaves`: counts, rates and intervals overall and by environment, verdict, outlying environments,
   prediction interval; of trees why the leaf was not split.
 - `errors`: errors overall and by environment, beside those of the majority-class baseline.

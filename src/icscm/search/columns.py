@@ -18,14 +18,14 @@ replicated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from icscm._constants import MAX_KEPT_CUBE_BYTES
-from icscm._types import BoolArray, CountArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.search.grow import DECIMALS, LEVEL, Node, TreeSettings, grow, make_root, walk
@@ -64,10 +64,17 @@ class ColumnScreen:
         self._source = source
         self._settings = settings
         self._judged: dict[frozenset[int], _Judged] = {}
-        self.root = make_root(source, is_shared=True)
+        self.root = make_root(source, is_shared=settings.tolerance is not None)
 
-    def reject(self, tolerance: float) -> tuple[dict[int, str], tuple[RejectedColumn, ...]]:
-        """The reason for each feature that is rejected, and what the trace has of it."""
+    def reject(
+        self, tolerance: float | None
+    ) -> tuple[Mapping[int, str], tuple[RejectedColumn, ...]]:
+        """The reason for each feature that is rejected, and what the trace has of it.
+
+        Without a tolerance, nothing is.
+        """
+        if tolerance is None:
+            return {}, ()
         records = self._find_unreplicated()
         n_unreplicated, number = len(records), 1
         while beyond := self._list_beyond(records, tolerance):
@@ -97,23 +104,31 @@ class ColumnScreen:
         if self.root.found is None:
             self.root.found = Scanner(candidates, self._settings).find_splits(self.root, most=None)
         known: FeatureSplits = self.root.found
-        replication = measure_replication(known.halves, self.root.totals).round(DECIMALS)
+        rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
+        replication: dict[int, float] = {}
+        for cube, sums in _add_leaves([self.root], rate[np.newaxis]):
+            measured = heterogeneity.measure_replication(sums)[0].round(DECIMALS)
+            replication |= zip(cube.features.tolist(), measured.tolist(), strict=True)
         found = {}
-        for at in np.flatnonzero(replication < least).tolist():
-            cut = known.blocks[known.block[at]].locate(known.at[at])
-            alike = map(candidates.make_rule, list_alike(cut, candidates, _MAX_COPIES))
-            value = float(replication[at])
-            found[cut.feature] = [RejectedColumn(rule, "unreplicated", 0, value) for rule in alike]
+        for number, feature in enumerate(known.features.tolist()):
+            if replication[feature] < least:
+                alike = list_alike(known.locate(number), candidates, _MAX_COPIES)
+                found[feature] = [
+                    RejectedColumn(rule, "unreplicated", 0, replication[feature])
+                    for rule in map(candidates.make_rule, alike)
+                ]
         return found
 
     def _describe(self, judged: _Judged, at: int, number: int) -> list[RejectedColumn]:
-        known = [None if np.isnan(each) else float(each) for each in judged.effects[at]]
+        effects = judged.effects[at].tolist()
+        known = [None if np.isnan(each) else each for each in effects]
         extremes = find_extreme_environments(known) or ()
         share, p_value = float(judged.shares[at]), float(f"{judged.p_values[at]:.3g}")
-        measured = share, p_value, *((self._source.environments[k], known[k]) for k in extremes)
+        lowest, highest = ((self._source.environments[k], effects[k]) for k in extremes)
         alike = list_alike(judged.cuts[at], self._source.candidates, _MAX_COPIES)
         rules = map(self._source.candidates.make_rule, alike)
-        return [RejectedColumn(rule, "heterogeneous", number, None, *measured) for rule in rules]
+        fields = "heterogeneous", number, None, share, p_value, lowest, highest
+        return [RejectedColumn(rule, *fields) for rule in rules]
 
     def _judge(self, banned: Iterable[int]) -> _Judged:
         """All columns given the tree without those that are banned."""
@@ -138,8 +153,9 @@ class ColumnScreen:
         totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
         blocks = _add_leaves(leaves, p) if len(leaves) > 1 else ()
         for cube, sums in blocks:
-            if sums.shape[1] > 2:
-                sums = heterogeneity.remove_shape(sums)
+            # of two bins the common effect is that of the cut, which is no heterogeneity anyway
+            is_wide = self._source.candidates.count_bins(cube.features) > 2
+            sums[is_wide] = heterogeneity.remove_shape(sums[is_wide])
             halves = compute_halves(
                 replace(cube, counts=sums), self._source.candidates, self._settings.sides
             )
@@ -162,13 +178,14 @@ class ColumnScreen:
         return _Judged(tuple(cuts[i] for i in order), *measured)
 
 
-def _add_leaves(leaves: Sequence[Node], p: FloatArray) -> Iterator[tuple[CountCube, FloatArray]]:
+def _add_leaves(leaves: Sequence[Node], p: FloatArray) -> Iterator[tuple[CountCube, Array]]:
     """Sums of g and h (feature, bin, 2, environment) over the leaves, block by block.
 
     Leaf by leaf where the sums of all blocks fit, since the cubes of a leaf may be kept; else
     block by block.
     """
-    n_bytes, every = 0, []
+    n_bytes = 0
+    every: list[tuple[CountCube, Array]] = []
     for leaf, rate in zip(leaves, p, strict=True):
         for number, cube in enumerate(leaf.count()):
             if number == len(every):
@@ -190,24 +207,15 @@ def _add_leaves(leaves: Sequence[Node], p: FloatArray) -> Iterator[tuple[CountCu
         yield cubes[0], sums
 
 
-def _add(sums: FloatArray, counts: CountArray, p: FloatArray) -> None:
+def _add(sums: Array, counts: CountArray, p: FloatArray) -> None:
     n = counts[:, :, 0] + counts[:, :, 1]
     sums[:, :, 0] += counts[:, :, 1] - n * p
     sums[:, :, 1] += n * (p * (1.0 - p))
 
 
-def _shrink(found: heterogeneity.Heterogeneity, at: CountArray) -> FloatArray:
+def _shrink(found: heterogeneity.Heterogeneity, at: Array) -> FloatArray:
     """Effects relative to their mean, times the share of their variance that is not chance."""
     tau_squared, weights = found.tau_squared[at, np.newaxis], found.weights[at]
     off = found.mean[at, np.newaxis] - found.effects[at]  # where the rule is true
     shrunken: FloatArray = (off * tau_squared * weights / (1.0 + tau_squared * weights)).round(4)
     return shrunken
-
-
-def measure_replication(halves: CountArray, totals: CountArray) -> FloatArray:
-    """The replication of splits of all samples, given one half of each; NaN: cannot be judged."""
-    size, n = totals.sum(axis=0), halves.sum(axis=1)
-    rate = totals[1] / np.maximum(size, 1)
-    weights = n * (size - n) / np.maximum(size, 1) * rate * (1.0 - rate)
-    shares = n.sum(axis=1) / size.sum()
-    return heterogeneity.measure_replication(weights, shares, size * rate * (1.0 - rate))

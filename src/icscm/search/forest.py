@@ -108,11 +108,8 @@ def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trac
         _, trace, top, banned = trees.find_rate_tree(source, settings)
         root = top.node
     else:
-        root, banned, rejected = make_root(source), {}, ()
-        if settings.tolerance is not None:
-            screen = ColumnScreen(source, settings)
-            root = screen.root
-            banned, rejected = screen.reject(settings.tolerance)
+        screen = ColumnScreen(source, settings)
+        root, (banned, rejected) = screen.root, screen.reject(settings.tolerance)
         scan = Scanner(source.candidates, settings, banned=banned)(root)
         _, trace = trees.describe_tree(source, settings, Growing(root, scan), rejected)
     every = [cube.features for cube in root.count()]

@@ -33,8 +33,8 @@ REJECTION_REASONS = {
     "small": "its leaf, or the uncovered samples, would be too few",
     "unreplicated": "its samples lie in too few environments to be compared",
     "unhelpful": "it would cover too many samples wrongly for those that it covers correctly",
-    "heterogeneous": "the effect of its column, given all others, differs between environments by "
-    "more than the tolerance",
+    "heterogeneous": "the effect of its column differs between environments by more than the "
+    "tolerance",
     "banned": "with its feature, rates in the leaves differ between environments by more than the "
     "tolerance",
     "idle": "its feature explains next to no deviance that others do not explain",
@@ -139,6 +139,22 @@ class RejectedColumn:
     p_value: float | None = None
     lowest: tuple[Any, float] | None = None
     highest: tuple[Any, float] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """The fields as a row of a table.
+
+        Returns
+        -------
+        dict
+            Plain values by name.
+        """
+        row: dict[str, Any] = {"feature": self.rule.feature, "rule": str(self.rule)}
+        names = "reason", "round", "replication", "heterogeneity_share", "p_value"
+        row |= {name: getattr(self, name) for name in names}
+        for name in ("lowest", "highest"):
+            environment, effect = getattr(self, name) or (None, None)
+            row |= {f"{name}_environment": environment, f"{name}_effect": effect}
+        return row
 
 
 @dataclass(frozen=True)

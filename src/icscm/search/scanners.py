@@ -15,7 +15,7 @@ import numpy as np
 from icscm._constants import N_REJECTED_KEPT
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.bits import list_alike
-from icscm.engine.counts import CandidateMap
+from icscm.engine.counts import CandidateMap, Cut
 from icscm.search.grow import DECIMALS, LEVEL, Found, Node, Rejected, SplitScan, TreeSettings, rank
 from icscm.stats import splits
 from icscm.stats.leaf_tables import LeafTables, compute_halves
@@ -42,6 +42,11 @@ class FeatureSplits(NamedTuple):
     block: IntArray
     at: IntArray
     n_candidates: int
+
+    def locate(self, number: int) -> Cut:
+        """The cut of one of the splits that are kept."""
+        tables: LeafTables = self.blocks[self.block[number]]
+        return tables.locate(self.at[number])
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Scanner:
             best = self._make_found(node, at)
         if not self.record_rejections:
             return SplitScan(best, known.n_candidates)
-        n_rejected = dict.fromkeys(REASONS[self.settings.invariance], 0)
+        n_rejected = dict.fromkeys(REASONS["rate" if self.settings.needs_rates else "effect"], 0)
         places = np.flatnonzero(is_banned)
         for feature, n in zip(known.features[places], known.n_informative[places], strict=True):
             n_rejected[self.banned[int(feature)]] += int(n)
@@ -99,8 +104,8 @@ class Scanner:
             totals = self._pool(node.totals)
             for cube in node.count():
                 tables = compute_halves(cube, self.candidates, settings.sides)
-                halves = self._pool(tables.tables)
-                blocks.append((tables, splits.measure_rates(halves, totals, settings.n_least)))
+                rates = splits.measure_rates(self._pool(tables.tables), totals, settings.n_least)
+                blocks.append((tables, rates))
         n_candidates = sum(tables.count(rates.pooled >= 0) for tables, rates in blocks)
         n_tests = max(n_candidates, 1) * (settings.max_leaves if settings.needs_rates else 1)
         enough = splits.find_quantiles(LEVEL / n_tests, node.totals.shape[1])
@@ -138,6 +143,5 @@ class Scanner:
         pooled = self._pool(half[np.newaxis]), self._pool(node.totals)
         effects = splits.measure_effects(*pooled, self.settings.n_least)
         measured = effects.heterogeneity, effects.heterogeneity_share, effects.log_odds_ratio
-        cut = known.blocks[known.block[number]].locate(known.at[number])
         deviance = float(known.deviances[number])
-        return Found(cut, half, deviance, *(float(each[0]) for each in measured))
+        return Found(known.locate(number), half, deviance, *(float(each[0]) for each in measured))

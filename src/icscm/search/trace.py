@@ -286,9 +286,10 @@ class Trace(DisplayMixin):
 
         Parameters
         ----------
-        what : {"steps", "splits", "rejected", "pruning", "sets", "tried"}, default="steps"
-            The rules added or splits made, the best candidates rejected at each node, the tests
-            made for pruning, the sets tested by the exhaustive search, or the trees tried.
+        what : {"steps", "splits", "rejected", "columns", "pruning", "sets", "tried"}
+            The rules added or splits made, the best candidates rejected at each node, the columns
+            that a tree may not use, the tests made for pruning, the sets tested by the exhaustive
+            search, or the trees tried.
 
         Returns
         -------
@@ -309,10 +310,12 @@ class Trace(DisplayMixin):
             rows = [self._describe_step(number, each) for number, each in enumerate(self.steps, 1)]
         elif what == "rejected":
             rows = list(self._describe_rejected())
+        elif what == "columns":
+            rows = [each.describe() for each in self.rejected_columns]
         elif what in ("pruning", "sets", "tried"):
             rows = [asdict(each) for each in getattr(self, what)]
         else:
-            parts = "'steps', 'splits', 'rejected', 'pruning', 'sets', 'tried'"
+            parts = "'steps', 'splits', 'rejected', 'columns', 'pruning', 'sets', 'tried'"
             raise ValueError(f"to_frame gives {parts}, not {what!r}")
         return pandas.DataFrame(rows)
 
@@ -381,7 +384,7 @@ class Trace(DisplayMixin):
         of_tree = "split", ">samples", ">deviance", ">heterogeneity", ">rejected"
         line = self.stop_text
         if not is_chain:
-            what = "effect of each split" if self.invariance == "effect" else "rate of a leaf"
+            what = "effect of each column" if self.invariance == "effect" else "rate of a leaf"
             bound = f"(tolerance {format_number(self.tolerance or 0.0)})"
             line = f"The {what} must be the same in all environments {bound}."
             line = line if self.tolerance is not None else "A plain tree: nothing was rejected."

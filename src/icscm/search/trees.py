@@ -54,12 +54,9 @@ Banned = frozenset[int]
 def find_tree(
     source: CountSource, settings: TreeSettings, screen: ColumnScreen | None = None
 ) -> tuple[Tree, Trace]:
-    """Grow the tree that the settings require; a screen may serve several tolerances."""
+    """Grow the tree that the settings require; one screen may serve several tolerances."""
     if settings.needs_rates:
         return find_rate_tree(source, settings)[:2]
-    if settings.tolerance is None:
-        top = grow(make_root(source), Scanner(source.candidates, settings), settings.max_leaves)
-        return describe_tree(source, settings, top)
     screen = screen or ColumnScreen(source, settings)
     banned, rejected = screen.reject(settings.tolerance)
     scan = Scanner(source.candidates, settings, banned=banned)
@@ -124,9 +121,10 @@ def describe_tree(
         nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
-    required["rejected_columns"] = rejected
     verdicts = make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN)
-    return model, make_trace(source, nodes, verdicts=verdicts, **required)
+    return model, make_trace(
+        source, nodes, verdicts=verdicts, rejected_columns=rejected, **required
+    )
 
 
 def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:

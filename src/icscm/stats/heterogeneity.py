@@ -160,13 +160,15 @@ def fit_shape(sums: Array, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
     by_bin, by_environment = h.sum(axis=2) + prior, h.sum(axis=1)
     levels = np.zeros((len(sums), 1, sums.shape[3]))
     shape = np.zeros((*sums.shape[:2], 1))
+    own: Array = np.arange(len(sums))  # of each feature by itself, whatever its block
     for _ in range(_MAX_ROUNDS):
-        before = shape
-        off = (g - h * levels).sum(axis=2)
-        shape = (off / np.maximum(by_bin, 1e-12))[:, :, np.newaxis]
-        off = (g - h * shape).sum(axis=1)
-        levels = (off / np.maximum(by_environment, 1e-12))[:, np.newaxis]
-        if np.abs(shape - before).max(initial=0.0) < 1e-9:
+        before = shape[own]
+        off = (g[own] - h[own] * levels[own]).sum(axis=2)
+        shape[own] = (off / np.maximum(by_bin[own], 1e-12))[:, :, np.newaxis]
+        off = (g[own] - h[own] * shape[own]).sum(axis=1)
+        levels[own] = (off / np.maximum(by_environment[own], 1e-12))[:, np.newaxis]
+        own = own[np.abs(shape[own] - before).max(axis=(1, 2), initial=0.0) >= 1e-9]
+        if not len(own):
             break
     return shape, levels
 
@@ -211,6 +213,11 @@ def measure_replication(sums: Array) -> tuple[FloatArray, FloatArray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (_count_effective(informs) - 1.0) / could
     return np.where(could < LEAST_EXPECTED, np.nan, ratio), informs.sum(axis=1)
+
+
+def can_replicate(weights: FloatArray) -> bool:
+    """Whether more than one environment could show an effect, given what each could tell of one."""
+    return bool(_count_effective(weights[np.newaxis])[0] - 1.0 >= LEAST_EXPECTED)
 
 
 def _count_effective(weights: FloatArray) -> FloatArray:

@@ -27,6 +27,8 @@ from icscm.stats.independence import GTest
 
 # Heterogeneity counts from so many standard deviations of chance on: what is left is there.
 _CHANCE: Final = 3.0
+# A larger share says no more: there is no common effect to compare with.
+_MAX_SHARE: Final = 100.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
     _kernels.measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds)
     excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
     explained = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
-    share = excess / np.maximum(spread * explained, 1e-12)
+    share = np.minimum(excess / np.maximum(spread * explained, 1e-12), _MAX_SHARE)
     return Effects(explained, excess, share, log_odds)
 
 

@@ -1,6 +1,6 @@
 -- Learned by icscm VERSION from 1,264 samples for each tree in 4 environments.
 --
---     forest of 5 trees with 4 to 5 leaves each
+--     forest of 5 trees with 4 leaves each
 --     trees that use a feature: age (5), dose (5)
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
@@ -45,26 +45,24 @@ SELECT
     + (CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-            THEN 399e0 / 486e0
-          ELSE 96e0 / 149e0
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 253e0 / 296e0
+          ELSE 242e0 / 339e0
         END
       WHEN CAST(d."dose" AS DOUBLE) > 0.54e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
         THEN 167e0 / 281e0
       ELSE 136e0 / 356e0
     END)
     + (CASE
-      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-            THEN 159e0 / 281e0
-          ELSE 131e0 / 359e0
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 266e0 / 304e0
+          ELSE 227e0 / 328e0
         END
-      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-        THEN 266e0 / 304e0
-      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-        THEN 193e0 / 260e0
-      ELSE 35e0 / 70e0
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 159e0 / 281e0
+      ELSE 131e0 / 359e0
     END)) / 5e0 > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END AS prediction,
   ((CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
@@ -102,26 +100,24 @@ SELECT
     + (CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-            THEN 399e0 / 486e0
-          ELSE 96e0 / 149e0
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 253e0 / 296e0
+          ELSE 242e0 / 339e0
         END
       WHEN CAST(d."dose" AS DOUBLE) > 0.54e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
         THEN 167e0 / 281e0
       ELSE 136e0 / 356e0
     END)
     + (CASE
-      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-            THEN 159e0 / 281e0
-          ELSE 131e0 / 359e0
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+            THEN 266e0 / 304e0
+          ELSE 227e0 / 328e0
         END
-      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-        THEN 266e0 / 304e0
-      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-        THEN 193e0 / 260e0
-      ELSE 35e0 / 70e0
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+        THEN 159e0 / 281e0
+      ELSE 131e0 / 359e0
     END)) / 5e0 AS probability,
   CAST((CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
@@ -159,7 +155,7 @@ SELECT
     + (CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.21e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
             THEN 1
           ELSE 1
         END
@@ -168,15 +164,13 @@ SELECT
       ELSE 0
     END)
     + (CASE
-      WHEN CAST(d."age" AS DOUBLE) <= 60 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
-          WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+          WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
             THEN 1
-          ELSE 0
+          ELSE 1
         END
-      WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
-        THEN 1
-      WHEN CAST(d."dose" AS DOUBLE) > 0.09e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
+      WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
         THEN 1
       ELSE 0
     END) AS VARCHAR) || ' of 5 trees' AS decided_by

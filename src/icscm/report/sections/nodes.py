@@ -50,6 +50,9 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "scans": scans,
         "outliers": _list_outliers(splits, scans) if is_chain else [],
         "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
+        "rejected_columns": [
+            _describe_column(each, trace, names) for each in trace.rejected_columns
+        ],
         "rejected_text": (rejections or None) if is_chain else None,
         "nearest": [_describe_rejection(each, names, learner) for each in trace.nearest],
         "screening": [{**asdict(each), "rule": str(each.rule)} for each in trace.screening],
@@ -244,6 +247,19 @@ def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) ->
         fields |= describe_outliers(candidate.covered, names, criterion, fields["n_seen"])
     content = {"each": fields, "text": records.REJECTION_REASONS[reason], "names": names}
     return {**fields, "reason": reason, "why": write_text("rejection", reason=reason, **content)}
+
+
+def _describe_column(column: records.RejectedColumn, trace: Trace, names: Names) -> Plain:
+    """A rejected column; the extremes of its effect as odds ratios relative to the common one."""
+    fields = asdict(column) | {
+        "rule": str(column.rule),
+        "feature": format_name(column.rule.feature),
+    }
+    for key in ("lowest", "highest"):
+        if (extreme := getattr(column, key)) is not None:
+            name = names.environments[trace.environments.index(extreme[0])]
+            fields[key] = {"environment": name, "odds_ratio": exp(extreme[1])}
+    return fields
 
 
 def _list_outliers(steps: Sequence[Plain], scans: Sequence[Plain]) -> list[Plain]:
