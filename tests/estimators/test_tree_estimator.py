@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import icscm
-from icscm import InvariantTreeClassifier
+from icscm import InvariantForestClassifier, InvariantTreeClassifier
+from icscm.datasets import make_hospitals
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     IcscmError,
@@ -346,6 +347,82 @@ def test_a_planted_habit_is_never_used():
         assert {0, 1} <= set(fitted.features_used_)
     plain = InvariantTreeClassifier(tolerance=None, max_leaves=2)
     assert fit_quietly(plain, *simulate(rng, n=4000, habit=True)).features_used_ == [3]
+
+
+def interact(rng, habit):
+    """y = x0 and x1, whose rates differ by site (8 x 1,500); noise, and perhaps a fading habit."""
+    n, place = 12_000, np.repeat(np.arange(8), 1500)
+    x0, x1 = (rng.random(n) < rng.uniform(0.2, 0.8, 8)[place] for _ in range(2))
+    y = rng.random(n) < np.where(x0 & x1, 0.8, 0.2)
+    X = np.column_stack((x0, x1, rng.normal(size=(n, 3)))).astype(float)
+    if habit:
+        agrees = rng.random(n) < np.linspace(0.98, 0.55, 8)[place]
+        X = np.column_stack((X, np.where(agrees, y, rng.random(n) < y.mean())))
+    return X, y, place
+
+
+@pytest.mark.parametrize("habit", [False, True])
+def test_interacting_causes_are_kept_and_a_fading_shortcut_is_not(habit):
+    """Judged marginally, x1 was rejected: its effect depends on the rate of x0 at the site."""
+    rng = np.random.default_rng(3)
+    n_runs, n_kept = 20, 0
+    for _ in range(n_runs):
+        fitted = fit_quietly(InvariantTreeClassifier(n_jobs=1), *interact(rng, habit))
+        n_kept += {0, 1} <= set(fitted.features_used_)
+        assert set(fitted.features_used_) <= {0, 1}
+        assert [each.rule.column for each in fitted.trace_.rejected_columns] == [5] * habit
+    assert n_kept >= 0.95 * n_runs
+
+
+def test_a_column_rejected_early_returns():
+    """Given a shortcut that is missing at every second site, lactate was the worst column.
+
+    Without the shortcut its effect is the same everywhere.
+    """
+    data = make_hospitals(random_state=1)
+    is_in = data.environments != "Ash"
+    X, y, place = data.X[is_in], np.asarray(data.y)[is_in], np.asarray(data.environments)[is_in]
+    rng, sites = np.random.default_rng(1), np.unique(place)
+    agrees = dict(zip(sites, np.linspace(0.98, 0.55, len(sites)), strict=True))
+    follows = rng.random(len(y)) < [agrees[each] for each in place]
+    shortcut = np.where(follows, y, rng.random(len(y)) < y.mean()).astype(float)
+    shortcut[np.isin(place, sites[1::2])] = np.nan
+    X = X[["age", "lactate", "heart_rate"]].assign(shortcut=shortcut)
+    trace = InvariantTreeClassifier().fit(X, y, environments=place).trace_
+    rejected = trace.to_frame("columns")
+    assert rejected[["feature", "round"]].values.tolist() == [["shortcut", 2]]
+    assert {step.chosen.rule.feature for step in trace.splits} >= {"age", "lactate"}
+
+
+def test_a_column_of_one_environment_is_not_replicated():
+    """Environments without cases do not count against a column; 0 requires nothing."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 5, 5000)
+    cause = rng.random(5000) < 0.4
+    y = (rng.random(5000) < np.where(cause, 0.6, 0.2)) & (place > 1)
+    local = np.where(place == 4, y ^ (rng.random(5000) < 0.05), 0)
+    data = np.column_stack((cause, local)).astype(float), y, place
+    fitted = fit_quietly(InvariantTreeClassifier(), *data)
+    assert fitted.features_used_ == [0]
+    (rejected,) = fitted.trace_.rejected_columns
+    assert (rejected.rule.column, rejected.reason, rejected.round) == (1, "unreplicated", 0)
+    assert rejected.replication < 0.05
+    assert (rejected.heterogeneity_share, rejected.lowest) == (None, None)
+    loose = fit_quietly(InvariantTreeClassifier(min_replication=0, tolerance=100), *data)
+    assert 1 in loose.features_used_
+    assert loose.trace_.rejected_columns == ()
+
+
+@pytest.mark.parametrize("learner", [InvariantTreeClassifier(), InvariantForestClassifier(5)])
+def test_one_environment_with_all_information(learner):
+    """Nothing can be told of replication: columns stay, and a warning says so."""
+    rng = np.random.default_rng(0)
+    place = np.repeat([0, 1, 2], [3000, 20, 20])
+    X = rng.integers(0, 2, (3040, 2))
+    y = rng.random(3040) < np.where(X[:, 0], 0.7, 0.2)
+    with pytest.warns(FewEnvironmentsWarning, match=r"^One environment \(0\) has nearly all"):
+        fitted = learner.fit(X, y, environments=place)
+    assert fitted.features_used_ == [0]
 
 
 def test_noise_gives_no_split():

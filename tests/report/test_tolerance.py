@@ -32,7 +32,7 @@ def scored(tree, sites):
 
 def test_every_point_is_what_fit_gives_at_that_tolerance(path, tree, sites):
     assert [point.value for point in path.points] == [*DEFAULT_TOLERANCES]
-    assert path.own == 0.03
+    assert path.own == 0.01
     assert path.own_point.model == tree.model_
     for point in path.points:
         with warnings.catch_warnings():
@@ -57,7 +57,7 @@ def test_it_shows_as_a_table_a_frame_and_a_figure(path, scored):
     frame = path.to_frame()
     assert frame["tolerance"].isna().tolist() == [True] + [False] * 7
     assert frame["leave"].str.contains("code").any()
-    assert "0.03*" in repr(path)
+    assert "0.01*" in repr(path)
     assert "AUC out" not in repr(path)
     assert path.plot().axes[0].get_ylabel() == "deviance explained"
     assert max(map(len, repr(scored).splitlines())) <= 80

@@ -175,7 +175,7 @@ def test_what_was_refused_is_told_with_its_reason(tree):
     summary = report.to_dict()
     assert "code" not in tree.features_used_
     (code,) = (each for each in summary["nodes"]["rejected_features"] if each["feature"] == "code")
-    assert code["why"].startswith("its effect differs between environments by more than")
+    assert code["why"].startswith("the effect of its column differs between environments by more")
     assert "odds ratio from" in code["why"]
     assert code["why"] in Page(report.to_html()).text
     assert code["why"] in " ".join(print_on_terminal(summary).split())
@@ -185,7 +185,10 @@ def test_what_was_refused_is_told_with_its_reason(tree):
 def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     effect = zoo["effect"].report().to_dict()
     assert "same effect in every environment (site)" in effect["headline"]["title"]
-    assert "it may vary by 17% (tolerance 0.03)" in effect["task"]["requirement"]["text"]
+    assert (
+        "at most 0.01 of the deviance explained (tolerance)"
+        in effect["task"]["requirement"]["text"]
+    )
     assert any("passes" in each for each in effect["advice"]["does_not_show"])
     assert "rates" in Page(zoo["effect"].report().to_html()).text
     rate = zoo["rate"].report().to_dict()
@@ -193,7 +196,7 @@ def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     assert "tolerance" in rate["task"]["requirement"]["text"]
     assert effect["task"]["settings"] != rate["task"]["settings"]
     (tolerance,) = (each for each in effect["task"]["settings"] if each["name"] == "tolerance")
-    assert tolerance["value"] == "auto (0.03)"
+    assert tolerance["value"] == "auto (0.01)"
 
 
 def test_it_says_that_no_tree_of_invariant_rates_was_found(zoo):
