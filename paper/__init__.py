@@ -15,7 +15,7 @@ NAMES = (
     *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
 # Studies of the screen of columns take hours: `all` does not run them.
-SCREENS = ("screen",)
+SCREENS = ("screen", "screen-levels", "screen-shifts")
 
 
 def find_experiment(name: str) -> Experiment:

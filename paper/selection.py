@@ -162,14 +162,14 @@ def _cross_validate(
     """Mean AUC at the environments left out less its heterogeneity; and the coefficients."""
     aucs, coefficients = [], []
     for is_out, start in zip(is_left_out, starts, strict=True):
-        beta = _fit_logistic(Z[~is_out], y[~is_out], start)
+        beta = fit_logistic(Z[~is_out], y[~is_out], start)
         aucs.append(compute_auc(y[is_out], Z[is_out] @ beta))
         coefficients.append(beta)
     spread = float(np.std(aucs, ddof=1)) if len(aucs) > 1 else 0.0
     return float(np.mean(aucs)) - HETEROGENEITY * spread, coefficients
 
 
-def _fit_logistic(Z: Floats, y: NDArray[np.int64], start: Floats) -> Floats:
+def fit_logistic(Z: Floats, y: NDArray[np.int64], start: Floats) -> Floats:
     """Logistic regression with a slight ridge by Newton's method, from a smaller model."""
     beta = np.concatenate((start, np.zeros(Z.shape[1] - len(start))))
     ridge = np.full(len(beta), _RIDGE)

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 from icscm.exceptions import IcscmError
-from paper import screen, screen_tables, selection
+from paper import screen, screen_levels, screen_shifts, screen_tables, selection
 from paper.base import Options
 from paper.blind_shortcuts import BLIND
 from paper.runner import Plan, run_plan
@@ -117,7 +117,7 @@ def test_regression_by_newton_equals_scikit_learn():
     sample = make_sample()
     Z = sample.X[["cause", "cause2"]].to_numpy()
     design = np.column_stack((np.ones(len(Z)), Z))
-    ours = selection._fit_logistic(design, sample.y, np.zeros(1))
+    ours = selection.fit_logistic(design, sample.y, np.zeros(1))
     theirs = LogisticRegression(C=1.0, tol=1e-8).fit(Z, sample.y)
     assert ours == pytest.approx([*theirs.intercept_, *theirs.coef_[0]], abs=1e-3)
 
@@ -201,3 +201,100 @@ def test_a_time_limit_keeps_what_is_done(tmp_path, n_jobs):
 
 def _never_mind(task, seed):
     return {"result": task["task"]}
+
+
+@pytest.mark.parametrize("structure", screen_levels.N_CAUSES)
+def test_simulated_causes_have_the_same_effect_everywhere(structure):
+    """Within an environment the label depends on the causes only, and everywhere alike."""
+    X, y, places, _ = screen_levels.simulate(structure, 3, 20_000, 0)
+    n_causes = screen_levels.N_CAUSES[structure]
+    by_cell = pd.Series(y).groupby([places, *(X[f"x{k}"] for k in range(n_causes))]).mean()
+    odds = np.log(by_cell / (1 - by_cell)).unstack(0)
+    centred = (odds - odds.mean()).to_numpy()
+    assert np.abs(centred - centred.mean(axis=1, keepdims=True)).max() < 0.35
+    noise = pd.Series(y).groupby([places, *(X[k] for k in ("x0", "x1", "x2", "x3", "x7"))]).mean()
+    assert noise.unstack().diff(axis=1).iloc[:, 1].abs().mean() < 0.05
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_levels_and_power(tmp_path):
+    choose = {"learner": ["boosting"], "places": ["3", "8"], "kind": ["clean", "one"]}
+    plan = screen_levels.make_plan(Options(runs=1, quick=True, choose=choose))
+    assert len(plan.tasks) == 4
+    rows = run_plan(plan, tmp_path / "levels.csv", n_jobs=1)
+    assert [row["shortcut"] for row in rows if row["kind"] == "one"] == ["1"]
+    summary = screen_levels.summarise(rows)
+    assert [table.name for table in summary.tables] == ["screen-levels", "screen-power"]
+    assert len(summary.findings) == 2
+    assert summary.tables[1].rows[0][:5] == ["3", "300", "1", "1.00 ± 0.00", "-"]
+
+
+def test_the_effect_of_a_column_alone_and_given_the_others():
+    """A copy of a cause has an effect alone; a shortcut reverses where it was left out."""
+    sample = make_sample(n=10_000)
+    X = plant(sample.X, sample.y, sample.environments, "c", "numeric", 1)
+    rng = np.random.default_rng(2)  # not that of the shortcut, whose noise it would reveal
+    X["copy"] = X["cause"] + 0.3 * rng.normal(size=len(X))
+    found = screen_shifts.measure_effects(X, sample.y, sample.environments, "c")
+    assert set(found) == set(X)
+    alone, given = (
+        {name: screen_shifts.judge_pair(found[name][view]) for name in X}
+        for view in screen_shifts.VIEWS
+    )
+    assert alone["shortcut"]["both"] == given["shortcut"]["both"] == 1
+    assert alone["cause"]["both"] == given["cause"]["both"] == 0
+    assert found["copy"]["alone"][0] > 1.0
+    assert abs(found["copy"]["given the others"][0]) < 0.25
+
+
+def test_an_effect_is_the_log_odds_ratio_of_its_cut():
+    cut = np.repeat([True, False], 400)
+    y = np.concatenate((np.tile([1, 1, 1, 0], 100), np.tile([1, 0, 0, 0], 100)))
+    effect = screen_shifts.fit_effect(cut, y, np.zeros(800))
+    assert effect.value == pytest.approx(np.log(9), abs=1e-3)
+    assert effect.error == pytest.approx(np.sqrt(2 / 300 + 2 / 100), rel=1e-3)
+    shifted = screen_shifts.fit_effect(cut, y, np.where(cut, 1.0, 0.0))
+    assert shifted.value == pytest.approx(np.log(9) - 1.0, abs=1e-3)
+
+
+def test_an_effect_is_found_where_the_offset_is_far_off():
+    """The label is nearly separated, the wrong way round; the cut has no effect."""
+    rng = np.random.default_rng(0)
+    cut, y = np.arange(2000) % 2 == 0, (rng.random(2000) < 0.5).astype(np.int64)
+    offset = -6.0 * (y - 0.5) + rng.normal(size=2000) - 4.0
+    effect = screen_shifts.fit_effect(cut, y, offset)
+    assert abs(effect.value) < 3 * effect.error
+
+
+@pytest.mark.parametrize(
+    ("effect", "failed"),
+    [
+        ([1.0, 0.1, 1.1, 0.1], (0, 0, 0)),
+        ([1.0, 0.1, 2.0, 0.1], (0, 1, 0)),
+        ([0.1, 0.1, -0.1, 0.1], (1, 0, 0)),
+        ([1.0, 0.1, -1.0, 0.1], (1, 1, 1)),
+    ],
+)
+def test_failures(effect, failed):
+    found = screen_shifts.judge_pair(effect)
+    assert tuple(found[each] for each in screen_shifts.FAILURES) == failed
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_shifts_of_a_table(prepared):
+    choose = {"learner": ["logistic regression"]}
+    plan = screen_shifts.make_plan(Options(tables=prepared, max_out=2, choose=choose))
+    rows = run_plan(plan, prepared / "shifts.csv", n_jobs=1)
+    pairs = list(screen_shifts.unfold(rows))
+    assert len(pairs) == 2 * 5 * 2
+    (table,) = screen_shifts.summarise(rows).tables
+    assert len(table.rows) == 2 * 2 * 3
+    cause = [pair for pair in pairs if pair["column"] == "cause"]
+    assert not any(pair["both"] for pair in cause)
+
+
+def test_predictors_of_failing():
+    pairs = [{"both": k % 2, "share": k % 2, "rejected": 0, "weakness": -k % 2} for k in range(6)]
+    found = [screen_shifts._predict(pairs, "both", each) for each in screen_shifts.PREDICTORS]
+    assert found == [1.0, 0.5, 1.0]
+    assert screen_shifts._predict(pairs[::2], "both", "share") is None

@@ -1,0 +1,155 @@
+"""How often the screen keeps causes, rejects noise, and finds shortcuts, in simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from icscm.exceptions import IcscmError
+from paper.base import Options, Summary, Table, cross
+from paper.runner import Plan, Row, Rows, Task, make_seed
+from paper.selection import Sample, screen
+from paper.shares import find_mean, format_mean, group_rows, read_numbers
+from paper.shortcuts import plant
+
+TITLE = "Levels and power of the screen"
+DESCRIPTION = (
+    "Eight columns, of which some are causes; baselines and the columns' rates differ between "
+    "environments, effects do not. Without a shortcut: causes and noise rejected. With one: how "
+    "often it is rejected, by environments and rows."
+)
+
+# Causes come first: interactions of x0, x1 (and x2), or four columns that add up.
+N_CAUSES = {"x0 and x1": 2, "x0 ? x1 : x2": 3, "sum of four": 4}
+N_COLUMNS, EFFECTS = 8, (1.2, -1.0, 0.9, 0.8)
+# Interactions: their effect, environments, rows in each, and repetitions.
+EFFECT, PLACES, ROWS, N_RUNS = 2.2, 8, 1_500, 100
+# Power.
+SHORTCUTS = ("one", "numeric", "faint")
+POWER_PLACES, POWER_ROWS, N_POWER_RUNS = (2, 3, 5, 10, 40), (300, 1_500), 20
+LEARNERS = ("boosting", "logistic regression")
+COLUMNS_OUT = ("causes", "noise", "shortcut", "seconds")
+# Goals: causes kept, noise rejected.
+KEPT, REJECTED = 0.95, 0.05
+
+
+def make_plan(options: Options) -> Plan:
+    """A task for each simulated table and learner; in random order, as in `paper.screen`."""
+    places, rows = ((2, 3), (300,)) if options.quick else (POWER_PLACES, POWER_ROWS)
+    structures = [*N_CAUSES]
+    size = {"places": [PLACES], "rows": [300 if options.quick else ROWS]}
+    cells = cross(structure=structures[:2], kind=["clean"], **size, learner=LEARNERS)
+    power = cross(
+        structure=structures[2:], kind=["clean", *SHORTCUTS], places=places, rows=rows,
+        learner=LEARNERS[:1],
+    )  # fmt: skip
+    tasks = options.repeat(cells, N_RUNS) + options.repeat(power, N_POWER_RUNS)
+    tasks = options.filter(tasks)
+    if not tasks:
+        raise IcscmError("no task has the values given with --choose")
+    tasks.sort(key=lambda task: make_seed(0, *task.values()))
+    return Plan(tasks, run_task, COLUMNS_OUT)
+
+
+def simulate(structure: str, n_places: int, n_rows: int, seed: int) -> Sample:
+    """Binary columns with own rates in each environment, which also has its own baseline.
+
+    >>> simulate("x0 and x1", 2, 100, 0).X.shape
+    (200, 8)
+    """
+    rng = np.random.default_rng(seed)
+    place = np.repeat(np.arange(n_places), n_rows)
+    rates = rng.uniform(0.2, 0.8, (n_places, N_COLUMNS))
+    Z = (rng.random((len(place), N_COLUMNS)) < rates[place]).astype(float)
+    score = {
+        "x0 and x1": EFFECT * Z[:, 0] * Z[:, 1],
+        "x0 ? x1 : x2": EFFECT * np.where(Z[:, 0] > 0, Z[:, 1], Z[:, 2]),
+        "sum of four": Z[:, :4] @ np.array(EFFECTS) + 0.5,
+    }[structure]
+    baseline = rng.normal(0.0, 0.3, n_places) - 1.5
+    y = (rng.random(len(place)) < expit(baseline[place] + score)).astype(np.int64)
+    names = [f"x{k}" for k in range(N_COLUMNS)]
+    return Sample(pd.DataFrame(Z, columns=names), y, np.array([f"e{k:02}" for k in place]))
+
+
+def run_task(task: Task, seed: int) -> Row:
+    """Shares: causes kept, noise rejected, shortcuts rejected (empty where none is planted)."""
+    # the same tables for every learner
+    own = [task[name] for name in ("structure", "kind", "places", "rows", "run")]
+    seed = make_seed(task["seed"], *own)
+    sample = simulate(task["structure"], task["places"], task["rows"], seed)
+    X = plant(*sample[:3], None, task["kind"], seed)
+    start = perf_counter()
+    kept = screen(sample._replace(X=X), task["learner"]).columns
+    seconds, n_causes = perf_counter() - start, N_CAUSES[task["structure"]]
+    names = list(sample.X)
+    return {
+        "causes": np.mean([name in kept for name in names[:n_causes]]),
+        "noise": np.mean([name not in kept for name in names[n_causes:]]),
+        "shortcut": "" if task["kind"] == "clean" else int("shortcut" not in kept),
+        "seconds": seconds,
+    }
+
+
+def summarise(rows: Rows) -> Summary:
+    """Levels for interacting causes, power for shortcuts."""
+    names = [*N_CAUSES]
+    levels = [row for row in rows if row["structure"] in names[:2]]
+    power = [row for row in rows if row["structure"] == names[2]]
+    tables = [_show_levels(levels)] if levels else []
+    tables += [_show_power(power)] if power else []
+    return Summary(tables, (), [*_find(levels)])
+
+
+def _show_levels(rows: Rows) -> Table:
+    lines = [
+        [structure, learner, str(len(own)), f"{_find_all_kept(own):.2f}"]
+        + [format_mean(read_numbers(own, each)) for each in ("causes", "noise")]
+        for (structure, learner), own in group_rows(rows, "structure", "learner").items()
+    ]
+    header = ["structure", "learner", "runs", "all causes kept", "causes kept", "noise rejected"]
+    caption = (
+        f"{rows[0]['places']} environments of {rows[0]['rows']} rows, eight columns, nothing "
+        "planted: share of runs that keep all causes, of causes kept, and of noise rejected."
+    )
+    return Table("screen-levels", caption, header, sorted(lines))
+
+
+def _find_all_kept(rows: Rows) -> float:
+    return float((read_numbers(rows, "causes") == 1.0).mean())
+
+
+def _show_power(rows: Rows) -> Table:
+    cells = group_rows(rows, "places", "rows")
+    lines = []
+    for key in sorted(cells, key=lambda pair: (int(pair[1]), int(pair[0]))):
+        kinds = group_rows(cells[key], "kind")
+        found = [_format(kinds.get(kind, []), "shortcut") for kind in SHORTCUTS]
+        levels = [_format(kinds.get("clean", []), each) for each in ("causes", "noise")]
+        n_runs = max(len(own) for own in kinds.values())
+        lines.append([key[0], f"{int(key[1]):,}", str(n_runs), *found, *levels])
+    header = ["environments", "rows in each", "runs", *(f"{kind} rejected" for kind in SHORTCUTS)]
+    caption = (
+        "Four causes and four columns of noise, boosting: share of runs in which a planted "
+        "shortcut was rejected; and without one, of causes kept and of noise rejected."
+    )
+    return Table("screen-power", caption, [*header, "causes kept", "noise rejected"], lines)
+
+
+def _format(rows: Rows, column: str) -> str:
+    return format_mean(read_numbers(rows, column)) if rows else "-"
+
+
+def _find(rows: Rows) -> Iterator[str]:
+    for (structure, learner), own in group_rows(rows, "structure", "learner").items():
+        kept, rejected = _find_all_kept(own), find_mean(own, "noise")
+        reached = ["reached" if each else "MISSED" for each in (kept >= KEPT, rejected <= REJECTED)]
+        yield (
+            f"{structure}, {learner}: all causes kept in {kept:.2f} of {len(own)} runs (goal "
+            f"{KEPT:g}, {reached[0]}), {rejected:.3f} of noise columns rejected (goal at most "
+            f"{REJECTED:g}, {reached[1]})."
+        )
