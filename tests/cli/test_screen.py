@@ -165,3 +165,23 @@ def test_the_command_itself_reads_standard_input(folder):
     result = subprocess.run(command, input=table, capture_output=True, check=True, cwd=folder)
     assert result.stdout.decode().split() == ["age"]
     assert b"is rejected at tolerance 0.01" in result.stderr
+
+
+def test_a_function_of_a_module_in_the_folder_gets_the_table_as_it_is(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    code = [
+        "from sklearn.compose import make_column_transformer",
+        "from sklearn.linear_model import LogisticRegression",
+        "from sklearn.pipeline import make_pipeline",
+        "from sklearn.preprocessing import OneHotEncoder",
+        "def make():",
+        "    encode = make_column_transformer((OneHotEncoder(), lambda X: [*X.columns]))",
+        "    return make_pipeline(encode, LogisticRegression())",
+    ]
+    (folder / "my_screen_models.py").write_text("\n".join(code), "utf-8")
+    more = ("--only", "sex,billing", "--estimator", "my_screen_models:make")
+    result = run("t.csv", *ROLES, *QUICK, *more)
+    assert result.exit_code == 0, result.stderr
+    assert "LogisticRegression" in result.stdout
+    assert "for the learner and boosting combined" in " ".join(result.stdout.split())

@@ -85,7 +85,6 @@ def test_the_path_has_a_row_for_each_tolerance(path):
     assert (frame["worst_auc_left_out"] <= frame["auc_left_out"]).all()
     assert all(len(point.aucs) == len(SITES) for point in path.points)
     text = repr(path)
-    assert "0.01*" in text
     assert "sqrt(0.01 / s)" in text
     assert path.plot().axes[0].get_ylabel() == "AUC"
 
@@ -241,5 +240,8 @@ def test_arrays_have_positions_for_names(data):
     found = InvariantFeatureSelector(cv=2, random_state=0).fit(X.to_numpy(), y, site)
     assert found.report().to_dict()["columns"][0]["column"] == "x2"
     assert found.report().to_dict()["costs"][1]["without"] == "x2"
+    validation = validate_screen(found, X.to_numpy(), y, site)
+    assert "x2" in validation.to_dict()["environments"][0]["rejected"]
+    assert "x2" in found.report(validation=validation).to_html()
     points = found.tolerance_path(X.to_numpy(), y, site, tolerances=[0.05]).points
     assert [each.tolerance for each in points] == [0.05, 0.01]

@@ -63,7 +63,8 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     if data.name.lower().endswith(shared.GENOME_ENDINGS):
         raise IcscmError(f"{data} holds genomes; icscm screen reads tables, a row for each sample")
     settings = {name: options[name] for name in ("tolerance", "cv", "n_jobs", "random_state")}
-    sys.path.insert(0, "")  # a module in this folder is found, as by python -m
+    if ":" in options["estimator"]:
+        sys.path.insert(0, "")  # a module in this folder is found, as by python -m
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):

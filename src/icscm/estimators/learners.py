@@ -100,9 +100,11 @@ def _find_text(X: Any) -> Array:
 def make_estimator(name: str, random_state: Any = None) -> Any:
     """A learner by name: hgb, logistic, tree, or `module:Class` of one's own.
 
-    One's own gets numbers for categories, since most classifiers take no text.
+    A class gets numbers for categories, since most classifiers take no text; what a function
+    returns gets the table as it is.
     """
     from importlib import import_module
+    from inspect import isclass
 
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.pipeline import make_pipeline
@@ -119,11 +121,14 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
             "such as lightgbm:LGBMClassifier"
         )
     try:
-        learner = getattr(import_module(module), attribute)()
+        maker = getattr(import_module(module), attribute)
+        learner = maker()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise IcscmError(f"{name!r} cannot be imported and made: {error}") from None
     if not hasattr(learner, "predict_proba") and not hasattr(learner, "decision_function"):
         raise IcscmError(f"{name!r} is no classifier with predict_proba or decision_function")
+    if not isclass(maker):
+        return learner
     if "random_state" in learner.get_params():
         learner.set_params(random_state=random_state)
     codes = OrdinalEncoder(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.report.screen import ScreenReport, draw_forests, make_screen_report
 from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
-from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
+from icscm.tables.columns import count_rows, is_frame, take_columns, take_rows
 from icscm.tables.labels import encode_environments, take_environments
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SelectorViews:
         known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
         for kept in {each.kept for each in path.points if each.kept}:
             places = [columns.index(each) for each in kept]
-            table = open_frame(X)[:, places].to_native() if is_frame(X) else X[:, places]
+            table = take_columns(X, np.array(places))
             known[kept] = tuple(screen._score_left_out(table, y, codes))
         points = (replace(each, aucs=known.get(each.kept, ())) for each in path.points)
         return replace(path, points=tuple(points))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from icscm._repr import Display, DisplayMixin
+from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
-from icscm.report.formatting import Plain, format_score
+from icscm.report.formatting import Plain
 
 if TYPE_CHECKING:
     import pandas
@@ -166,15 +166,8 @@ class ScreenPath(DisplayMixin):
         return figure
 
     def _display(self) -> Display:
-        rows = []
-        for each in self.describe_points():
-            leave = clip(", ".join(each["leave"]), _MAX_NAMES)
-            scores = [format_score(each[key]) for key in ("auc", "log_loss", "auc_left_out")]
-            name = each["name"] + "*" * each["is_own"]
-            rows.append((name, leave, f"{each['n_columns']:,}", *scores))
-        columns = "tolerance", "rejected", ">columns", ">AUC", ">log loss", ">AUC left out"
-        line = f"From loose to strict; * is the selector's. {describe_price(self.own)}"
-        return Display(fill(line, 80), columns, rows)
+        line = fill(f"From loose to strict. {describe_price(self.own)}", 80)
+        return display_frame(line, self.to_frame())
 
 
 def make_screen_path(

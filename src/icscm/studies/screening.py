@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from icscm._repr import Display, DisplayMixin
+from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.formatting import as_text, clip, format_name
-from icscm.report.formatting import format_score
+from icscm.formatting import as_text, format_name, make_plain
 from icscm.studies import folds
 from icscm.studies.transfer import CONTEXT
 
@@ -100,32 +100,17 @@ class ScreenValidation(DisplayMixin):
         """A row for each environment held out."""
         import pandas
 
-        return pandas.DataFrame([asdict(each) for each in self.held_out])
+        rejected = [", ".join(map(format_name, each.rejected)) for each in self.held_out]
+        return pandas.DataFrame(map(asdict, self.held_out)).assign(rejected=rejected)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, as in a report."""
-        rows = [
-            {
-                **asdict(each),
-                "environment": as_text(each.environment),
-                "rejected": [format_name(column) for column in each.rejected],
-            }
-            for each in self.held_out
-        ]
-        return {"environments": rows, "means": self.means, "text": self.text}
+        names = [{"rejected": [*map(format_name, each.rejected)]} for each in self.held_out]
+        rows = [asdict(each) | own for each, own in zip(self.held_out, names, strict=True)]
+        return {"environments": make_plain(rows, as_text), "means": self.means, "text": self.text}
 
     def _display(self) -> Display:
-        names = [*self.means]
-        rows = [
-            (
-                as_text(each.environment),
-                clip(", ".join(map(format_name, each.rejected)), 26),
-                *(format_score(getattr(each, name)) for name in names),
-            )
-            for each in self.held_out
-        ]
-        columns = "held out", "rejected", *(f">{name.replace('_', ' ')}" for name in names)
-        return Display(self.text, columns, rows)
+        return display_frame(fill(self.text, 80), self.to_frame())
 
 
 def validate_screen(

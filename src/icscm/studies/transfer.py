@@ -240,7 +240,7 @@ def tolerance_path(
     >>> [len(each.aucs) for each in path.points]
     [4, 4]
     """
-    if not hasattr(estimator, "tolerance_path"):
+    if not (hasattr(estimator, "tolerance_path") and hasattr(estimator, "prepare")):
         raise IcscmError(
             f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
         )
