@@ -245,3 +245,21 @@ def test_arrays_have_positions_for_names(data):
     assert "x2" in found.report(validation=validation).to_html()
     points = found.tolerance_path(X.to_numpy(), y, site, tolerances=[0.05]).points
     assert [each.tolerance for each in points] == [0.05, 0.01]
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
+def test_a_frame_of_which_every_column_is_rejected():
+    """The frame without columns had no rows, and the fit failed in scikit-learn's words."""
+    X, y, site = make_table()
+    own = np.isin(site, ("Ash", "Elm"))
+    with pytest.warns(UserWarning, match="Every column was rejected"):
+        found = InvariantFeatureSelector(cv=2).fit(X.loc[own, ["code"]], y[own], site[own])
+    assert found.rejected_ == ["code"]
+    assert len(found.predict(X)) == len(X)
+    costs = found.report().to_dict()["costs"]
+    assert [each["n_columns"] for each in costs] == [1, 0]
+    assert costs[-1]["auc"] is None
+    assert "-" in found.report().to_markdown()
+    path = found.tolerance_path(X.loc[own, ["code"]], y[own], site[own], leave_one_out=True)
+    assert path.points[-1].kept == ()
+    assert path.to_frame()["n_columns"].iloc[-1] == 0

@@ -31,7 +31,14 @@ from icscm.parameters import check_parameters, document_parameters, whole_or_not
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.splits import find_extreme_environments, find_quantile
-from icscm.tables.columns import find_names, is_frame, open_frame, take_columns, take_rows
+from icscm.tables.columns import (
+    count_rows,
+    find_names,
+    is_frame,
+    open_frame,
+    take_columns,
+    take_rows,
+)
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse
 
 if TYPE_CHECKING:
@@ -184,8 +191,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         self._learner = self._make_learner()
         if len(kept) == 0:
             warn(
-                "Every column was rejected: the model is the rate of the label. See screen_ for "
-                "the shares; a larger tolerance keeps more.",
+                "Every column was rejected: the model is the rate of the label; a larger tolerance "
+                "keeps more.",
                 NotInvariantWarning,
             )
             from sklearn.dummy import DummyClassifier
@@ -451,6 +458,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     def _select(self, X: Any) -> Any:
         check_is_fitted(self)
+        if is_frame(X) and not self._support.any():  # a frame without columns has no rows
+            return np.empty((count_rows(X), 0))
         if not is_frame(X):
             X = validate_data(self, X, dtype=None, reset=False, ensure_all_finite="allow-nan")
             return X[:, self._support]

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from icscm.exceptions import IcscmError
-from icscm.formatting import as_text, clip, format_name, format_number, make_plain
+from icscm.formatting import as_text, clip, count, format_name, format_number, make_plain
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import Limits, draw_forest
@@ -80,9 +80,8 @@ def make_screen_report(
     verdicts = [each["verdict"] for each in columns]
     counts = {verdict: verdicts.count(verdict) for verdict in _ORDER}
     n, n_columns = counts["rejected"], len(columns)
-    rejected = f"{n} of {n_columns} columns {'is' if n == 1 else 'are'} rejected"
-    sentence = f"{rejected if n else f'None of {n_columns} columns is rejected'} at tolerance "
-    sentence += f"{format_number(selector.tolerance)}."
+    rejected = f"{n or 'None'} of {count(n_columns, 'column')} {'are' if n > 1 else 'is'} rejected"
+    sentence = f"{rejected} at tolerance {format_number(selector.tolerance)}."
     summary: Plain = {
         "about": ABOUT,
         "model": {"name": sentence.removesuffix("."), "sentence": sentence},
