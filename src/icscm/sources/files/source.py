@@ -232,8 +232,8 @@ class CodeFile:
         ):
             for start, stop, first, last in present:
                 self.codes[feature, first:last] = ordered[start:stop]
+            self.release()  # else the pages of all features would be resident
         self._next += sizes
-        self.release()
 
     def release(self) -> None:
         """Release all pages."""
