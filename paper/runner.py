@@ -176,3 +176,21 @@ def run_task(run: RunTask, task: Task) -> Row:
     """One task with its own seed, quietly: what fits warn of is counted, not shown."""
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         return run(task, make_seed(0, *sorted(task.items())) % (2**63))
+
+
+def run_or_record(task: Task, seed: int, run: RunTask, columns: Sequence[str]) -> Row:
+    """The row of a task and no `error`; of a task that fails, its error and nothing else.
+
+    For studies of hours, which one method that fails must not end.
+    """
+    try:
+        return {**run(task, seed), "error": ""}
+    except Exception as error:  # whatever it is, it is shown with the results
+        return dict.fromkeys(columns, "") | {"error": f"{type(error).__name__}: {error}"}
+
+
+def split_failed(rows: Rows) -> tuple[list[Row], list[str]]:
+    """The rows without an error, and a sentence for each error."""
+    errors = [row["error"] for row in rows if row["error"]]
+    texts = [f"{errors.count(each)} tasks failed: {each}" for each in dict.fromkeys(errors)]
+    return [row for row in rows if not row["error"]], texts

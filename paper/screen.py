@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
 from paper.base import Options, Summary, Table
-from paper.runner import Plan, Row, Rows, Task, make_seed
+from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import LEARNERS, METHODS, PEERS, Sample, compute_auc, make_learner
 from paper.shares import find_mean, group_rows, read_numbers
@@ -72,18 +72,11 @@ def make_plan(options: Options) -> Plan:
     if not tasks:
         raise IcscmError("no task has the values given with --choose")
     tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    return Plan(tasks, partial(run_task, options=options), COLUMNS_OUT)
+    run = partial(run_or_record, run=partial(run_task, options=options), columns=COLUMNS_OUT)
+    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
-    """The row of a task; of a method that fails, with its error and nothing else."""
-    try:
-        return {**choose_and_test(task, options), "error": ""}
-    except Exception as error:  # hours of other tasks are still to come
-        return dict.fromkeys(COLUMNS_OUT, "") | {"error": f"{type(error).__name__}: {error}"}
-
-
-def choose_and_test(task: Task, options: Options) -> Row:
     """Choose columns in the other environments, fit, and test in the one left out."""
     data, out = load(task["table"], options), task["out"]
     seed = make_seed(task["seed"], task["table"], task["kind"], out)
@@ -131,8 +124,7 @@ def unfold(rows: Rows) -> Iterator[Row]:
 
 def summarise(rows: Rows) -> Summary:
     """AUC clean and planted, kinds kept, innocent columns rejected, time; and missed goals."""
-    failed = [row for row in rows if row["error"]]
-    rows = [row for row in rows if not row["error"]]
+    rows, failures = split_failed(rows)
     unfolded = list(unfold(rows))
     tables = [
         _compare(unfolded),
@@ -141,12 +133,7 @@ def summarise(rows: Rows) -> Summary:
         _count_rejected(rows),
         _compare_times(unfolded),
     ]
-    return Summary(tables, (), [*_find(unfolded), *_list_failures(failed)])
-
-
-def _list_failures(rows: Rows) -> Iterator[str]:
-    for (method, error), own in group_rows(rows, "method", "error").items():
-        yield f"{method} failed in {len(own)} tasks: {error}"
+    return Summary(tables, (), [*_find(unfolded), *failures])
 
 
 def _compare(rows: Rows) -> Table:

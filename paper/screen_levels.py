@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import expit
 
 from icscm.exceptions import IcscmError
 from paper.base import Options, Summary, Table, cross
-from paper.runner import Plan, Row, Rows, Task, make_seed
+from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
 from paper.selection import Sample, screen
 from paper.shares import find_mean, format_mean, group_rows, read_numbers
 from paper.shortcuts import plant
@@ -52,7 +53,8 @@ def make_plan(options: Options) -> Plan:
     if not tasks:
         raise IcscmError("no task has the values given with --choose")
     tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    return Plan(tasks, run_task, COLUMNS_OUT)
+    run = partial(run_or_record, run=run_task, columns=COLUMNS_OUT)
+    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
 
 
 def simulate(structure: str, n_places: int, n_rows: int, seed: int) -> Sample:
@@ -97,12 +99,12 @@ def run_task(task: Task, seed: int) -> Row:
 
 def summarise(rows: Rows) -> Summary:
     """Levels for interacting causes, power for shortcuts."""
-    names = [*N_CAUSES]
+    names, (rows, failures) = [*N_CAUSES], split_failed(rows)
     levels = [row for row in rows if row["structure"] in names[:2]]
     power = [row for row in rows if row["structure"] == names[2]]
     tables = [_show_levels(levels)] if levels else []
     tables += [_show_power(power)] if power else []
-    return Summary(tables, (), [*_find(levels)])
+    return Summary(tables, (), [*_find(levels), *failures])
 
 
 def _show_levels(rows: Rows) -> Table:

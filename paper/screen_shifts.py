@@ -23,7 +23,7 @@ from scipy.special import expit
 from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
 from paper.base import Options, Summary, Table
-from paper.runner import Plan, Row, Rows, Task, make_seed
+from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import (
     LEARNERS,
@@ -67,7 +67,8 @@ def make_plan(options: Options) -> Plan:
     if not tasks:
         raise IcscmError("no task has the values given with --choose")
     tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    return Plan(tasks, partial(run_task, options=options), COLUMNS_OUT)
+    run = partial(run_or_record, run=partial(run_task, options=options), columns=COLUMNS_OUT)
+    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
@@ -231,6 +232,7 @@ def unfold(rows: Rows) -> Iterator[Row]:
 
 def summarise(rows: Rows) -> Summary:
     """AUC of three predictors of failing, and failures among rejected and kept columns."""
+    rows, failures = split_failed(rows)
     pairs = list(unfold(rows))
     lines = [line for table in (*TITLES, "all") for line in _describe(table, pairs)]
     header = ["table", "learner", "effect", "failure", "pairs", "rejected", "fail if rejected",
@@ -240,7 +242,7 @@ def summarise(rows: Rows) -> Summary:
         "were rejected or kept in the other environments, and how well the share of "
         "heterogeneity, the verdict, and the weakness of the effect there predict failing."
     )
-    return Summary([Table("screen-shifts", caption, header, lines)], (), [*_find(pairs)])
+    return Summary([Table("screen-shifts", caption, header, lines)], (), [*_find(pairs), *failures])
 
 
 def _describe(table: str, pairs: list[Row]) -> Iterator[list[str]]:

@@ -172,7 +172,7 @@ def test_a_method_that_fails_does_not_end_the_study(prepared, monkeypatch):
     plan = screen.make_plan(Options(tables=prepared, max_out=1, choose=choose))
     rows = run_plan(plan, prepared / "screen.csv", n_jobs=1)
     texts = screen.summarise(rows).findings
-    assert texts == ["invariant forest failed in 1 tasks: ValueError: no columns"]
+    assert texts == ["1 tasks failed: ValueError: no columns"]
 
 
 def test_tables_and_tasks_that_are_absent(tmp_path, prepared):
