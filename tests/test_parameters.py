@@ -16,6 +16,7 @@ LEARNERS = [
     icscm.InvariantForestClassifier,
     icscm.InvariantCausalPrediction,
     icscm.TreeCausalPrediction,
+    icscm.InvariantFeatureSelector,
 ]
 
 
