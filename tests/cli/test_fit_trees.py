@@ -51,7 +51,7 @@ def test_from_file_to_prediction(folder, tmp_path, model):
     assert max(map(len, lines)) <= 80  # but for the path of a temporary folder
     assert "1,500 rows, 2 columns to learn from" in told
     assert "Purpose prediction at a new site" in told
-    assert re.search(r'code == "?[xy]"?: its effect differs between env', told)
+    assert re.search(r'code == "?[xy]"?: the effect of its column differs between env', told)
     assert "majority-class baseline (negative)" in told
     frame = pd.read_csv(folder / "all.csv")
     own = {

@@ -107,8 +107,9 @@ class ColumnScreen:
         rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
         replication: dict[int, float] = {}
         for cube, sums in _add_leaves([self.root], rate[np.newaxis]):
-            measured = heterogeneity.measure_replication(sums)[0].round(DECIMALS)
-            replication |= zip(cube.features.tolist(), measured.tolist(), strict=True)
+            is_known = np.isin(cube.features, known.features)
+            measured = heterogeneity.measure_replication(sums[is_known])[0].round(DECIMALS)
+            replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
         found = {}
         for number, feature in enumerate(known.features.tolist()):
             if replication[feature] < least:

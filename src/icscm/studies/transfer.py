@@ -236,7 +236,7 @@ def tolerance_path(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(2_000, n_environments=4, random_state=1)
     >>> tree = InvariantTreeClassifier(max_leaves=4)
-    >>> path = tolerance_path(tree, data.X, data.y, data.environments, [None, 0.03])
+    >>> path = tolerance_path(tree, data.X, data.y, data.environments, [None, 0.01])
     >>> [len(each.aucs) for each in path.points]
     [4, 4]
     """
