@@ -18,14 +18,13 @@ replicated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import MAX_KEPT_CUBE_BYTES
-from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm._types import Array, BoolArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.search.grow import DECIMALS, LEVEL, Node, TreeSettings, grow, make_root, walk
@@ -106,9 +105,9 @@ class ColumnScreen:
         known: FeatureSplits = self.root.found
         rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
         replication: dict[int, float] = {}
-        for cube, sums in _add_leaves([self.root], rate[np.newaxis]):
+        for cube in _add_leaves([self.root], rate[np.newaxis]):
             is_known = np.isin(cube.features, known.features)
-            measured = heterogeneity.measure_replication(sums[is_known])[0].round(DECIMALS)
+            measured = heterogeneity.measure_replication(cube.counts[is_known])[0].round(DECIMALS)
             replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
         found = {}
         for number, feature in enumerate(known.features.tolist()):
@@ -152,14 +151,11 @@ class ColumnScreen:
         p = heterogeneity.predict_leaves(labels)
         totals = np.zeros((2, n_environments))
         totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
-        blocks = _add_leaves(leaves, p) if len(leaves) > 1 else ()
-        for cube, sums in blocks:
+        for cube in _add_leaves(leaves, p) if len(leaves) > 1 else ():
             # of two bins the common effect is that of the cut, which is no heterogeneity anyway
             is_wide = self._source.candidates.count_bins(cube.features) > 2
-            sums[is_wide] = heterogeneity.remove_shape(sums[is_wide])
-            halves = compute_halves(
-                replace(cube, counts=sums), self._source.candidates, self._settings.sides
-            )
+            cube.counts[is_wide] = heterogeneity.remove_shape(cube.counts[is_wide])
+            halves = compute_halves(cube, self._source.candidates, self._settings.sides)
             found = heterogeneity.measure_heterogeneity(halves.tables, totals)
             is_banned: BoolArray = np.isin(cube.features, banned)
             is_judged = (found.dof > 0) & ~np.repeat(is_banned, halves.n_candidates)
@@ -179,39 +175,23 @@ class ColumnScreen:
         return _Judged(tuple(cuts[i] for i in order), *measured)
 
 
-def _add_leaves(leaves: Sequence[Node], p: FloatArray) -> Iterator[tuple[CountCube, Array]]:
-    """Sums of g and h (feature, bin, 2, environment) over the leaves, block by block.
+def _add_leaves(leaves: Iterable[Node], p: FloatArray) -> list[CountCube]:
+    """Sums of g and h (feature, bin, 2, environment) over the leaves, of each block of features.
 
-    Leaf by leaf where the sums of all blocks fit, since the cubes of a leaf may be kept; else
-    block by block.
+    Leaf by leaf, since the cubes of a leaf may be kept. All sums take as much memory as the splits
+    of one node, which every scan holds.
     """
-    n_bytes = 0
-    every: list[tuple[CountCube, Array]] = []
+    blocks: list[CountCube] = []
     for leaf, rate in zip(leaves, p, strict=True):
         for number, cube in enumerate(leaf.count()):
-            if number == len(every):
-                n_bytes += cube.counts.nbytes
-                every.append((cube, np.zeros(cube.counts.shape)))
-            if n_bytes > MAX_KEPT_CUBE_BYTES:
-                break
-            _add(every[number][1], cube.counts, rate)
-        if n_bytes > MAX_KEPT_CUBE_BYTES:
-            break
-    else:
-        yield from every
-        return
-    every.clear()
-    for cubes in zip(*(leaf.count() for leaf in leaves), strict=True):
-        sums = np.zeros(cubes[0].counts.shape)
-        for cube, rate in zip(cubes, p, strict=True):
-            _add(sums, cube.counts, rate)
-        yield cubes[0], sums
-
-
-def _add(sums: Array, counts: CountArray, p: FloatArray) -> None:
-    n = counts[:, :, 0] + counts[:, :, 1]
-    sums[:, :, 0] += counts[:, :, 1] - n * p
-    sums[:, :, 1] += n * (p * (1.0 - p))
+            if number == len(blocks):
+                empty: Array = np.zeros(cube.counts.shape)
+                blocks.append(replace(cube, counts=empty))
+            sums: Array = blocks[number].counts
+            n = cube.counts.sum(axis=2)
+            sums[:, :, 0] += cube.counts[:, :, 1] - n * rate
+            sums[:, :, 1] += n * (rate * (1.0 - rate))
+    return blocks
 
 
 def _shrink(found: heterogeneity.Heterogeneity, at: Array) -> FloatArray:
