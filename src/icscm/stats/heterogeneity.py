@@ -85,7 +85,7 @@ def measure_heterogeneity(halves: Array, totals: Array) -> Heterogeneity:
     """
     g1, h1 = halves[:, 0], halves[:, 1]
     g0, h0 = totals[0] - g1, totals[1] - h1
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         weights = h1 * h0 / (h1 + h0)
         effects = g1 / h1 - g0 / h0
     is_known = (h1 > 0) & (h0 > 0) & (np.nan_to_num(weights) >= _LEAST_WEIGHT)
@@ -210,7 +210,7 @@ def measure_replication(sums: Array) -> tuple[FloatArray, FloatArray]:
     total = by_environment.sum(axis=1)
     variance = second.sum(axis=1) / total - (first.sum(axis=1) / total) ** 2
     could = _count_effective(by_environment * variance[:, np.newaxis]) - 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         ratio = (_count_effective(informs) - 1.0) / could
     return np.where(could < LEAST_EXPECTED, np.nan, ratio), informs.sum(axis=1)
 
@@ -263,7 +263,7 @@ def compute_explained(labels: CountArray, probabilities: FloatArray) -> float:
     """
     sizes = labels.sum(axis=(0, 1))
     rate = labels[:, 1].sum(axis=0) / np.maximum(sizes, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         gained = (
             labels[:, 1] * np.log(probabilities / rate),
             labels[:, 0] * np.log((1.0 - probabilities) / (1.0 - rate)),

@@ -1,0 +1,329 @@
+"""The screen of columns for any learner."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from icscm import InvariantFeatureSelector
+from icscm.estimators.judging import Judge, combine_scores
+from icscm.estimators.learners import TableClassifier, make_estimator
+from icscm.exceptions import (
+    FewEnvironmentsWarning,
+    IcscmError,
+    NoEnvironmentsWarning,
+    NotInvariantWarning,
+)
+from icscm.sources import BinningConfig, open_memory
+from scipy.special import expit
+from sklearn import set_config
+from sklearn.base import clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+LOGISTIC = TableClassifier("logistic")
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning:sklearn")
+@parametrize_with_checks([InvariantFeatureSelector(cv=2, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def make_data(seed=0, n=2400, n_sites=4, kind="shortcut"):
+    """age and smoker cause the label; the code copies it, less and less from site to site."""
+    rng = np.random.default_rng(seed)
+    site = rng.integers(0, n_sites, n)
+    age, noise = rng.normal(size=n), rng.normal(size=n)
+    smoker = rng.random(n) < np.linspace(0.2, 0.6, n_sites)[site]
+    y = (rng.random(n) < expit(1.4 * age + 1.2 * smoker - 0.8)).astype(int)
+    agreement = np.linspace(0.97, 0.55, n_sites)[site]
+    code = np.where(rng.random(n) < agreement, y, 1 - y)
+    X = pd.DataFrame({"age": age, "smoker": np.where(smoker, "yes", "no"), "noise": noise})
+    if kind == "shortcut":
+        X["code"] = code
+    return X, y, site
+
+
+def fit(X, y, site, estimator=LOGISTIC, **parameters):
+    selector = InvariantFeatureSelector(estimator, random_state=0, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return selector.fit(X, y, environments=site)
+
+
+def test_a_fading_shortcut_is_rejected_and_causes_stay():
+    X, y, site = make_data()
+    selector = fit(X, y, site)
+    assert selector.kept_ == ["age", "smoker", "noise"]
+    assert selector.rejected_ == ["code"]
+    assert selector.get_support().tolist() == [True, True, True, False]
+    assert list(selector.get_feature_names_out()) == selector.kept_
+    row = selector.screen_.set_index("column").loc["code"]
+    assert row["verdict"] == "rejected"
+    assert row["share"] > 0.01
+    assert row["p_value"] < 0.05
+    assert (row["lowest_environment"], row["highest_environment"]) == (3, 0)
+    assert row["lowest_effect"] < row["highest_effect"]
+    assert row["round"] == 1
+
+
+def test_without_a_shortcut_nothing_is_rejected():
+    X, y, site = make_data(kind="clean")
+    assert fit(X, y, site).rejected_ == []
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [None, make_pipeline(StandardScaler(), LinearSVC()), RandomForestClassifier(30, min_samples_leaf=10)],
+    ids=["boosting", "decision function only", "forest"],
+)
+def test_any_learner(estimator):
+    X, y, site = make_data(n=1600)
+    X = X.assign(smoker=(X["smoker"] == "yes").astype(float))
+    selector = fit(X, y, site, estimator)
+    assert selector.rejected_ == ["code"]
+    assert selector.score(X, y) > 0.6
+    assert hasattr(selector, "predict_proba") == hasattr(selector.estimator_, "predict_proba")
+
+
+def test_predictions_are_those_of_the_learner_on_the_columns_kept():
+    X, y, site = make_data()
+    selector = fit(X, y, site)
+    alone = clone(LOGISTIC).fit(X[selector.kept_], y)
+    assert np.array_equal(selector.predict_proba(X), alone.predict_proba(X[selector.kept_]))
+    # rejected columns may be absent, and the environment is never used
+    assert np.array_equal(selector.predict(X[selector.kept_]), selector.predict(X))
+    with pytest.raises(IcscmError, match="X lacks columns that the selector kept: 'age'"):
+        selector.predict(X.drop(columns="age"))
+
+
+def make_interaction(kind, seed, n_sites=8, n=800, with_shortcut=False):
+    """The paper's own setting: causes whose rates differ by site, and act together only."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat(np.arange(n_sites), n)
+    rates = rng.uniform(0.2, 0.8, (6, n_sites))
+    X = (rng.random((len(site), 6)) < rates[:, site].T).astype(float)
+    acts = X[:, 0] * X[:, 1] if kind == "and" else np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
+    y = (rng.random(len(site)) < expit(2.2 * acts - 1.5 + rng.normal(0, 0.3, n_sites)[site])) * 1
+    if with_shortcut:
+        code = np.where(rng.random(len(y)) < np.linspace(0.95, 0.6, n_sites)[site], y, 1 - y)
+        X = np.column_stack((X, code))
+    return X, y, site
+
+
+@pytest.mark.parametrize("kind", ["and", "if"])
+def test_interacting_causes_stay(kind):
+    """Judged by themselves they look heterogeneous: the effect of x1 depends on x0's rate."""
+    X, y, site = make_interaction(kind, seed=3)
+    assert fit(X, y, site, None, cv=3).rejected_ == []
+    X, y, site = make_interaction(kind, seed=3, with_shortcut=True)
+    assert fit(X, y, site, None, cv=3).rejected_ == [6]
+
+
+def test_a_learner_of_the_wrong_form_does_not_reject_causes():
+    """Logistic regression misses `x0 and x1`; its residuals alone would reject both."""
+    X, y, site = make_interaction("and", seed=5)
+    assert fit(X, y, site, LogisticRegression(), cv=3).rejected_ == []
+
+
+def test_a_shortcut_behind_a_column_that_identifies_sites_is_rejected():
+    """A flexible learner learns its effect at each site, and leaves no residual to judge by."""
+    X, y, site = make_data(n=4000)
+    X = X.assign(lab=np.where(site < 2, np.nan, 1.0) + (site % 2) * 3.0)
+    X = X.assign(ward=site * 1.0)
+    selector = fit(X, y, site, None)
+    assert "code" in selector.rejected_
+    assert "age" in selector.kept_
+
+
+def test_copies_of_a_rejected_column_are_found_and_named():
+    X, y, site = make_data()
+    X = X.assign(again=X["code"] * 10.0 + 3)
+    selector = fit(X, y, site)
+    assert set(selector.rejected_) == {"code", "again"}
+    second = selector.screen_.set_index("column").loc[selector.rejected_[1]]
+    assert second["reason"] == f"carries the same as {selector.rejected_[0]}, which was rejected"
+
+
+def test_a_column_of_one_site_is_not_replicated():
+    X, y, site = make_data(kind="clean")
+    rng = np.random.default_rng(1)
+    X = X.assign(artefact=np.where(site == 0, np.where(rng.random(len(y)) < 0.9, y, 1 - y), 0))
+    selector = fit(X, y, site)
+    assert selector.rejected_ == ["artefact"]
+    row = selector.screen_.set_index("column").loc["artefact"]
+    assert row["reason"] == "informs in too few environments"
+    assert row["replication"] < 0.25
+    assert fit(X, y, site, min_replication=0).screen_["reason"].tolist()[3] != row["reason"]
+
+
+def test_little_data_cannot_tell():
+    X, y, site = make_data(n=120, kind="clean")
+    assert set(fit(X, y, site).screen_["verdict"]) == {"cannot tell"}
+
+
+def test_the_tolerance_decides():
+    X, y, site = make_data()
+    share = fit(X, y, site).screen_.set_index("column").loc["code", "share"]
+    assert fit(X, y, site, tolerance=share * 1.01).rejected_ == []
+
+
+def test_cost_at_the_training_sites_is_shown():
+    X, y, site = make_data()
+    rounds = fit(X, y, site).rounds_
+    assert rounds["n_columns"].tolist() == [4, 3]
+    assert rounds["rejected"].tolist()[0] == "code"
+    assert rounds["auc"].iloc[0] > rounds["auc"].iloc[1] > 0.7
+
+
+def test_groups_are_never_in_two_folds():
+    X, y, site = make_data(n=600)
+    patient = np.arange(600) // 3
+    seen = []
+
+    class Spy(TableClassifier):
+        def fit(self, X, y):
+            seen.append(set(X["patient"]))
+            return super().fit(X.drop(columns="patient"), y)
+
+        def predict_proba(self, X):
+            assert not seen[-1] & set(X["patient"]) or len(seen) > 5
+            return super().predict_proba(X.drop(columns="patient"))
+
+    selector = InvariantFeatureSelector(Spy("logistic"), random_state=0, tolerance=10)
+    X = X.assign(patient=patient)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        selector.fit(X, y, environments=site, groups=patient)
+    assert sum(len(each) for each in seen[:5]) == 4 * 200
+
+
+def test_the_result_depends_on_the_seed_only():
+    X, y, site = make_data(n=800)
+    one, two = fit(X, y, site).screen_, fit(X, y, site, n_jobs=2).screen_
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_names_of_environments_change_nothing_but_names():
+    X, y, site = make_data(n=800)
+    names = np.array(["d", "c", "b", "a"])[site]
+    one, two = fit(X, y, site), fit(X, y, names)
+    assert one.rejected_ == two.rejected_
+    assert np.allclose(one.screen_["share"], two.screen_["share"], atol=0.01)
+
+
+def test_frames_of_other_kinds_give_the_same():
+    polars = pytest.importorskip("polars")
+    X, y, site = make_data(n=800)
+    frame = polars.from_pandas(X)
+    selector = fit(frame, y, site)
+    assert selector.rejected_ == fit(X, y, site).rejected_
+    assert selector.transform(frame).columns == selector.kept_
+    assert isinstance(selector.set_output(transform="pandas").transform(X), pd.DataFrame)
+
+
+def test_the_column_of_environments_may_be_named():
+    X, y, site = make_data(n=800)
+    named = fit(X.assign(site=site), y, "site")
+    assert "site" not in named.kept_
+    assert named.rejected_ == fit(X, y, site).rejected_
+
+
+def test_in_a_pipeline_a_grid_search_and_cross_validation():
+    """Environments and groups are routed as scikit-learn routes metadata."""
+    X, y, site = make_data(n=900)
+    set_config(enable_metadata_routing=True)
+    try:
+        encode = make_column_transformer(
+            (OneHotEncoder(drop="if_binary"), make_column_selector(dtype_exclude="number")),
+            remainder="passthrough",
+        )
+        screen = InvariantFeatureSelector(LogisticRegression(), cv=3, random_state=0)
+        screen.set_fit_request(environments=True)
+        model = make_pipeline(encode, screen, LogisticRegression())
+        search = GridSearchCV(model, {"invariantfeatureselector__tolerance": [0.01, 100.0]}, cv=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.fit(X, y, environments=site)
+        assert search.best_params_["invariantfeatureselector__tolerance"] == 100.0  # same sites
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scores = cross_validate(
+                model, X, y, cv=GroupKFold(2), params={"environments": site, "groups": site}
+            )
+        assert scores["test_score"].shape == (2,)
+    finally:
+        set_config(enable_metadata_routing=False)
+
+
+@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
+def test_learners_of_other_packages(package):
+    pytest.importorskip(package)
+    X, y, site = make_data(n=800)
+    X = X.assign(smoker=(X["smoker"] == "yes") * 1.0)
+    name = {"lightgbm": "lightgbm:LGBMClassifier", "xgboost": "xgboost:XGBClassifier"}[package]
+    assert fit(X, y, site, make_estimator(name)).rejected_ == ["code"]
+
+
+def test_errors_and_warnings_are_sentences():
+    X, y, site = make_data(n=300)
+    with pytest.warns(NoEnvironmentsWarning, match="no column can be rejected"):
+        alone = InvariantFeatureSelector(LOGISTIC).fit(X, y)
+    assert alone.get_support().all()
+    with pytest.raises(IcscmError, match="single environment"):
+        InvariantFeatureSelector(LOGISTIC).fit(X, y, environments=np.zeros(300))
+    with pytest.raises(IcscmError, match="tolerance must be a finite number"):
+        InvariantFeatureSelector(tolerance=-1).fit(X, y, environments=site)
+    with pytest.raises(IcscmError, match="'nothing' is no estimator"):
+        make_estimator("nothing")
+    with pytest.raises(IcscmError, match="cannot be imported"):
+        make_estimator("nothing:Here")
+    X, y, site = make_data(n=3000)
+    with pytest.warns(FewEnvironmentsWarning):
+        InvariantFeatureSelector(LOGISTIC, random_state=0).fit(X, y, environments=site % 2)
+    with pytest.warns(NotInvariantWarning, match="Every column was rejected"):
+        all_bad = InvariantFeatureSelector(LOGISTIC, random_state=0).fit(
+            X[["code"]], y, environments=site
+        )
+    assert np.allclose(all_bad.predict_proba(X)[:, 1], y.mean())
+
+
+def test_scores_are_combined_as_by_a_logistic_regression():
+    """Slopes and intercepts against scikit-learn's, without a penalty."""
+    rng = np.random.default_rng(0)
+    e, one, two = rng.integers(0, 3, 3000), rng.normal(size=3000), rng.normal(size=3000)
+    y = (rng.random(3000) < expit(0.7 * one + 0.4 * two + np.array([-1, 0, 1.0])[e])) * 1
+    slopes, intercepts = combine_scores(np.column_stack((one, two)), y, e, 3)
+    X = np.column_stack((one, two, *(e == k for k in range(3))))
+    literal = LogisticRegression(C=1e9, fit_intercept=False, max_iter=1000, tol=1e-9).fit(X, y)
+    assert np.allclose([*slopes, *intercepts], literal.coef_[0], atol=1e-3)
+    # a learner whose slope would be negative is left out
+    assert combine_scores(np.column_stack((one, -two)), y, e, 3)[0][1] == 0
+
+
+def test_sums_by_bin_are_those_of_the_rows():
+    """The sums that the judge works with, against a loop over rows."""
+    X, y, site = make_data(n=300)
+    X.loc[::7, "age"] = np.nan
+    source = open_memory(X, y, site, preparation=BinningConfig(keep_columns="all")).source
+    judge = Judge(source)
+    assert np.array_equal(judge.labels, y)
+    assert np.array_equal(np.array(source.environments)[judge.environments], site)
+    values = np.random.default_rng(0).normal(size=(300, 2))
+    for cube in judge._sum(values):
+        for feature, sums in zip(cube.features.tolist(), cube.counts, strict=True):
+            codes = source.piece.find_store(feature).find_codes(feature)[source.position]
+            slow = np.zeros_like(sums)
+            for i in range(300):
+                slow[codes[i], :, judge.environments[i]] += values[i]
+            assert np.allclose(sums, slow)
