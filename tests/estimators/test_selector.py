@@ -7,16 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from icscm import InvariantFeatureSelector
-from icscm.estimators.judging import Judge, combine_scores
-from icscm.estimators.learners import TableClassifier, make_estimator
-from icscm.exceptions import (
-    FewEnvironmentsWarning,
-    IcscmError,
-    NoEnvironmentsWarning,
-    NotInvariantWarning,
-)
-from icscm.sources import BinningConfig, open_memory
 from scipy.special import expit
 from sklearn import set_config
 from sklearn.base import clone
@@ -28,6 +18,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from icscm import InvariantFeatureSelector
+from icscm.estimators.judging import Judge, combine_scores
+from icscm.estimators.learners import TableClassifier, make_estimator
+from icscm.exceptions import (
+    FewEnvironmentsWarning,
+    IcscmError,
+    NoEnvironmentsWarning,
+    NotInvariantWarning,
+)
+from icscm.sources import BinningConfig, open_memory
 
 LOGISTIC = TableClassifier("logistic")
 
@@ -84,7 +85,11 @@ def test_without_a_shortcut_nothing_is_rejected():
 
 @pytest.mark.parametrize(
     "estimator",
-    [None, make_pipeline(StandardScaler(), LinearSVC()), RandomForestClassifier(30, min_samples_leaf=10)],
+    [
+        None,
+        make_pipeline(StandardScaler(), LinearSVC()),
+        RandomForestClassifier(30, min_samples_leaf=10),
+    ],
     ids=["boosting", "decision function only", "forest"],
 )
 def test_any_learner(estimator):

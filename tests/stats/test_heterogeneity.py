@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import expit
+from scipy.stats import chi2, kstest
+
 from icscm.stats.heterogeneity import (
     compare_effects,
     compute_explained,
@@ -16,8 +19,6 @@ from icscm.stats.heterogeneity import (
     predict_leaves,
     remove_shape,
 )
-from scipy.special import expit
-from scipy.stats import chi2, kstest
 
 SHAPE = (3, 2, 4)  # cuts, g and h, environments
 
