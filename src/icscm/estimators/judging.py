@@ -17,8 +17,9 @@ environments, is the column's share of heterogeneity.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -40,6 +41,8 @@ from icscm.stats.splits import find_quantile
 LEVEL: Final = 0.05
 QUESTIONS: Final = ("residual", "contribution", "total")
 _MAX_ROUNDS: Final = 50
+# A column is a copy of a rejected one if it explains this share of the variance of its cut.
+_COPY: Final = 0.8
 
 
 class Contributions(NamedTuple):
@@ -293,3 +296,45 @@ def _update(
         return
     column.share, column.p_value, column.question = share, p_value, question
     column.tau, column.i2 = float(np.sqrt(found.tau_squared[at])), float(found.i2[at])
+
+
+def find_copied(
+    column: int, rejected: dict[int, str], effects: dict[int, ColumnEffect], source: Any
+) -> int | None:
+    """The rejected column that a column nearly copies: its bins tell the other's cut."""
+    codes = source.piece.find_store(column).find_codes(column)
+    for other in rejected:
+        cut = effects[other].cut
+        if other == column or cut is None:
+            continue
+        rule = source.candidates.make_binned_rule(cut)
+        truth = source.piece.find_covered(source.piece.rows, rule).astype(float)
+        sums = np.bincount(codes, truth), np.bincount(codes)
+        between = (sums[0] ** 2 / np.maximum(sums[1], 1)).sum() / len(truth) - truth.mean() ** 2
+        if between >= _COPY * truth.var() > 0:
+            return other
+    return None
+
+
+def describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -> dict[str, Any]:
+    """Cross-validated scores at the training environments."""
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    aucs, sizes = [], []
+    for own in _split(judge.environments):
+        if len(np.unique(judge.labels[own])) == 2:
+            aucs.append(roc_auc_score(judge.labels[own], found.probabilities[own]))
+            sizes.append(len(own))
+    return {
+        "round": number,
+        "n_columns": len(columns),
+        "auc": float(np.average(aucs, weights=sizes)) if aucs else np.nan,
+        "log_loss": float(log_loss(judge.labels, found.probabilities)),
+        "deviance_explained": found.explained,
+        "rejected": None,
+    }
+
+
+def _split(environments: Array) -> Iterator[IntArray]:
+    for k in np.unique(environments):
+        yield np.flatnonzero(environments == k)

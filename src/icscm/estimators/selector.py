@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
@@ -15,7 +12,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm.estimators.judging import LEVEL, ColumnEffect, Contributions, Judge, Round
+from icscm.estimators.crossfit import CrossFit
+from icscm.estimators.judging import LEVEL, ColumnEffect, Judge, Round, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import (
@@ -31,34 +29,14 @@ from icscm.parameters import check_parameters, document_parameters, whole_or_not
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.splits import find_extreme_environments, find_quantile
-from icscm.tables.columns import (
-    count_rows,
-    find_names,
-    is_frame,
-    open_frame,
-    take_columns,
-    take_rows,
-)
+from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse
 
 if TYPE_CHECKING:
-    from icscm._types import Array, BoolArray, FloatArray, IntArray
+    from icscm._types import Array, BoolArray
 
-# Contributions: columns drawn from other rows so often, for at most so many rows and columns.
-_N_DRAWS: Final = 3
-_MAX_CELLS: Final = 1_000_000
-_MIN_DRAWN: Final = 2_000
-_MAX_COLUMNS: Final = 200
-_MIN_COLUMNS: Final = 10
-# Cells of all tables that are predicted for, and rows and cells of one of them.
-_MAX_PREDICTED: Final = 300_000_000
-_ROWS_AT_ONCE: Final = 50_000
-_CELLS_AT_ONCE: Final = 5_000_000
-# A column is a copy of a rejected one if it explains this share of the variance of its cut.
-_COPY: Final = 0.8
 # Where a share of so many times the tolerance would not be significant, nothing can be told.
 _VISIBLE: Final = 5.0
-_VERDICTS: Final = ("kept", "rejected", "cannot tell")
 
 
 def _offers(name: str) -> Any:
@@ -128,7 +106,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         self,
         estimator: Any = None,
         tolerance: float = 0.01,
-        min_replication: float = 0.25,
+        min_replication: float = 0.15,
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -213,7 +191,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
         rounds: list[dict[str, Any]] = []
         replication = judge.measure_replication() if self.environments_ else {}
-        self._deviances = {j: deviance for j, (_, deviance) in replication.items()}
+        deviances = {j: deviance for j, (_, deviance) in replication.items()}
         reasons, numbers = {}, dict.fromkeys(range(n_columns), 0)
         level = find_quantile(LEVEL / max(n_columns, 1), 1)
         for j, (ratio, explained) in replication.items():
@@ -223,16 +201,17 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
         while folds and len(columns):
             number = len(rounds) + 1
-            scores, made = self._cross_fit(X, columns, judge, folds, seed)
+            fits = CrossFit(self._make_learner(), self.classes_, folds, seed, self.n_jobs)
+            scores, made = fits.run(X, columns, judge, deviances)
             found = judge.judge(columns, scores, made)
             effects.update(found.columns)
             numbers.update(dict.fromkeys(columns.tolist(), number))
-            rounds.append(_describe_round(number, columns, found, judge))
+            rounds.append(describe_round(number, columns, found, judge))
             worst = self._find_worst(found)
             if worst is None:
                 break
             rejected[worst], reasons[worst] = "heterogeneous", "its effect differs"
-            if (twin := _find_copied(worst, rejected, effects, source)) is not None:
+            if (twin := find_copied(worst, rejected, effects, source)) is not None:
                 reasons[worst] = f"carries the same as {self._name(twin)}, which was rejected"
             rounds[-1]["rejected"] = self._name(worst)
             columns = columns[columns != worst]
@@ -256,80 +235,16 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         cv = self.cv
         if isinstance(cv, int):
             least = int(np.bincount(labels).min())
+            if groups is not None:
+                least = min(least, len(set(np.asarray(groups).tolist())))
+            if least < 2:
+                raise IcscmError(
+                    "the folds of the cross-fit need two rows of each label, and two groups; got "
+                    f"{least}"
+                )
             kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-            cv = kind(max(2, min(cv, least)), shuffle=True, random_state=seed)
+            cv = kind(min(cv, least), shuffle=True, random_state=seed)
         return list(check_cv(cv, labels, classifier=True).split(X, labels, groups))
-
-    def _cross_fit(
-        self, X: Any, columns: IntArray, judge: Judge, folds: list[Any], seed: int
-    ) -> tuple[FloatArray, Contributions | None]:
-        """Scores of the learners for the rows that they did not see, and contributions.
-
-        Beside the user's learner boosting is fitted, and both are combined: what a learner of the
-        wrong form has missed must not look like a difference between environments. Of many columns
-        boosting uses those that explain most by themselves.
-        """
-        learners = [self._make_learner()]
-        if not _is_boosting(learners[0]):
-            informative = np.argsort([-self._deviances.get(j, 0.0) for j in columns.tolist()])
-            learners.append(TableClassifier("hgb", 0, np.sort(informative[:_MAX_COLUMNS])))
-        table, n_rows = take_columns(X, columns), len(judge.labels)
-        y = self.classes_[judge.labels]
-        tasks = [(learner, train, test) for learner in learners for train, test in folds]
-        fit = delayed(_fit_one)
-        jobs = (fit(learner, take_rows(table, train), y[train]) for learner, train, _ in tasks)
-        fitted = Parallel(n_jobs=self.n_jobs)(jobs)
-        scores = np.zeros((n_rows, len(learners)))
-        for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
-            scores[test, place // len(folds)] = _score(model, take_rows(table, test))
-        made = None
-        if len(columns) > 1:
-            n_drawn = min(len(judge.labels), _MIN_DRAWN)
-            most = _MAX_PREDICTED // (_N_DRAWS * n_drawn * len(columns))
-            chosen = _find_used(columns, judge, scores, min(max(most, _MIN_COLUMNS), _MAX_COLUMNS))
-            made = self._draw(table, columns, chosen, judge, folds, fitted, scores, seed)
-        return scores, made
-
-    def _draw(
-        self,
-        table: Any,
-        columns: IntArray,
-        chosen: IntArray,
-        judge: Judge,
-        folds: list[Any],
-        fitted: list[Any],
-        scores: FloatArray,
-        seed: int,
-    ) -> Contributions:
-        """Predict again with each column drawn from other rows of the same environment."""
-        rng = np.random.default_rng(seed)
-        most = max(_MIN_DRAWN, _MAX_CELLS // (_N_DRAWS * len(chosen)))
-        most = min(most, max(_MIN_DRAWN, _MAX_PREDICTED // (_N_DRAWS * len(chosen) * len(columns))))
-        tests = [np.asarray(test) for _, test in folds]
-        if len(judge.labels) > most:
-            share = most / len(judge.labels)
-            tests = [np.sort(rng.choice(t, max(1, int(share * len(t))), False)) for t in tests]
-        rows = np.concatenate(tests)
-        shape = _N_DRAWS, len(rows), len(chosen), scores.shape[1]
-        values, start = np.empty(shape), 0
-        for fold, test in enumerate(tests):
-            part = slice(start, start + len(test))
-            start += len(test)
-            models = fitted[fold :: len(folds)]
-            drawn = [_shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
-            order = np.concatenate(drawn)
-            at_once = min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns))
-            size = max(1, at_once // len(order))
-            chunks = [slice(k, k + size) for k in range(0, len(chosen), size)]
-            places = np.searchsorted(columns, chosen)
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_score_drawn)(models, table, test, places[chunk], order) for chunk in chunks
-            )
-            for chunk, each in zip(chunks, found, strict=True):
-                shape = len(places[chunk]), _N_DRAWS, len(test), scores.shape[1]
-                own = scores[test] - each.reshape(shape)
-                values[:, part, chunk] = own.transpose(1, 2, 0, 3)
-        return Contributions(rows, chosen, values)
 
     def _keep(
         self,
@@ -531,100 +446,3 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
 # Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
 _BINNING = BinningConfig(keep_columns="all")
-
-
-def _is_boosting(learner: Any) -> bool:
-    return isinstance(learner, TableClassifier) and learner.kind == "hgb"
-
-
-def _fit_one(learner: Any, X: Any, y: Any) -> Any:
-    return clone(learner).fit(X, y)
-
-
-def _score(model: Any, X: Any) -> FloatArray:
-    """Log odds of the positive class, or whatever score the learner has."""
-    if hasattr(model, "predict_proba"):
-        chance: FloatArray = np.asarray(model.predict_proba(X))[:, 1]
-        return np.asarray(logit(chance.clip(1e-5, 1.0 - 1e-5)))
-    return np.asarray(model.decision_function(X), dtype=float)
-
-
-def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
-    """A permutation of the rows that keeps each in its environment."""
-    order = np.arange(len(environments))
-    for k in np.unique(environments):
-        own = np.flatnonzero(environments == k)
-        order[own] = rng.permutation(own)
-    return order
-
-
-def _score_drawn(
-    models: list[Any], table: Any, test: Array, columns: IntArray, order: Array
-) -> FloatArray:
-    """Scores (column, draw and row; model), each column in turn drawn from other rows.
-
-    The rows are repeated once for each column and draw: few calls of many rows take less time.
-    """
-    n_draws = len(order) // len(test)
-    X = take_rows(table, np.tile(test, n_draws * len(columns)))
-    every = np.arange(len(order) * len(columns))
-    for k, j in enumerate(columns.tolist()):
-        rows = every.copy()
-        rows[k * len(order) : (k + 1) * len(order)] = order  # numbers within the first copy
-        if is_frame(X):
-            frame = open_frame(X)
-            column = frame[:, j]
-            X = frame.with_columns(column[rows].alias(column.name)).to_native()
-        else:
-            X[:, j] = X[rows, j]
-    return np.column_stack([_score(model, X) for model in models])
-
-
-def _find_used(columns: IntArray, judge: Judge, scores: FloatArray, most: int) -> IntArray:
-    """The columns with which the scores vary most."""
-    if len(columns) <= most:
-        return columns
-    variances = judge.measure_variation(columns, scores[:, 0])
-    return np.sort(columns[np.argsort(-variances, kind="stable")[:most]])
-
-
-def _find_copied(
-    column: int, rejected: dict[int, str], effects: dict[int, ColumnEffect], source: Any
-) -> int | None:
-    """The rejected column that a column nearly copies: its bins tell the other's cut."""
-    codes = source.piece.find_store(column).find_codes(column)
-    for other in rejected:
-        cut = effects[other].cut
-        if other == column or cut is None:
-            continue
-        rule = source.candidates.make_binned_rule(cut)
-        truth = source.piece.find_covered(source.piece.rows, rule).astype(float)
-        sums = np.bincount(codes, truth), np.bincount(codes)
-        between = (sums[0] ** 2 / np.maximum(sums[1], 1)).sum() / len(truth) - truth.mean() ** 2
-        if between >= _COPY * truth.var() > 0:
-            return other
-    return None
-
-
-def _describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -> dict[str, Any]:
-    """Cross-validated scores at the training environments."""
-    from sklearn.metrics import log_loss, roc_auc_score
-
-    aucs, sizes = [], []
-    for own in _split(judge.environments):
-        if len(np.unique(judge.labels[own])) == 2:
-            aucs.append(roc_auc_score(judge.labels[own], found.probabilities[own]))
-            sizes.append(len(own))
-    return {
-        "round": number,
-        "n_columns": len(columns),
-        "auc": float(np.average(aucs, weights=sizes)) if aucs else np.nan,
-        "log_loss": float(log_loss(judge.labels, found.probabilities)),
-        "deviance_explained": found.explained,
-        "rejected": None,
-    }
-
-
-def _split(environments: Array) -> Iterator[IntArray]:
-    for k in np.unique(environments):
-        yield np.flatnonzero(environments == k)
