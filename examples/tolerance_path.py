@@ -2,7 +2,7 @@
 Choosing the tolerance of an invariant tree
 ===========================================
 
-An invariant tree rejects splits whose effect differs between environments by more
+An invariant tree rejects columns whose effect differs between environments by more
 than its tolerance. The path shows which columns leave the tree as the tolerance
 becomes stricter, and the AUC at hospitals held out.
 """
@@ -24,8 +24,8 @@ path.plot()
 path
 
 # %%
-# Hospitals held out favour a loose tolerance: the shortcuts are present at all of
-# them. At a hospital where these are reversed the loose trees fail. Of tolerances
+# Hospitals held out hardly distinguish the tolerances: the shortcuts are present at
+# all of them. At a hospital where these are reversed the loose trees fail. Of tolerances
 # that perform about equally, prefer the strictest.
 
 from sklearn.metrics import roc_auc_score

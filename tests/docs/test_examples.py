@@ -70,7 +70,7 @@ CLAIMS = {
         it.found.stable_features == it.data.parents and it.found.model_frequency < 0.5
     ),
     "tolerance_path": lambda it: (
-        it.means[1] > it.means[-2] and it.aucs[0] < 0.5 and min(it.aucs[-2:]) > 0.85
+        max(it.means) - min(it.means) < 0.03 and it.aucs[0] < 0.5 and it.aucs[-1] > 0.85
     ),
     "verdicts": lambda it: (
         it.learner.verdicts_[0].conclusion == "invariant"
