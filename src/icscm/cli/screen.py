@@ -26,6 +26,7 @@ from icscm.io.naming import check_columns
 from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:
+    from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.io.roles import Samples
 
 
@@ -74,9 +75,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     cohort, dropped = drop_columns(cohort, kept)
     table = cohort.X, samples.y, samples.environments, groups
     if not cohort.X.shape[1]:
-        raise IcscmError(
-            "no column is left to screen; --keep-columns keeps those that were dropped"
-        )
+        raise IcscmError("no column is left to screen; --keep-columns keeps what was dropped")
     with progress.stage(f"Screening {cohort.X.shape[1]:,} columns"), hide_repeated_warnings():
         selector.fit(*table)
     found: dict[str, Any] = {}
@@ -84,7 +83,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
         text = "Screening without each environment"
         with progress.stage(text, len(cohort.labels)) as advance, hide_repeated_warnings():
             found["validation"] = validate_screen(selector, *table, on_fold=advance)
-    if not options["no_path"] and (report is not None or as_json is not None):
+    if _needs_path(selector, options) and (report is not None or as_json is not None):
         with progress.stage("Screening at other tolerances"):
             found["path"] = selector.tolerance_path(*table, leave_one_out=options["validate"])
     found |= {"target": samples.target, "environment": samples.environment}
@@ -103,6 +102,14 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     console = make_console(stderr=STDOUT in (out, as_json))
     print_all(console, render_screen(made, facts))
     print_written(console, out, report, as_json)
+
+
+def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
+    """Whether other tolerances need another screen: some would reject more, or are validated."""
+    from icscm.report.screen_path import SCREEN_TOLERANCES, find_known_tolerance
+
+    known = find_known_tolerance(selector.screen_, selector.tolerance)
+    return not options["no_path"] and (options["validate"] or known > min(SCREEN_TOLERANCES))
 
 
 def _read_grouped(data: Path, options: Options) -> tuple[Samples, Any]:

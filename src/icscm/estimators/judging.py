@@ -28,6 +28,7 @@ from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.counts import CountCube, Cut
 from icscm.sources.memory import MemorySource
 from icscm.stats.heterogeneity import (
+    LEVEL,
     Heterogeneity,
     compare_effects,
     measure_heterogeneity,
@@ -37,8 +38,6 @@ from icscm.stats.heterogeneity import (
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 from icscm.stats.splits import find_quantile
 
-# Level of all tests of a round together, Bonferroni.
-LEVEL: Final = 0.05
 QUESTIONS: Final = ("residual", "contribution", "total")
 _MAX_ROUNDS: Final = 50
 # A column is a copy of a rejected one if it explains this share of the variance of its cut.

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm.estimators.crossfit import CrossFit
-from icscm.estimators.judging import LEVEL, ColumnEffect, Judge, Round, describe_round, find_copied
+from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import (
@@ -28,6 +28,7 @@ from icscm.formatting import shorten_list
 from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
+from icscm.stats.heterogeneity import LEVEL
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse

@@ -19,6 +19,7 @@ from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.formatting import Plain
+from icscm.stats.heterogeneity import LEVEL
 
 if TYPE_CHECKING:
     import pandas
@@ -170,6 +171,15 @@ class ScreenPath(DisplayMixin):
         return display_frame(line, self.to_frame())
 
 
+def find_known_tolerance(screen: pandas.DataFrame, own: float) -> float:
+    """The smallest tolerance at which a screen would be the same as at its own.
+
+    No column that was kept has a larger share that is significant.
+    """
+    is_next = (screen["verdict"] != "rejected") & (screen["p_value"] < LEVEL)
+    return float(min(own, screen.loc[is_next, "share"].max())) if is_next.any() else 0.0
+
+
 def make_screen_path(
     screen: pandas.DataFrame,
     rounds: pandas.DataFrame,
@@ -179,12 +189,13 @@ def make_screen_path(
 ) -> ScreenPath:
     """The path of a fitted selector, given its `screen_` and `rounds_`.
 
-    Of `tolerances`, those below the one that it was fitted with, `kept_own`, are ignored.
+    Of `tolerances`, those that it does not decide are ignored: by default all below
+    `find_known_tolerance`, else below `kept_own`.
     """
     values = {*tolerances, own}
     for each in values:
         check_value("each of tolerances", each, allow("float [0, inf)"))
-    least = own if kept_own is None else kept_own
+    least = find_known_tolerance(screen, own) if kept_own is None else kept_own
     rejected = screen[screen["verdict"] == "rejected"].sort_values("round", kind="stable")
     falls: dict[Any, float] = {}
     for column, number, share in rejected[["column", "round", "share"]].itertuples(index=False):

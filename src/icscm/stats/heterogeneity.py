@@ -32,6 +32,8 @@ _CHANCE: Final = 3.0
 _LEAST_WEIGHT: Final = 1.0
 # Rounds of fitting bins and environments in turn.
 _MAX_ROUNDS: Final = 50
+# Level of all tests of a round of a screen together, Bonferroni.
+LEVEL: Final = 0.05
 # Below this, one environment has nearly all the information: replication cannot be judged.
 LEAST_EXPECTED: Final = 0.1
 
