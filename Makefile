@@ -15,7 +15,7 @@ demo: $(STAMP)
 	$(BIN)/icscm demo
 
 test: $(STAMP) browser docs
-	$(BIN)/python -m pytest -n auto --cov --cov-report=
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=
 	@for room in search stats model tables; do \
 	  echo "branches covered in $$room: $$($(BIN)/coverage report --format=total --include="*/$$room/*") %"; \
 	  $(BIN)/coverage report --include="*/$$room/*" --fail-under=95 --skip-covered || exit 1; \

@@ -10,11 +10,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logit
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, FloatArray, IntArray
 from icscm.estimators.judging import Contributions, Judge
-from icscm.estimators.learners import TableClassifier
+from icscm.estimators.learners import TableClassifier, limit_threads
 from icscm.tables.columns import is_frame, open_frame, take_columns, take_rows
 
 # Contributions: columns drawn from other rows so often, for at most so many rows and columns.
@@ -23,10 +22,8 @@ _MAX_CELLS: Final = 1_000_000
 _MIN_DRAWN: Final = 2_000
 _MAX_COLUMNS: Final = 200
 _MIN_COLUMNS: Final = 10
-# Cells of all tables that are predicted for; of a table that threads pay for; rows and cells of
-# one that is predicted for.
+# Cells of all tables that are predicted for, and rows and cells of one of them.
 _MAX_PREDICTED: Final = 300_000_000
-_MIN_THREADED: Final = 1_000_000
 _ROWS_AT_ONCE: Final = 50_000
 _CELLS_AT_ONCE: Final = 5_000_000
 
@@ -50,9 +47,7 @@ class CrossFit:
         wrong form has missed must not look like a difference between environments. Of many columns
         boosting uses those that explain most by themselves.
         """
-        # of small tables, threads cost more time than they save, and much where cores are busy
-        limit = 1 if len(judge.labels) * len(columns) < _MIN_THREADED else None
-        with threadpool_limits(limit, "openmp"):
+        with limit_threads(len(judge.labels) * len(columns)):
             return self._run(X, columns, judge, deviances)
 
     def _run(

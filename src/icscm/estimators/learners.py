@@ -6,12 +6,20 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, FloatArray
 from icscm.tables.columns import is_frame, open_frame, take_columns
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
 _MAX_LEVELS = 250
+# Cells of a table that threads pay for.
+_MIN_THREADED = 1_000_000
+
+
+def limit_threads(n_cells: int) -> Any:
+    """One OpenMP thread for small tables: more cost time, and much where cores are busy."""
+    return threadpool_limits(1 if n_cells < _MIN_THREADED else None, "openmp")
 
 
 class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,6 +38,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Encode and fit."""
         X = self._bring(X)
+        with limit_threads(X.size):
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> Self:
         self._is_text = _find_text(X)
         self.pipeline_ = self._make_pipeline().fit(X, y)
         self.classes_ = self.pipeline_.classes_
@@ -37,7 +49,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class."""
-        chance: FloatArray = self.pipeline_.predict_proba(self._bring(X))
+        X = self._bring(X)
+        with limit_threads(X.size):
+            chance: FloatArray = self.pipeline_.predict_proba(X)
         return chance
 
     def predict(self, X: Any) -> Array:
