@@ -151,7 +151,7 @@ def timing(seconds: list[float]) -> Iterator[None]:
 
         return timed
 
-    names = ("_find_cubes", "keep", "find_same_coverage", "count_patterns")
+    names = ("_ask", "keep")
     with ExitStack() as stack:
         for name in names:
             method = time_it(getattr(DaskSource, name))

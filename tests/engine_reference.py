@@ -252,3 +252,8 @@ def count_tiles(tiles, places, masks, bounds, n_in_play, out: Array):
 def clear_bits(words, bits):
     for bit in bits.tolist():
         words[bit // 64] &= ~np.uint64(1 << (bit % 64))
+
+
+def add_values(codes, environments, values, sums: Array):
+    for code, environment, row in zip(codes.tolist(), environments.tolist(), values, strict=True):
+        sums[code, :, environment] += row

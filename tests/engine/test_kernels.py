@@ -21,7 +21,7 @@ def test_every_kernel_has_a_twin():
     compiled = {name for name in dir(_kernels) if hasattr(getattr(_kernels, name), "py_func")}
     public = {name for name in compiled if not name.startswith("_")}
     assert public == set(KERNELS)
-    assert len(public) == 25
+    assert len(public) == 26
 
 
 def run_both(name, make_arguments):
@@ -299,3 +299,14 @@ def test_guessed_bins_are_exact(name, n_edges):
     np.testing.assert_array_equal(codes[0], np.searchsorted(edges[0], X[:, 0], side="left"))
     if name in ("uniform", "normal") and n_edges == 50:
         assert table.scale[0] > 0, "the guess is not used where it should be"
+
+
+def test_add_values():
+    rng = np.random.default_rng(0)
+    codes, environments = rng.integers(0, 5, 200), rng.integers(0, 3, 200)
+    values = rng.normal(size=(200, 2))
+
+    def make_arguments():
+        return codes.astype(np.uint8), environments.copy(), values.copy(), np.zeros((5, 2, 3))
+
+    run_both("add_values", make_arguments)
