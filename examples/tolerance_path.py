@@ -25,8 +25,8 @@ path
 
 # %%
 # Hospitals held out hardly distinguish the tolerances: the shortcuts are present at
-# all of them. At a hospital where these are reversed the loose trees fail. Of tolerances
-# that perform about equally, prefer the strictest.
+# all of them. At a hospital where these are reversed the loose trees fail. Of
+# tolerances that perform about equally, prefer the strictest.
 
 from sklearn.metrics import roc_auc_score
 
