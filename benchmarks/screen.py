@@ -1,0 +1,77 @@
+"""What a screen costs beside the fits of the learner that it needs: python benchmarks/screen.py.
+
+The rounds of `InvariantFeatureSelector` on a wide and on a long table: the time of the fits, of
+contributions (predictions with columns drawn anew) and of everything else, in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from icscm import InvariantFeatureSelector
+
+TABLES = {"wide": (5_000, 10_000), "long": (1_000_000, 100)}
+N_ENVIRONMENTS = 10
+
+
+def make_table(n_rows: int, n_columns: int) -> tuple[Any, Any, Any]:
+    """Four causes, one shortcut that fades from environment to environment, and noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_columns)).astype(np.float32)
+    environments = rng.integers(N_ENVIRONMENTS, size=n_rows)
+    chance = 1.0 / (1.0 + np.exp(-X[:, :4].sum(axis=1)))
+    y = (rng.random(n_rows) < chance).astype(np.int64)
+    X[:, 4] += (2 * y - 1) * np.linspace(1.5, 0.0, N_ENVIRONMENTS, dtype=np.float32)[environments]
+    return X, y, environments
+
+
+def measure(n_rows: int, n_columns: int, estimator: Any) -> dict[str, Any]:
+    """Seconds by part, and the columns rejected."""
+    X, y, environments = make_table(n_rows, n_columns)
+    seconds = {"fits": 0.0, "contributions": 0.0}
+
+    def watch(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            start = perf_counter()
+            found = function(*args)
+            seconds[part] += perf_counter() - start
+            return found
+
+        return run
+
+    from icscm.estimators import crossfit
+
+    with ExitStack() as patches:
+        for part, name in (("fits", "_fit_one"), ("contributions", "_score_drawn")):
+            own = watch(part, getattr(crossfit, name))
+            patches.enter_context(patch.object(crossfit, name, own))
+        start = perf_counter()
+        selector = InvariantFeatureSelector(estimator, random_state=0, n_jobs=1)
+        selector.fit(X, y, environments=environments)
+        total = perf_counter() - start
+    seconds["everything else"] = total - sum(seconds.values())
+    return {**seconds, "rounds": len(selector.rounds_), "rejected": selector.rejected_}
+
+
+def main() -> None:
+    """Print a line for each table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], default=[*TABLES])
+    for name in parser.parse_args().tables:
+        n_rows, n_columns = TABLES[name]
+        found = measure(n_rows, n_columns, None)
+        beside = found["contributions"] + found["everything else"]
+        shown = ", ".join(f"{part} {found[part]:.1f} s" for part in [*found][:3])
+        print(f"{n_rows:,} x {n_columns:,}, boosting, {found['rounds']} rounds: {shown};", end=" ")
+        print(f"screening is {beside / found['fits']:.2f} of the fits; rejected {found['rejected']}")
+
+
+if __name__ == "__main__":
+    main()
