@@ -70,7 +70,9 @@ def main() -> None:
         beside = found["contributions"] + found["everything else"]
         shown = ", ".join(f"{part} {found[part]:.1f} s" for part in [*found][:3])
         print(f"{n_rows:,} x {n_columns:,}, boosting, {found['rounds']} rounds: {shown};", end=" ")
-        print(f"screening is {beside / found['fits']:.2f} of the fits; rejected {found['rejected']}")
+        print(
+            f"screening is {beside / found['fits']:.2f} of the fits; rejected {found['rejected']}"
+        )
 
 
 if __name__ == "__main__":

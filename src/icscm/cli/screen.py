@@ -22,12 +22,10 @@ from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.io.formats import describe_path, name_data
-from icscm.io.naming import check_columns
 from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:
     from icscm.estimators.selector import InvariantFeatureSelector
-    from icscm.io.roles import Samples
 
 
 @main.command()
@@ -69,7 +67,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples, groups = _read_grouped(data, options)
+        samples, groups = shared.read_grouped(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
     cohort, dropped = drop_columns(cohort, kept)
@@ -110,21 +108,3 @@ def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
 
     known = find_known_tolerance(selector.screen_, selector.tolerance)
     return not options["no_path"] and (options["validate"] or known > min(SCREEN_TOLERANCES))
-
-
-def _read_grouped(data: Path, options: Options) -> tuple[Samples, Any]:
-    """The samples without the column of --group, and that column."""
-    name = options["group"]
-    if name is None:
-        return shared.read_labelled(data, options), None
-    only = (*options["only"], name) if options["only"] else ()
-    samples = shared.read_labelled(data, {**options, "only": only})
-    if name in samples.columns:
-        raise IcscmError(f"--group is {name!r}, the target or the environment; name another column")
-    check_columns([name], samples.X.column_names, describe_path(data))
-    groups = samples.X.column(name)
-    if groups.null_count:
-        raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
-    from dataclasses import replace
-
-    return replace(samples, X=samples.X.drop_columns([name])), groups.to_numpy()
