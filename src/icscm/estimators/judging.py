@@ -148,9 +148,7 @@ class Judge:
             found[np.searchsorted(columns, cube.features)] = between
         return found
 
-    def judge(
-        self, columns: IntArray, scores: FloatArray, made: Contributions | None = None
-    ) -> Round:
+    def judge(self, columns: IntArray, scores: FloatArray, made: Contributions) -> Round:
         """Judge some columns, given the cross-fitted scores (row, learner) of a model of them."""
         slopes, intercepts = combine_scores(
             scores, self.labels, self.environments, self._n_environments
@@ -159,7 +157,7 @@ class Judge:
         explained = self._explain(p, slice(None))
         residuals = np.column_stack((self.labels - p, p * (1.0 - p)))
         found, n_cuts = self._judge_residuals(columns, residuals, explained)
-        if made is not None and explained > 0:
+        if explained > 0:
             self._judge_contributions(found, made, slopes, p, n_cuts)
         return Round(found, p, explained)
 
@@ -223,13 +221,9 @@ class Judge:
             sums = [np.bincount(environments, v * c, self._n_environments) for v in (g, h, h * c)]
             mean = sums[1] / np.maximum(by_environment[1], 1e-12)
             weights = sums[2] - mean * sums[1]
-            is_known = weights >= 1.0
             with np.errstate(divide="ignore", invalid="ignore"):
                 effects = (sums[0] - mean * by_environment[0]) / weights
-            slope = compare_effects(
-                np.where(is_known, effects, np.nan)[np.newaxis],
-                np.where(is_known, weights, 0.0)[np.newaxis],
-            )
+            slope = compare_effects(effects[np.newaxis], weights[np.newaxis])
             _update(found[feature], slope, 0, QUESTIONS[1], explained, len(made.columns))
             c = c - mean[environments]
             parts = g, h, c, noise[:, place]

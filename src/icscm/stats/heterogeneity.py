@@ -90,12 +90,16 @@ def measure_heterogeneity(halves: Array, totals: Array) -> Heterogeneity:
     with np.errstate(all="ignore"):
         weights = h1 * h0 / (h1 + h0)
         effects = g1 / h1 - g0 / h0
-    is_known = (h1 > 0) & (h0 > 0) & (np.nan_to_num(weights) >= _LEAST_WEIGHT)
-    return compare_effects(np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0))
+    return compare_effects(effects, np.where((h1 > 0) & (h0 > 0), weights, 0.0))
 
 
 def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
-    """How much effects (cut, environment) differ, given the inverses of their variances."""
+    """How much effects (cut, environment) differ, given the inverses of their variances.
+
+    Those of small weight, or of none, do not count.
+    """
+    is_known = weights >= _LEAST_WEIGHT
+    effects, weights = np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0)
     known = np.nan_to_num(effects)
     total = weights.sum(axis=1)
     off = known - _average(known, weights)[:, np.newaxis]
