@@ -27,7 +27,7 @@ import numpy as np
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
-from icscm.search.grow import DECIMALS, LEVEL, Node, TreeSettings, grow, make_root, walk
+from icscm.search.grow import DECIMALS, Node, TreeSettings, grow, make_root, walk
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
@@ -94,7 +94,7 @@ class ColumnScreen:
     def _list_beyond(self, banned: Iterable[int], tolerance: float) -> list[int]:
         """The judged columns that differ by more than the tolerance, the worst first."""
         judged = self._judge(banned)
-        is_beyond = (judged.shares > tolerance) & (judged.p_values < LEVEL)
+        is_beyond = (judged.shares > tolerance) & (judged.p_values < heterogeneity.LEVEL)
         return np.flatnonzero(is_beyond).tolist()
 
     def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
