@@ -27,6 +27,7 @@ from icscm.exceptions import (
     IcscmError,
     NoEnvironmentsWarning,
     NotInvariantWarning,
+    TooLittleDataWarning,
 )
 from icscm.sources import BinningConfig, open_memory
 
@@ -174,7 +175,11 @@ def test_a_column_of_one_site_is_not_replicated():
 
 def test_little_data_cannot_tell():
     X, y, site = make_data(n=120, kind="clean")
-    assert set(fit(X, y, site).screen_["verdict"]) == {"cannot tell"}
+    selector = InvariantFeatureSelector(LOGISTIC, random_state=0)
+    said = r"^No column can be judged \(too little data\): all 3 are kept\.$"
+    with pytest.warns(TooLittleDataWarning, match=said):
+        selector.fit(X, y, environments=site)
+    assert set(selector.screen_["verdict"]) == {"cannot tell"}
 
 
 def test_the_tolerance_decides():
@@ -296,7 +301,7 @@ def test_errors_and_warnings_are_sentences():
     with pytest.raises(IcscmError, match="cannot be imported"):
         make_estimator("nothing:Here")
     X, y, site = make_data(n=3000)
-    with pytest.warns(FewEnvironmentsWarning):
+    with pytest.warns(FewEnvironmentsWarning, match="a shortcut that both share is not rejected"):
         InvariantFeatureSelector(LOGISTIC, random_state=0).fit(X, y, environments=site % 2)
     with pytest.warns(NotInvariantWarning, match="Every column was rejected"):
         all_bad = InvariantFeatureSelector(LOGISTIC, random_state=0).fit(

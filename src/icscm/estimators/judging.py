@@ -17,7 +17,7 @@ environments, is the column's share of heterogeneity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -60,7 +60,8 @@ class ColumnEffect:
     """A column as it was judged: its share of heterogeneity and the cut that has it.
 
     `effects` and `weights` are by environment, of the cut, with the other columns held fixed;
-    `least_share` is the smallest share that would have been significant.
+    `least_share` is the smallest share that would have been significant. `round` is 0 for a column
+    that was never judged.
     """
 
     share: float = 0.0
@@ -72,6 +73,7 @@ class ColumnEffect:
     tau: float = 0.0
     i2: float = 0.0
     least_share: float = np.inf
+    round: int = 0
 
 
 class Round(NamedTuple):
@@ -292,13 +294,13 @@ def _update(
 
 
 def find_copied(
-    column: int, rejected: dict[int, str], effects: dict[int, ColumnEffect], source: Any
+    column: int, rejected: Iterable[int], effects: dict[int, ColumnEffect], source: Any
 ) -> int | None:
     """The rejected column that a column nearly copies: its bins tell the other's cut."""
     codes = source.piece.find_store(column).find_codes(column)
     for other in rejected:
         cut = effects[other].cut
-        if other == column or cut is None:
+        if cut is None:
             continue
         rule = source.candidates.make_binned_rule(cut)
         truth = source.piece.find_covered(source.piece.rows, rule).astype(float)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import Tags, check_random_state
@@ -17,7 +19,6 @@ from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round,
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import (
-    FewEnvironmentsWarning,
     IcscmError,
     NoEnvironmentsWarning,
     NotInvariantWarning,
@@ -31,7 +32,7 @@ from icscm.sources.memory import open_memory
 from icscm.stats.heterogeneity import LEVEL
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
-from icscm.tables.labels import check_several, take_environments, warn_of_sparse
+from icscm.tables.labels import check_several, take_environments, warn_of_sparse, warn_of_two
 
 if TYPE_CHECKING:
     from icscm._types import Array, BoolArray
@@ -166,21 +167,13 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
                 warn_of_sparse(source.count_totals(), source.environments, source.classes)
             self._names = names
             self._screen(X, Judge(source), source, groups)
-        kept = np.flatnonzero(self._support)
-        self._learner = self._make_learner()
-        if len(kept) == 0:
-            warn(
-                "Every column was rejected: the model is the rate of the label; a larger tolerance "
-                "keeps more.",
-                NotInvariantWarning,
-            )
-            from sklearn.dummy import DummyClassifier
-
-            self._learner = DummyClassifier(strategy="prior")
-        self.estimator_ = self._learner.fit(self._select(X), np.asarray(y))
+        learner = self._make_learner(int(self._support.sum()))
+        self.estimator_ = learner.fit(self._select(X), np.asarray(y))
         return self
 
-    def _make_learner(self) -> Any:
+    def _make_learner(self, n_columns: int = 1) -> Any:
+        if n_columns == 0:
+            return DummyClassifier(strategy="prior")
         return TableClassifier("hgb", 0) if self.estimator is None else clone(self.estimator)
 
     def _screen(self, X: Any, judge: Judge, source: Any, groups: Any) -> None:
@@ -188,36 +181,36 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         n_columns = self.n_features_in_
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        columns, rejected = np.arange(n_columns), {}
         effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
         rounds: list[dict[str, Any]] = []
         replication = judge.measure_replication() if self.environments_ else {}
         deviances = {j: deviance for j, (_, deviance) in replication.items()}
-        reasons, numbers = {}, dict.fromkeys(range(n_columns), 0)
+        reasons: dict[int, str] = {}
         level = find_quantile(LEVEL / max(n_columns, 1), 1)
         for j, (ratio, explained) in replication.items():
             if ratio < self.min_replication and explained > level:
-                rejected[j], reasons[j] = "unreplicated", "informs in too few environments"
-        columns = np.array([j for j in columns if j not in rejected], dtype=np.int64)
+                reasons[j] = "informs in too few environments"
+        columns = np.setdiff1d(np.arange(n_columns), [*reasons])
         folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
         while folds and len(columns):
             number = len(rounds) + 1
             fits = CrossFit(self._make_learner(), self.classes_, folds, seed, self.n_jobs)
             scores, made = fits.run(X, columns, judge, deviances)
             found = judge.judge(columns, scores, made)
-            effects.update(found.columns)
-            numbers.update(dict.fromkeys(columns.tolist(), number))
+            effects |= {j: replace(each, round=number) for j, each in found.columns.items()}
             rounds.append(describe_round(number, columns, found, judge))
             worst = self._find_worst(found)
             if worst is None:
                 break
-            rejected[worst], reasons[worst] = "heterogeneous", "its effect differs"
-            if (twin := find_copied(worst, rejected, effects, source)) is not None:
+            twin = find_copied(worst, reasons, effects, source)
+            reasons[worst] = "its effect differs"
+            if twin is not None:
                 reasons[worst] = f"carries the same as {self._name(twin)}, which was rejected"
             rounds[-1]["rejected"] = self._name(worst)
             columns = columns[columns != worst]
-        self._support: BoolArray = ~np.isin(np.arange(n_columns), [*rejected])
-        self._keep(effects, rejected, reasons, numbers, replication, rounds, source)
+        self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
+        self._keep(effects, reasons, replication, rounds, source)
+        self._warn()
 
     def _find_worst(self, found: Round) -> int | None:
         """The column of the largest share that is above the tolerance and significant."""
@@ -250,9 +243,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     def _keep(
         self,
         effects: dict[int, ColumnEffect],
-        rejected: dict[int, str],
         reasons: dict[int, str],
-        numbers: dict[int, int],
         replication: dict[int, tuple[float, float]],
         rounds: list[dict[str, Any]],
         source: Any,
@@ -265,7 +256,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         for j in range(self.n_features_in_):
             column, name = effects[j], self._name(j)
             ratio = replication.get(j, (np.nan, 0.0))[0]
-            verdict, reason = self._decide(column, j, rejected, reasons, ratio)
+            verdict, reason = self._decide(column, reasons.get(j), ratio)
             known = [] if column.effects is None else column.effects.tolist()
             at = find_extreme_environments([None if each != each else each for each in known])
             low, high = at or (None, None)
@@ -274,7 +265,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
                     "column": name,
                     "verdict": verdict,
                     "reason": reason,
-                    "round": numbers[j],
+                    "round": column.round,
                     "share": column.share,
                     "p_value": column.p_value,
                     "question": column.question,
@@ -298,18 +289,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         columns = ["column", "environment", "effect", "standard_error"]
         self.effects_ = pandas.DataFrame(by_environment, columns=columns)
         self.rounds_ = pandas.DataFrame(rounds)
-        self._warn()
 
-    def _decide(
-        self,
-        column: ColumnEffect,
-        j: int,
-        rejected: dict[int, str],
-        reasons: dict[int, str],
-        ratio: float,
-    ) -> tuple[str, str]:
-        if j in rejected:
-            return "rejected", reasons[j]
+    def _decide(self, column: ColumnEffect, reason: str | None, ratio: float) -> tuple[str, str]:
+        if reason is not None:
+            return "rejected", reason
         if self.environments_ is None:
             return "cannot tell", "no environments"
         if column.least_share == np.inf:
@@ -323,19 +306,19 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     def _warn(self) -> None:
         if self.environments_ is None:
             return
-        if len(self.environments_) == 2:
-            warn(
-                "With two environments a difference between them can be detected, but not the "
-                "heterogeneity of effects. Use three or more.",
-                FewEnvironmentsWarning,
-            )
+        warn_of_two(self.environments_)
         unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]
-        if len(unclear) and len(unclear) == int(self._support.sum()):
+        n_kept = int(self._support.sum())
+        if n_kept == 0:
             warn(
-                f"Of no column it can be told whether its effect is the same in all environments "
-                f"({unclear['reason'].iloc[0]}); all {len(unclear)} stay.",
-                TooLittleDataWarning,
+                "Every column was rejected: the model is the rate of the label; a larger tolerance "
+                "keeps more.",
+                NotInvariantWarning,
             )
+        elif len(unclear) == n_kept:
+            reason = unclear["reason"].iloc[0]
+            text = f"No column can be judged ({reason}): all {n_kept} are kept."
+            warn(text, TooLittleDataWarning)
 
     def _name(self, j: int) -> Any:
         return j if self._names is None else self._names[j]

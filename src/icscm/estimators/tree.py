@@ -24,7 +24,7 @@ from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.heterogeneity import can_replicate
 from icscm.stats.verdicts import Verdicts
-from icscm.tables.labels import check_several
+from icscm.tables.labels import check_several, warn_of_two
 
 if TYPE_CHECKING:
     import pandas
@@ -91,13 +91,8 @@ class BaseTreeClassifier(BaseRuleClassifier):
     ) -> None:
         """Warn of environments that are missing, sparse or few."""
         super()._warn_of_environments(countable, lost)
-        if countable.has_environments and len(countable.source.environments) == 2:
-            warn(
-                "With two environments a difference between them can be detected, but not the "
-                "heterogeneity of effects: a shortcut that both share is not rejected. Use three "
-                "or more.",
-                exceptions.FewEnvironmentsWarning,
-            )
+        if countable.has_environments:
+            warn_of_two(countable.source.environments)
 
     def _warn_of_findings(self) -> None:
         """Warn where one environment has nearly all information on the effects that are used."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from icscm._constants import JOINT, ROW_DTYPE, SPARSE_ENVIRONMENT
 from icscm._types import Array, CountArray, IntArray
-from icscm.exceptions import IcscmError, SparseEnvironmentWarning, warn
+from icscm.exceptions import FewEnvironmentsWarning, IcscmError, SparseEnvironmentWarning, warn
 from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.errors import make_missing_error, make_unhashable_error
@@ -272,6 +272,16 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
     elif sparse:
         listed = shorten_list(sparse, "; ")
         warn(f"Some environments have few samples to compare: {listed}.", SparseEnvironmentWarning)
+
+
+def warn_of_two(labels: Sequence[Any]) -> None:
+    """Warn where there are two environments only."""
+    if len(labels) == 2:
+        warn(
+            "Two environments show one difference only: a shortcut that both share is not "
+            "rejected. Use three or more.",
+            FewEnvironmentsWarning,
+        )
 
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:
