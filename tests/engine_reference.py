@@ -257,3 +257,12 @@ def clear_bits(words, bits):
 def add_values(codes, environments, values, sums: Array):
     for code, environment, row in zip(codes.tolist(), environments.tolist(), values, strict=True):
         sums[code, :, environment] += row
+
+
+def add_moments(covered, clusters, n_negative, starts, n, p, moments):
+    positive = np.arange(len(covered)) >= n_negative
+    n[:] = np.bincount(clusters[covered], minlength=len(n))
+    p[:] = np.bincount(clusters[covered & positive], minlength=len(n))
+    for e, (start, stop) in enumerate(pairwise(starts.tolist())):
+        own_n, own_p = n[start:stop], p[start:stop]
+        moments[e] += (own_n > 0).sum(), own_n @ own_n, own_n @ own_p, own_p @ own_p

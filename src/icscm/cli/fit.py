@@ -66,7 +66,8 @@ _MAX_LEVELS = 1_000
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*shared.COLUMNS, "out", "report", "force", "model", "cv", "cv_scorer", "cv_folds")
+@add_options(*shared.COLUMNS, "group", "out", "report", "force", "model")
+@add_options("cv", "cv_scorer", "cv_folds")
 @add_options(*PARAMETERS, "keep_columns", "stability", "random_state", "no_path")
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
@@ -144,7 +145,8 @@ def _fit_in_memory(
             choice = grid_search(learner, *table, grid, **ways, on_fold=advance)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
-        countable = open_memory(*table, preparation=learner.prepare())
+        how = {"groups": samples.groups, "preparation": learner.prepare()}
+        countable = open_memory(*table, **how)
         learner.fit_counts(countable)
     if n_halves := options["stability"]:
         text = f"Learning from {count(n_halves, 'random subsample')}"

@@ -34,8 +34,8 @@ def choose_route(data: Path, options: Options) -> str:
     """Where to learn, by the data and the options; raise for what does not go together."""
     route = _find_route(data, options)
     shared.check_labels(data, options["labels"], (shared.BITS,))
-    for name in () if route == MEMORY else ("cv", "stability", "member"):
-        if options[name] and (name != "member" or route == DASK):
+    for name in () if route == MEMORY else ("cv", "stability", "member", "group"):
+        if options[name] and (name not in ("member", "group") or route == DASK):
             raise IcscmError(
                 Parameter(name),
                 f" needs the table in memory, and {data} is learned from {_HOW[route]}; prepare "
@@ -78,8 +78,8 @@ def _choose_columns(
     learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
 ) -> tuple[Roles, list[str]]:
     """Target, environment and the columns to learn from."""
-    where, settings = str(data), {name: options[name] for name in shared.ROLES}
-    roles = io_roles.make_roles(names, **settings, where=where)
+    where = str(data)
+    roles = io_roles.make_roles(names, **shared.get_roles(options), where=where)
     learner.keep_columns = shared.find_kept(names, options, where)
     return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
 
@@ -94,7 +94,7 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) 
         tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
         roles = io_roles.find_labelling(tallies, roles)
     changed = ChangedReader(reader, roles.apply, roles.needs)
-    limits = {name: options[name] for name in ("max_memory", "temp_dir")}
+    limits = {name: options[name] for name in ("max_memory", "temp_dir")} | {"groups": roles.group}
     learner.fit_dataset(changed, roles.target, roles.environment, columns=columns, **limits)
     return roles.keep_misread(get_misread(reader), columns)
 
@@ -117,6 +117,7 @@ def _learn_packed(learner: BaseRuleClassifier, data: Path, options: Options) -> 
 
     table, found = read_labels(options)
     settings = {"sample_column": options["sample_column"], "preparation": learner.prepare()}
+    settings["groups"] = found.group
     learner.fit_counts(open_bits(data, table, found.target, found.environment, **settings))
     return found
 
@@ -125,8 +126,7 @@ def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
     path, misread = options["labels"], Counter[tuple[str, str]]()
     table, where = shared.read_data(path, options, misread=misread), describe_path(path)
-    settings = {name: options[name] for name in shared.ROLES}
-    roles = io_roles.make_roles(table.column_names, **settings, where=where)
+    roles = io_roles.make_roles(table.column_names, **shared.get_roles(options), where=where)
     found = io_roles.find_labelling([io_roles.tally_roles(table, roles)], roles)
     return found.apply(table), found.keep_misread(misread, ())
 

@@ -67,11 +67,11 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples, groups = shared.read_grouped(data, options)
+        samples = shared.read_labelled(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
     cohort, dropped = drop_columns(cohort, kept)
-    table = cohort.X, samples.y, samples.environments, groups
+    table = cohort.X, samples.y, samples.environments, samples.groups
     if not cohort.X.shape[1]:
         raise IcscmError("no column is left to screen; --keep-columns keeps what was dropped")
     with progress.stage(f"Screening {cohort.X.shape[1]:,} columns"), hide_repeated_warnings():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +18,6 @@ from click.core import ParameterSource
 
 from icscm.exceptions import IcscmError
 from icscm.io.formats import describe_path
-from icscm.io.naming import check_columns
 from icscm.io.roles import Samples, read_samples, split_names
 from icscm.parameters import Allowed, allow, get_spec
 from icscm.writing import STDOUT, check_free, is_stream
@@ -152,24 +150,14 @@ def read_labelled(path: Path, options: Options) -> Samples:
     """Features, labels and environments in a file, by the options for columns, too."""
     misread: Counter[tuple[str, str]] = Counter()
     table, where = read_data(path, options, misread=misread), describe_path(path)
-    samples = read_samples(table, **{name: options[name] for name in COLUMNS}, where=where)
+    chosen = {name: options[name] for name in ("drop", "only")}
+    samples = read_samples(table, **get_roles(options), **chosen, where=where)
     return samples.keep_misread(misread, samples.X.column_names)
 
 
-def read_grouped(path: Path, options: Options) -> tuple[Samples, Any]:
-    """The samples without the column of --group, and that column."""
-    name = options["group"]
-    if name is None:
-        return read_labelled(path, options), None
-    only = (*options["only"], name) if options["only"] else ()
-    samples = read_labelled(path, {**options, "only": only})
-    if name in samples.columns:
-        raise IcscmError(f"--group is {name!r}, the target or the environment; name another column")
-    check_columns([name], samples.X.column_names, describe_path(path))
-    groups = samples.X.column(name)
-    if groups.null_count:
-        raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
-    return replace(samples, X=samples.X.drop_columns([name])), groups.to_numpy()
+def get_roles(options: Options) -> dict[str, Any]:
+    """Arguments of `make_roles`; not every command has groups."""
+    return {name: options[name] for name in ROLES} | {"group": options.get("group")}
 
 
 def find_kept(names: Sequence[str], options: Options, where: str) -> Any:

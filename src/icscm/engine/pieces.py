@@ -288,7 +288,16 @@ def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: in
     `cells` is label * n_environments + environment. Only patterns that occur get a row, so
     a hundred rules need no more rows than there are samples.
     """
-    group = np.zeros(len(cells), dtype=np.int64)
+    patterns, group = number_patterns(truths, len(cells))
+    n_cells = 2 * n_environments
+    counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
+    shape = (len(patterns), 2, n_environments)
+    return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
+
+
+def number_patterns(truths: Sequence[BoolArray], n_rows: int) -> tuple[BoolArray, IntArray]:
+    """The patterns that occur, ascending, and the number of each sample's."""
+    group = np.zeros(n_rows, dtype=np.int64)
     patterns, n_new = np.zeros((1, 0), dtype=np.bool_), 0
     for truth in truths:
         group <<= 1
@@ -297,11 +306,7 @@ def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: in
         if len(patterns) << n_new > _MAX_GROUPS:
             patterns, group = _add_rules(patterns, n_new, group)
             n_new = 0
-    patterns, group = _add_rules(patterns, n_new, group)
-    n_cells = 2 * n_environments
-    counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
-    shape = (len(patterns), 2, n_environments)
-    return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
+    return _add_rules(patterns, n_new, group)
 
 
 def _add_rules(patterns: BoolArray, n_rules: int, group: IntArray) -> tuple[BoolArray, IntArray]:

@@ -53,7 +53,14 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X: Any, y: Any, environments: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        environments: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Learn from a table, its labels and the environment of each row.
 
         Parameters
@@ -67,6 +74,9 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             a frame that holds them, which is then no feature; several columns are joined.
         sample_weight : array-like of shape (n_samples,), optional
             Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
+        groups : array-like of shape (n_samples,), str or list of str, optional
+            Rows that belong together, such as the visits of a patient or the genomes of a lineage:
+            a label per row, or the name of a column. Tests are corrected for their likeness.
 
         Returns
         -------
@@ -83,7 +93,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask(X):
             from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
 
-        countable = open_table(X, y, environments, sample_weight, preparation=config)
+        countable = open_table(X, y, environments, sample_weight, groups, preparation=config)
         return self._fit(countable, config, y, environments)
 
     def fit_dataset(
@@ -92,6 +102,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target: str,
         environments: str | None = None,
         *,
+        groups: str | None = None,
         columns: Sequence[str] | None = None,
         positive: Any = None,
         max_memory: int | str = "2GiB",
@@ -108,6 +119,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The column of labels.
         environments : str, optional
             The column of environments.
+        groups : str, optional
+            The column of groups, as in `fit`.
         columns : sequence of str, optional
             The columns to make rules of; by default all others.
         positive : object, optional
@@ -136,6 +149,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             data,
             target,
             environments,
+            groups=groups,
             columns=columns,
             positive=positive,
             max_memory=max_memory,
@@ -418,10 +432,10 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = self._series_names_ | given
         return make_report(self, dropped=self.dropped_columns_, **names, **options)
 
-    def _open_again(self, X: Any, y: Any, environments: Any, weight: Any) -> Countable[Any]:
+    def _open_again(self, *data: Any) -> Countable[Any]:
         with warnings.catch_warnings():  # `fit` has warned
             warnings.simplefilter("ignore", LeftOutWarning)
-            return open_memory(X, y, environments, weight, preparation=self.prepare())
+            return open_memory(*data, preparation=self.prepare())
 
     def _check_same(self, model: Any, what: str) -> None:
         """Raise if data given again lead to another model."""

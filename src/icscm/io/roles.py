@@ -33,6 +33,7 @@ class Roles:
     ----------
     target : the column of labels.
     places : columns of the environment: several are joined; empty if there is no environment.
+    group : the column of groups, rows that belong together; None if there are none.
     positive : values of the target that count as positive, as text; after `find_labelling` as they
         are in the table. Empty where the target has two values and stays as it is.
     excluded : environments to exclude.
@@ -48,6 +49,7 @@ class Roles:
 
     target: str
     places: tuple[str, ...] = ()
+    group: str | None = None
     positive: tuple[Any, ...] = ()
     excluded: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """The columns that are not features."""
-        return [self.target, *self.places]
+        return [self.target, *self.places, *filter(None, [self.group])]
 
     @property
     def is_plain(self) -> bool:
@@ -131,6 +133,7 @@ def make_roles(
     target: str,
     environment: str | None = None,
     *,
+    group: str | None = None,
     positive: Sequence[str] = (),
     exclude_environment: Sequence[str] = (),
     merge_environments: Sequence[str] = (),
@@ -138,12 +141,16 @@ def make_roles(
     where: str = "the table",
 ) -> Roles:
     """The roles that the options define for a table of these columns."""
-    naming.check_columns([target], names, where)
+    naming.check_columns([target, *filter(None, [group])], names, where)
     places = () if environment is None else tuple(split_names([environment], names, where))
     if environment is not None and not places:
         raise IcscmError(f"{environment!r} names no column of environments")
     if target in places:
         raise IcscmError(f"target and environment are both {target!r}; name two columns")
+    if group in (target, *places):
+        raise IcscmError(
+            f"--group is {group!r}, the target or the environment; name another column"
+        )
     if not places and (exclude_environment or merge_environments):
         raise IcscmError(
             "--exclude-environment and --merge-environments need a column of environments; name "
@@ -152,6 +159,7 @@ def make_roles(
     roles = Roles(
         target=target,
         places=places,
+        group=group,
         positive=tuple(positive),
         excluded=tuple(dict.fromkeys(exclude_environment)),
         merged=tuple(merge_environments),
@@ -170,13 +178,14 @@ class Samples(Roles):
     ----------
     X : the features.
     y : label of each row; with `positive` values chosen, whether the value is one of them.
-    environments : of each row; None if no column was named.
+    environments, groups : of each row; None if no column was named.
     asked_for : columns that the user chose explicitly.
     """
 
     X: pyarrow.Table
     y: Array
     environments: Array | None
+    groups: Array | None = None
     asked_for: tuple[str, ...] = ()
 
 
@@ -209,13 +218,24 @@ def read_samples(
                 f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,} "
                 "rows; name a column that many rows share, such as hospital or year"
             )
+    groups = None if roles.group is None else read_groups(table, roles.group)
     return Samples(
         X=table.select(chosen),
         y=np.array(table.column(target).to_pylist()),
         environments=environments,
+        groups=groups,
         asked_for=tuple(chosen) if only else (),
         **vars(roles),
     )
+
+
+def read_groups(table: pyarrow.Table, name: str) -> Array:
+    """The group of each row; raise where it is missing."""
+    groups = table.column(name)
+    if groups.null_count:
+        raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
+    found: Array = groups.to_numpy()
+    return found
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -246,6 +266,7 @@ def choose_features(
     for name in roles.columns:
         if name in wanted:
             role = "target" if name == roles.target else "environment"
+            role = "group" if name == roles.group else role
             raise IcscmError(f"{name!r} is the {role} and cannot be a feature, too")
     both = [name for name in wanted if name in dropped]
     if both:

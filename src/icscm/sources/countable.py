@@ -15,7 +15,9 @@ import numpy as np
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm.engine import clusters
 from icscm.engine.binning import describe_survey, find_suspicious_surveyed
+from icscm.engine.clusters import ClusterPatterns, Clusters
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Judge, PatternTable, SourceInfo
 from icscm.engine.pieces import BinnedSplit, NodeRows, Piece, find_leaves
 from icscm.engine.stores import Rows, Store
@@ -192,8 +194,10 @@ def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
 class StoredSource:
     """Counts over a single piece, whose stores follow the rows that leave."""
 
-    def __init__(self, info: SourceInfo, stores: Sequence[Store], rows: Rows) -> None:
-        self.info = info
+    def __init__(
+        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, groups: Clusters | None = None
+    ) -> None:
+        self.info, self.groups = info, groups
         self.candidates, self.classes, self.environments, self.notes = info
         self.piece = Piece(stores, rows, len(info.environments))
         self._in_play = self.piece.start()
@@ -202,7 +206,20 @@ class StoredSource:
     def draw(self, wanted: BoolArray) -> StoredSource:
         """A source over some of the sorted rows, for one thread; nothing is binned again."""
         piece = self.piece.restrict(wanted, 1)
-        return StoredSource(self.info, piece.stores, piece.rows)
+        return StoredSource(self.info, piece.stores, piece.rows, self.groups)
+
+    @property
+    def clusters(self) -> IntArray | None:
+        """Number of the cluster of each sorted row; None where no groups were given."""
+        return None if self.groups is None else self.piece.rows.take(self.groups.codes)
+
+    def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
+        assert self.groups is not None
+        return clusters.count_clusters(self.piece, self._in_play.stay, self.groups, rules)
+
+    def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
+        assert self.groups is not None
+        return clusters.count_cluster_patterns(self.piece, self.groups, rules)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""

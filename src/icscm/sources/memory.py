@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
+from icscm.engine.clusters import Clusters, number_clusters
 from icscm.engine.coding import encode
 from icscm.engine.counts import CandidateMap, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
@@ -22,6 +23,7 @@ from icscm.tables.coded import CodedTable, drop_suspicious, find_missing
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (
     check_labels,
+    encode_environments,
     find_counted_rows,
     number_environments,
     take_environments,
@@ -39,9 +41,14 @@ class MemorySource(StoredSource):
     """
 
     def __init__(
-        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: Array
+        self,
+        info: SourceInfo,
+        stores: Sequence[Store],
+        rows: Rows,
+        position: Array,
+        groups: Clusters | None = None,
     ) -> None:
-        super().__init__(info, stores, rows)
+        super().__init__(info, stores, rows, groups)
         self.position = position
 
     def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
@@ -53,7 +60,7 @@ class MemorySource(StoredSource):
         wanted = np.zeros(len(self.position), dtype=np.bool_)
         wanted[self.position[rows]] = True
         piece = self.piece.restrict(self.piece.rows.take(wanted), n_threads)
-        return MemorySource(self.info, piece.stores, piece.rows, self.position)
+        return MemorySource(self.info, piece.stores, piece.rows, self.position, self.groups)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""
@@ -65,6 +72,7 @@ def open_memory(
     y: Any,
     environments: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     *,
     preparation: BinningConfig | None = None,
 ) -> Countable[MemorySource]:
@@ -80,6 +88,8 @@ def open_memory(
         The environment of each row, or the column of a frame that holds it; several are joined.
     sample_weight : array-like of shape (n_samples,), optional
         How often each row counts: whole numbers.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as the visits of a patient; as `environments`.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -112,7 +122,8 @@ def open_memory(
             "with X.compute() if it fits"
         )
     X, environments = take_environments(X, environments)
-    y, environments, sample_weight = map(bring, (y, environments, sample_weight))
+    X, groups = take_environments(X, groups, "groups")
+    y, environments, sample_weight, groups = map(bring, (y, environments, sample_weight, groups))
     given: ParsedTable | CardValues | None = None
     if config.device != "cpu":
         from icscm.sources.gpu.values import put_values  # needs CuPy
@@ -123,14 +134,16 @@ def open_memory(
     rows = find_counted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
     numbers, places = number_environments(environments, given.n_rows, rows)
-    names = {"classes": classes.tolist(), "environment_labels": places}
-    options = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}
-    groups = labels, numbers, {**names, **options, "device": config.device}
+    options: dict[str, Any] = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}
+    options |= {"classes": classes.tolist(), "environment_labels": places, "device": config.device}
+    if groups is not None:
+        options["groups"] = encode_environments(groups, given.n_rows, rows, "groups")[0]
+    counted = labels, numbers, options
     try:
-        source, table = _count(given, rows, *groups, config)
+        source, table = _count(given, rows, *counted, config)
     except NotBinaryError:  # a sparse matrix; known only after a full scan
         assert isinstance(given, ParsedTable)
-        source, table = _count(read_table(make_dense(given.content, rows)), rows, *groups, config)
+        source, table = _count(read_table(make_dense(given.content, rows)), rows, *counted, config)
     if config.missing == "error":
         table.reject_missing()
     sizes = table.n_columns, environments is not None
@@ -175,13 +188,14 @@ def make_memory_source(
     max_thresholds: int | None = 50,
     n_jobs: int | None = None,
     device: str = "cpu",
+    groups: Array | None = None,
 ) -> MemorySource:
     """Bin a table and make it countable.
 
     An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
     only go straight to bits, and so do sparse matrices, which hold nothing else. Values on a card
-    are binned there. For each row of X, `labels` holds 0 or 1 and `environments` a position in
-    `environment_labels`.
+    are binned there. For each row of X, `labels` holds 0 or 1, `environments` a position in
+    `environment_labels`, and `groups` the number of the group that it belongs to.
     """
     position, rows = sort_rows(labels, environments, len(environment_labels))
     n_threads = count_threads(n_jobs)
@@ -202,4 +216,7 @@ def make_memory_source(
         stores = place(stores, rows, device)
     notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
     info = SourceInfo(candidates, classes, environment_labels, notes)
-    return MemorySource(info, stores, rows, position)
+    clusters = None
+    if groups is not None:
+        clusters = number_clusters(groups, environments, len(environment_labels), position)
+    return MemorySource(info, stores, rows, position, clusters)

@@ -182,8 +182,8 @@ def encode_environments(
     return rank[codes], tuple(map(plain.__getitem__, order))
 
 
-def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
-    """X without the columns that `environments` names, and what is in them.
+def take_environments(X: Any, environments: Any, what: str = "environments") -> tuple[Any, Any]:
+    """X without the columns that `environments`, or groups, name, and what is in them.
 
     A text names a column of a frame, a list of such texts several that are joined (a list as long
     as the frame is labels, as an array or a Series always is). All else stays as it is.
@@ -202,7 +202,7 @@ def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
         if names is environments:  # labels
             return X, environments
         raise IcscmError(
-            f"environments={environments!r} names a column, and X has no names; give a DataFrame, "
+            f"{what}={environments!r} names a column, and X has no names; give a DataFrame, "
             "or one label for each row"
         )
     known = list(X.columns) if is_lazy else list_names(X)
@@ -213,8 +213,7 @@ def take_environments(X: Any, environments: Any) -> tuple[Any, Any]:
             return X, environments
     if absent:
         there = shorten_list([repr(name) for name in known])
-        what = f"environments names {absent[0]!r}, and X has no such column; it has {there}"
-        raise IcscmError(what)
+        raise IcscmError(f"{what} names {absent[0]!r}, and X has no such column; it has {there}")
     if is_lazy:
         part, rest = X[list(names)], X.drop(columns=list(names))
         if len(names) == 1:

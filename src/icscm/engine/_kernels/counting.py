@@ -310,3 +310,24 @@ def add_values(codes, environments, values, sums):
     for i in range(codes.shape[0]):
         for v in range(values.shape[1]):
             sums[codes[i], v, environments[i]] += values[i, v]
+
+
+@compiled
+def add_moments(covered, clusters, n_negative, starts, n, p, moments):
+    """Add up clusters, n n, n p and p p over the clusters of each environment.
+
+    Of the covered rows of a cluster there are n, of which p are positive: rows from `n_negative`
+    on are. `n` and `p` are the places where they are counted.
+    """
+    n[:] = 0
+    p[:] = 0
+    for i in range(covered.shape[0]):
+        if covered[i]:
+            n[clusters[i]] += 1
+            p[clusters[i]] += i >= n_negative
+    for e in range(moments.shape[0]):
+        for c in range(starts[e], starts[e + 1]):
+            moments[e, 0] += n[c] > 0
+            moments[e, 1] += n[c] * n[c]
+            moments[e, 2] += n[c] * p[c]
+            moments[e, 3] += p[c] * p[c]

@@ -32,6 +32,7 @@ from icscm._constants import (
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import CollapsedMap, PresenceMap
+from icscm.engine.clusters import number_clusters
 from icscm.engine.counts import ORDERED, CountCube, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
@@ -43,7 +44,7 @@ from icscm.sources.countable import BinningConfig, Countable, StoredSource
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.stores import Unsorted, put_bits
 from icscm.tables.columns import list_names, open_frame
-from icscm.tables.labels import check_labels, number_environments
+from icscm.tables.labels import check_labels, encode_environments, number_environments
 
 # Segments up to which counting unsorted words once for each costs less than sorting them.
 _MAX_UNSORTED = 8
@@ -139,11 +140,12 @@ def make_packed_source(
     n_jobs: int | None = None,
     notes: Sequence[str] = (),
     device: str = "cpu",
+    groups: Array | None = None,
 ) -> StoredSource:
     """Make a packed store countable, on the card where `device` says so.
 
-    For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count, and
-    `environments` a position in `environment_labels`.
+    For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count,
+    `environments` a position in `environment_labels`, and `groups` the number of its group.
     """
     counted = np.flatnonzero(labels >= 0)
     position, rows = sort_rows(labels[counted], environments[counted], len(environment_labels))
@@ -156,7 +158,11 @@ def make_packed_source(
         first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
         store = put_bits(card, first, unsorted, rows, ORDERED, n_alike)
     candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
-    return StoredSource(SourceInfo(candidates, classes, environment_labels, notes), [store], rows)
+    info, clusters = SourceInfo(candidates, classes, environment_labels, notes), None
+    if groups is not None:
+        pairs = groups[counted], environments[counted]
+        clusters = number_clusters(*pairs, len(environment_labels), position)
+    return StoredSource(info, [store], rows, clusters)
 
 
 def open_bits(
@@ -165,6 +171,7 @@ def open_bits(
     target: str,
     environments: str | None = None,
     *,
+    groups: str | None = None,
     sample_column: str | None = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
@@ -183,6 +190,8 @@ def open_bits(
         The column of classes.
     environments : str, optional
         The column of environments.
+    groups : str, optional
+        The column of groups, such as lineages: genomes that belong together.
     sample_column : str, optional
         The column of the genomes' names; by default the first.
     preparation : BinningConfig, optional
@@ -219,7 +228,7 @@ def open_bits(
     store = bits if isinstance(bits, BitFile) else open_store(bits)
     frame, names = open_frame(labels), list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column
-    for name in (target, environments, sample_column):
+    for name in (target, environments, groups, sample_column):
         if name is not None and name not in names:
             raise IcscmError(f"the labels have no column {name!r}; they have {shorten_list(names)}")
     place = {name: i for i, name in enumerate(store.samples)}
@@ -237,13 +246,17 @@ def open_bits(
     codes, classes = check_labels(frame[target].to_native(), len(rows))
     column = None if environments is None else frame[environments].to_native()
     numbers, environment_labels = number_environments(column, len(rows))
-    every = np.full((2, len(store.samples)), -1, dtype=np.int64)
-    every[:, rows] = codes, numbers
+    every = np.full((3, len(store.samples)), -1, dtype=np.int64)
+    every[:2, rows] = codes, numbers
     n_silent = len(store.samples) - len(rows)
     silent = f"{n_silent:,} genomes of the store have no label and do not count."
     options: dict[str, Any] = {"n_jobs": asked.n_jobs, "device": asked.device}
     options |= {"classes": classes.tolist(), "environment_labels": environment_labels}
-    source = make_packed_source(store, *every, **options, notes=[silent] if n_silent else [])
+    if groups is not None:
+        of_groups = frame[groups].to_native()
+        every[2, rows] = encode_environments(of_groups, len(rows), what="groups")[0]
+        options["groups"] = every[2]
+    source = make_packed_source(store, *every[:2], **options, notes=[silent] if n_silent else [])
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)

@@ -63,6 +63,7 @@ def open_dask(
     y: Any,
     environments: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     *,
     preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
@@ -78,6 +79,8 @@ def open_dask(
         The environment of each row, cut likewise.
     sample_weight : None
         Not supported: repeat rows instead.
+    groups : None
+        Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -108,6 +111,10 @@ def open_dask(
     asked = preparation or BinningConfig()
     if sample_weight is not None:
         raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    if groups is not None:
+        raise IcscmError(
+            "groups cannot be used with Dask collections; write them to files and use fit_dataset"
+        )
     if asked.device == "cuda":
         here, there = (Parameter("device", each) for each in ("cpu", "cuda"))
         reason = " is for data on this machine, and Dask collections are counted where they are"

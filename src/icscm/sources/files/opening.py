@@ -11,7 +11,7 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from pyarrow import types
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
+from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import SampledRows, hash_piece, merge_sampled, take_rows
@@ -132,7 +133,7 @@ def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
 
 
 # Labels of environments are few; a column with more values is something else.
-_MOST_ENVIRONMENTS = 2**16
+_MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
 
 
 def open_files(
@@ -140,6 +141,7 @@ def open_files(
     target: str,
     environments: str | None = None,
     *,
+    groups: str | None = None,
     columns: Sequence[str] | None = None,
     positive: Any = None,
     max_memory: int | str = "2GiB",
@@ -157,6 +159,8 @@ def open_files(
         The column of labels.
     environments : str, optional
         The column of environments.
+    groups : str, optional
+        The column of groups: rows that belong together, such as the visits of a patient.
     columns : sequence of str, optional
         The columns to make rules of; by default all others.
     positive : object, optional
@@ -203,13 +207,20 @@ def open_files(
             f" must be at most {MAX_NARROW_BINS - 1} here; got {asked.max_thresholds!r}",
         )
     reader, n_threads = open_table(data, text), count_threads(asked.n_jobs)
-    names = _choose_features(reader.schema.names, target, environments, columns)
+    special = {"target": target, "environments": environments, "groups": groups}
+    names = _choose_features(reader.schema.names, special, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
     mapped.map_file(0, temp_dir).close()  # so a folder that is no use is found before pass one
-    groups, survey, hashes, least = _survey(file, target, environments, asked.max_thresholds)
-    ranks, classes = rank_labels(groups[0], positive)
-    segments, rows, places = number_segments(ranks, *groups, n_rows=survey.n_rows)
+    readers, survey, hashes, least = _survey(file, special, asked.max_thresholds)
+    ranks, classes = rank_labels(readers["target"], positive)
+    own = readers["target"], readers.get("environments")
+    segments, rows, places = number_segments(ranks, *own, n_rows=survey.n_rows)
+    clusters = None
+    if groups is not None:
+        numbers = np.concatenate([*readers["groups"].take_parts()])
+        position = np.argsort(np.argsort(segments, kind="stable"))
+        clusters = number_clusters(numbers, segments % len(places), len(places), position)
     table = countable.describe_columns(survey, names, asked)
     sampled = find_sampled(survey, table)
     values = _read_sample(file, sampled, hashes, least) if sampled else {}
@@ -222,6 +233,7 @@ def open_files(
         _write_codes(file, codes, PieceCoder(binned, features), segments)
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
         how: dict[str, Any] = {"n_threads": n_threads, "block_bytes": budget.share}
+        how["groups"] = clusters
         source = mapped.make_mapped_source(info, features, codes, rows, asked.device, **how)
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None
@@ -229,21 +241,24 @@ def open_files(
 
 
 def _choose_features(
-    found: Sequence[str], target: str, environments: str | None, columns: Sequence[str] | None
+    found: Sequence[str], roles: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The names of the columns to make rules of, among those found."""
-    for role, name in (("target", target), ("environments", environments)):
-        if name is not None and name not in found:
+    special: dict[str, str] = {}
+    for role, name in roles.items():
+        if name is None:
+            continue
+        if name not in found:
             names = shorten_list([repr(each) for each in found])
             raise IcscmError(f"{role}={name!r} is no column of the data, which has {names}")
-    if target == environments:
-        raise IcscmError(f"target and environments are both {target!r}; name two columns")
-    special = {target, environments}
+        if name in special:
+            raise IcscmError(f"{special[name]} and {role} are both {name!r}; name two columns")
+        special[name] = role
     chosen = [name for name in found if name not in special and not is_index(name)]
     chosen = chosen if columns is None else list(columns)
     what, wrong = "what the data does not have", [name for name in chosen if name not in found]
     if not wrong and columns is not None:
-        what = "the target, the environments, or a column twice"
+        what = "the target, the environments, the groups, or a column twice"
         wrong = [name for name in chosen if name in special or chosen.count(name) > 1]
     if wrong:
         raise IcscmError(f"columns names {what}: {shorten_list([repr(name) for name in wrong])}")
@@ -272,34 +287,37 @@ class TableFile:
 
 
 def _survey(
-    file: TableFile, target: str, environments: str | None, most: int
-) -> tuple[list[GroupReader], Survey, list[Hashes], SampledRows | None]:
+    file: TableFile, roles: Mapping[str, str | None], most: int
+) -> tuple[dict[str, GroupReader], Survey, list[Hashes], SampledRows | None]:
     """Pass one: survey the columns, number labels and environments, hash the rows.
 
     The rows of least hash come last: they are the sample, unless rows have copies.
     """
-    groups = [GroupReader(target, "target", 2)]
-    if environments is not None:
-        groups.append(GroupReader(environments, "environment", _MOST_ENVIRONMENTS))
+    readers = {
+        role: GroupReader(name, role.rstrip("s"), _MOST_VALUES[role])
+        for role, name in roles.items()
+        if name is not None
+    }
     survey: Survey | None = None
     hashes: list[Hashes] = []
     least: SampledRows | None = None
     keeps_least = 8 * len(file.names) * 4 * QUANTILE_SAMPLE <= file.budget.share
-    for batch in file.read([*file.names, *(each.name for each in groups)]):
+    for batch in file.read([*file.names, *(each.name for each in readers.values())]):
         if not len(batch):
             continue
         columns, n_rows = file.read_columns(batch, file.names), len(batch)
-        labels, places, *_ = *(each.read(batch.column(each.name)) for each in groups), None
+        read = {role: each.read(batch.column(each.name)) for role, each in readers.items()}
+        labels, places = read["target"], read.get("environments")
         how: dict[str, Any] = {"max_thresholds": most, "names": file.names}
         found = survey_piece(columns, n_rows, labels, places, n_threads=file.n_threads, **how)
         survey = found if survey is None else merge_surveys(survey, found, file.names)
-        file.budget.check_rows(survey.n_rows)
+        file.budget.check_rows(survey.n_rows, has_groups="groups" in readers)
         hashes.append(hash_piece(columns, n_rows, file.n_threads))
         if keeps_least:
             least = _add_least(least, columns, hashes[-1])
     if survey is None:
         raise IcscmError("the data has no rows")
-    return groups, survey, hashes, least
+    return readers, survey, hashes, least
 
 
 def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:

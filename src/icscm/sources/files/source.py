@@ -34,6 +34,7 @@ import numpy as np
 from icscm._constants import CODE_DTYPE, ROW_DTYPE
 from icscm._types import Array, CountArray, Hashes, IntArray
 from icscm.engine import sampling
+from icscm.engine.clusters import Clusters
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.engine.stores import CodeStore, Rows
@@ -46,6 +47,8 @@ from icscm.writing import format_size
 # Memory of a row beyond the batches read and written: its label and environment; its hash in the
 # first pass, and in the search its number while it is in play, once more while rows are split.
 _BYTES_PER_ROW = 16
+# Of a row with a group besides: its number, and those by which clusters are numbered.
+_BYTES_PER_GROUPED = 36
 # Memory of the process before it reads anything, where the system does not report it.
 _USUAL_RESIDENT = 2**28
 # Memory for counts and for arithmetic on a block of candidates.
@@ -100,9 +103,10 @@ class Budget:
             )
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
-    def check_rows(self, n_rows: int) -> None:
+    def check_rows(self, n_rows: int, *, has_groups: bool = False) -> None:
         """Raise if so many rows cannot be searched within the limit."""
-        least = self.used + _SEARCH_BYTES + n_rows * _BYTES_PER_ROW
+        row_bytes = _BYTES_PER_ROW + _BYTES_PER_GROUPED * has_groups
+        least = self.used + _SEARCH_BYTES + n_rows * row_bytes
         if least > self.limit:
             too_little = f" is too little for {n_rows:,} rows: allow at least {least / 1e6:,.0f} MB"
             raise IcscmError(Parameter("max_memory"), too_little)
@@ -274,6 +278,7 @@ def make_mapped_source(
     *,
     n_threads: int,
     block_bytes: int,
+    groups: Clusters | None = None,
 ) -> StoredSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout.
 
@@ -288,7 +293,7 @@ def make_mapped_source(
         n_bins = int(info.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], file.codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return StoredSource(info, place(stores, rows, device), rows)
+    return StoredSource(info, place(stores, rows, device), rows, groups)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

@@ -1,0 +1,106 @@
+"""Rows that belong together: the visits of a patient, the genomes of a lineage.
+
+A cluster is a group within one environment. A leaf takes some rows of each cluster; what a test
+needs to know of these are four sums over the clusters of an environment, its moments.
+
+    leaf   environment a             moments of a
+           cluster    n  p           clusters  sum n n  sum n p  sum p p
+           0          3  2     -->   2         13       8        5
+           1          2  1
+           2          0  0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._constants import COUNT_DTYPE
+from icscm._types import Array, CountArray, IntArray
+from icscm.engine import _kernels
+from icscm.engine.counts import BinnedRule
+from icscm.engine.pieces import Piece, number_patterns
+from icscm.engine.stores import Rows
+
+# Covers every row: a feature that is in no store has one bin.
+EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each sorted row; those of environment e are numbered from `starts[e]` on.
+
+    `unit` is how many rows stand for one sample: above 1 where rows were repeated by their weights.
+    """
+
+    codes: Array
+    starts: IntArray
+    unit: float = 1.0
+
+
+def number_clusters(
+    groups: Array, environments: Array, n_environments: int, position: Array, unit: float = 1.0
+) -> Clusters:
+    """Clusters from the number of the group and of the environment of each row, in any order.
+
+    `position` says where each row is among the sorted ones.
+    """
+    n_groups = int(groups.max(initial=0)) + 1
+    found, codes = np.unique(environments * n_groups + groups, return_inverse=True)
+    ordered = np.empty(len(codes), dtype=np.int32)
+    ordered[position] = codes
+    starts = np.searchsorted(found, np.arange(n_environments + 1) * n_groups)
+    return Clusters(ordered, starts, unit)
+
+
+def count_clusters(
+    piece: Piece, rows: Rows, clusters: Clusters, rules: Sequence[BinnedRule]
+) -> CountArray:
+    """Moments (rule, environment, 4) of what each rule covers of some rows."""
+    codes, n_negative = rows.take(clusters.codes), int(rows.bounds[piece.n_environments])
+    moments = np.zeros((len(rules), piece.n_environments, 4), dtype=COUNT_DTYPE)
+    n, p = np.empty((2, int(clusters.starts[-1])), dtype=COUNT_DTYPE)
+    for rule, own in zip(rules, moments, strict=True):
+        covered = piece.find_covered(rows, rule)
+        _kernels.add_moments(covered, codes, n_negative, clusters.starts, n, p, own)
+    return moments
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPatterns:
+    """All samples by cluster and pattern, a row of a `PatternTable`: the pairs that occur.
+
+    `counts` is (pair, label); `starts` is that of the clusters.
+    """
+
+    patterns: IntArray
+    clusters: IntArray
+    counts: CountArray
+    starts: IntArray
+
+    def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
+        """Moments (part, environment, 4), given the part that each pattern is in."""
+        n_clusters, shape = int(self.starts[-1]), (n_parts, len(self.starts) - 1)
+        keys, at = np.unique(parts[self.patterns] * n_clusters + self.clusters, return_inverse=True)
+        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts.T)
+        n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
+        cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
+        sums = [
+            np.bincount(cells, each, n_parts * shape[1]) for each in (n > 0, n * n, n * p, p * p)
+        ]
+        return np.stack(sums, axis=1).astype(COUNT_DTYPE).reshape(*shape, 4)
+
+
+def count_cluster_patterns(
+    piece: Piece, clusters: Clusters, rules: Sequence[BinnedRule]
+) -> ClusterPatterns:
+    """All rows by cluster and the truth of each rule; patterns are those of `count_patterns`."""
+    rows, n_clusters = piece.rows, int(clusters.starts[-1])
+    _, patterns = number_patterns([~piece.find_covered(rows, rule) for rule in rules], len(rows))
+    own = patterns * n_clusters + rows.take(clusters.codes)
+    keys, at = np.unique(own, return_inverse=True)
+    halves = np.split(at, [int(rows.bounds[piece.n_environments])])
+    counts = np.stack([np.bincount(half, minlength=len(keys)) for half in halves], axis=1)
+    return ClusterPatterns(keys // n_clusters, keys % n_clusters, counts, clusters.starts)
