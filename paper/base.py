@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paper.runner import Plan, Rows, Task
+from icscm.exceptions import IcscmError
+from paper.runner import Plan, Rows, RunTask, Task, make_seed, run_or_record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -56,6 +58,21 @@ class Options:
     def vary_distractors(self, sizes: Iterable[int], full: int = 100) -> list[Task]:
         """Tasks on the paper's number of samples, with each of these numbers of distractors."""
         return self.repeat(cross(n_samples=[self.n_samples], n_distractors=sizes), full)
+
+
+def make_long_plan(
+    options: Options, tasks: Iterable[Task], run: RunTask, columns: Sequence[str]
+) -> Plan:
+    """The plan of a study of hours: the tasks chosen, in random order; errors are recorded.
+
+    A run that is stopped by its time limit then has some of everything.
+    """
+    chosen = options.filter(tasks)
+    if not chosen:
+        raise IcscmError("no task has the values given with --choose")
+    chosen.sort(key=lambda task: make_seed(0, *task.values()))
+    run = partial(run_or_record, run=run, columns=columns)
+    return Plan(chosen, run, (*columns, "error"))
 
 
 def cross(**values: Iterable[Any]) -> list[Task]:

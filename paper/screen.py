@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError
-from paper.base import Options, Summary, Table
-from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
+from paper.base import Options, Summary, Table, make_long_plan
+from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import LEARNERS, METHODS, PEERS, Sample, compute_auc, make_learner
 from paper.shares import find_mean, group_rows, read_numbers
@@ -35,27 +34,14 @@ DESCRIPTION = (
 FORWARD_KINDS = ("clean", "one", "half", "numeric", "leaky_copy")
 # Of a method that chooses without the learner one task has the AUC of every learner.
 ANY = "any"
-COLUMNS_OUT = (
-    *LEARNERS,
-    "columns",
-    "planted",
-    "kept",
-    "rejected",
-    "rounds",
-    "seconds",
-    "fit",
-    "error",
-)
+COLUMNS_OUT = (*LEARNERS, "columns", "planted", "kept", "rejected", "rounds", "seconds", "fit")
 # Goals: how far below all columns screened ones may be, clean, and planted below clean.
 FROM_ALL, FROM_CLEAN = 0.005, 0.01
 N_FOLDS = 5  # of the selector
 
 
 def make_plan(options: Options) -> Plan:
-    """A task for each table, environment left out, kind, method and learner; in random order.
-
-    A run that is stopped by its time limit then has some of everything.
-    """
+    """A task for each table, environment left out, kind, method and learner."""
     kinds, methods, cells = [*KINDS], [*METHODS], list_cells(options)
     if options.quick:
         kinds, methods = ["clean", "one"], ["all columns", "screened", "stability selection"]
@@ -68,12 +54,7 @@ def make_plan(options: Options) -> Plan:
         for learner in ((ANY,) if method in PEERS else LEARNERS)
         if method != "forward selection" or kind in FORWARD_KINDS
     ]
-    tasks = options.filter(tasks)
-    if not tasks:
-        raise IcscmError("no task has the values given with --choose")
-    tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    run = partial(run_or_record, run=partial(run_task, options=options), columns=COLUMNS_OUT)
-    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
+    return make_long_plan(options, tasks, partial(run_task, options=options), COLUMNS_OUT)
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from time import perf_counter
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from icscm.exceptions import IcscmError
-from paper.base import Options, Summary, Table, cross
-from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
+from paper.base import Options, Summary, Table, cross, make_long_plan
+from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.selection import Sample, screen
 from paper.shares import find_mean, format_mean, group_rows, read_numbers
 from paper.shortcuts import plant
@@ -39,7 +37,7 @@ KEPT, REJECTED = 0.95, 0.05
 
 
 def make_plan(options: Options) -> Plan:
-    """A task for each simulated table and learner; in random order, as in `paper.screen`."""
+    """A task for each simulated table and learner."""
     places, rows = ((2, 3), (300,)) if options.quick else (POWER_PLACES, POWER_ROWS)
     structures = [*N_CAUSES]
     size = {"places": [PLACES], "rows": [300 if options.quick else ROWS]}
@@ -49,12 +47,7 @@ def make_plan(options: Options) -> Plan:
         learner=LEARNERS[:1],
     )  # fmt: skip
     tasks = options.repeat(cells, N_RUNS) + options.repeat(power, N_POWER_RUNS)
-    tasks = options.filter(tasks)
-    if not tasks:
-        raise IcscmError("no task has the values given with --choose")
-    tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    run = partial(run_or_record, run=run_task, columns=COLUMNS_OUT)
-    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
+    return make_long_plan(options, tasks, run_task, COLUMNS_OUT)
 
 
 def simulate(structure: str, n_places: int, n_rows: int, seed: int) -> Sample:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from icscm import InvariantFeatureSelector
-from icscm.exceptions import IcscmError
-from paper.base import Options, Summary, Table
-from paper.runner import Plan, Row, Rows, Task, make_seed, run_or_record, split_failed
+from paper.base import Options, Summary, Table, make_long_plan
+from paper.runner import Plan, Row, Rows, Task, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import (
     LEARNERS,
@@ -63,12 +62,8 @@ def make_plan(options: Options) -> Plan:
     """A task for each table, environment left out and learner."""
     learners = LEARNERS[:1] if options.quick else LEARNERS
     cells = list_cells(options)
-    tasks = options.filter({**cell, "learner": each} for cell in cells for each in learners)
-    if not tasks:
-        raise IcscmError("no task has the values given with --choose")
-    tasks.sort(key=lambda task: make_seed(0, *task.values()))
-    run = partial(run_or_record, run=partial(run_task, options=options), columns=COLUMNS_OUT)
-    return Plan(tasks, run, (*COLUMNS_OUT, "error"))
+    tasks = [{**cell, "learner": each} for cell in cells for each in learners]
+    return make_long_plan(options, tasks, partial(run_task, options=options), COLUMNS_OUT)
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
