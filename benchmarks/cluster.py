@@ -16,7 +16,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -29,7 +29,8 @@ from distributed import Client, LocalCluster, get_task_stream, wait
 
 from icscm import ICSCMClassifier
 from icscm.exceptions import TooLittleDataWarning
-from icscm.sources.dask.client import FAN_IN, DaskSource
+from icscm.sources.dask import client
+from icscm.sources.dask.client import FAN_IN
 from icscm.sources.dask.opening import MAX_HASHES, open_dask
 
 N_WORKERS = 2
@@ -112,13 +113,13 @@ class Run:
         return max(0.0, self.wall - busy / N_WORKERS - self.picking - self.moving - self.choosing)
 
 
-def measure(client: Client, size: Size) -> Run:
+def measure(cluster: Client, size: Size) -> Run:
     table = make_table(size)
     X, y, e = table[:, :-2], table[:, -2].astype(int), table[:, -1].astype(int)
     learner = ICSCMClassifier(stop="coverage", max_rules=5, pruning=False)
     in_source: list[float] = []
     start = time.perf_counter()
-    with get_task_stream(client) as stream, timing(in_source):
+    with get_task_stream(cluster) as stream, timing(in_source):
         countable = open_dask(X, y, e, preparation=learner.prepare())
         opened = time.perf_counter()
         in_source.clear()
@@ -140,22 +141,19 @@ def measure(client: Client, size: Size) -> Run:
 
 @contextmanager
 def timing(seconds: list[float]) -> Iterator[None]:
-    """Notes the seconds that the search waits for its source."""
+    """Notes the seconds that the source waits for the cluster: each of its methods ends there."""
 
-    def time_it(method):
-        def timed(*args):
+    def time_it(function):
+        def timed(tasks):
             start = time.perf_counter()
-            found = method(*args)
+            found = function(tasks)
             seconds.append(time.perf_counter() - start)
             return found
 
         return timed
 
-    names = ("_ask", "keep")
-    with ExitStack() as stack:
-        for name in names:
-            method = time_it(getattr(DaskSource, name))
-            stack.enter_context(mock.patch.object(DaskSource, name, method))
+    timed = {name: time_it(getattr(client, name)) for name in ("compute", "persist")}
+    with mock.patch.multiple(client, **timed):
         yield
 
 
@@ -314,10 +312,10 @@ def main() -> None:
     warnings.simplefilter("ignore", TooLittleDataWarning)
     sizes, fourth = (QUICK, QUICK_FOURTH) if quick else (FULL, FULL_FOURTH)
     options = {"threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=N_WORKERS, **options) as cluster, Client(cluster) as client:
-        measure(client, QUICK[0])  # compiles, imports
+    with LocalCluster(n_workers=N_WORKERS, **options) as machine, Client(machine) as cluster:
+        measure(cluster, QUICK[0])  # compiles, imports
         # sizes take turns, so that what else the machine does falls on all of them
-        rounds = [[measure(client, size) for size in (*sizes, fourth)] for _ in range(N_ROUNDS)]
+        rounds = [[measure(cluster, size) for size in (*sizes, fourth)] for _ in range(N_ROUNDS)]
     *runs, last = (min(turns, key=lambda run: run.wall) for turns in zip(*rounds, strict=True))
     print(f"{N_WORKERS} workers of one thread; best of {N_ROUNDS} rounds, seconds\n")
     print_split([*runs, last])
