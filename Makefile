@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGE := $(VENV)/package
 STAMP := $(VENV)/installed
 
 # The lower bounds in pyproject.toml are meant for the oldest Python we support.
@@ -11,7 +12,7 @@ OLDEST := .venv-oldest
 
 .PHONY: demo test docs browser check oldest mutants fuzz bench paper paper-quick test-gpu clean
 
-demo: $(STAMP)
+demo: $(PACKAGE)
 	$(BIN)/icscm demo
 
 test: $(STAMP) browser docs
@@ -81,10 +82,14 @@ paper: $(STAMP)
 paper-quick: $(STAMP)
 	$(BIN)/python -m paper all --quick
 
-$(STAMP): pyproject.toml
+$(PACKAGE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "icscm needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMP): $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 

@@ -276,12 +276,10 @@ def test_in_a_pipeline_a_grid_search_and_cross_validation():
         set_config(enable_metadata_routing=False)
 
 
-@pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
-def test_learners_of_other_packages(package):
-    pytest.importorskip(package)
+@pytest.mark.parametrize("name", ["lightgbm:LGBMClassifier", "xgboost:XGBClassifier"])
+def test_learners_of_other_packages(name):
     X, y, site = make_data(n=800)
     X = X.assign(smoker=(X["smoker"] == "yes") * 1.0)
-    name = {"lightgbm": "lightgbm:LGBMClassifier", "xgboost": "xgboost:XGBClassifier"}[package]
     assert fit(X, y, site, make_estimator(name)).rejected_ == ["code"]
 
 
