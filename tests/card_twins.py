@@ -56,7 +56,7 @@ def _judge_ones(ones, segments, query, totals, codes, statistics, dofs):
     for sign, leaves in enumerate((in_play - ones, ones)):
         found, dof = _compute_statistics(leaves.astype(np.int64), question.test)
         utility, _ = compute_keys(totals, query, sign)
-        codes |= _judge(leaves, query, utility, found, dof) << np.uint8(4 * sign)
+        codes |= _judge(leaves, in_play, query, utility, found, dof) << np.uint8(4 * sign)
         if statistics is not None:
             statistics[:, sign], dofs[:, sign] = found, dof
 
@@ -82,23 +82,28 @@ def _compute_statistics(leaves, test):
     return np.where(dof > 0, found, 0.0), dof
 
 
-def _judge(leaves, query, utility, found, dof):
+def _judge(leaves, in_play, query, utility, found, dof):
     question = query.question
-    negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.uint64)
+    negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.int64)
     size, n_in_play = sizes.sum(axis=1), query.n_negative + query.n_positive
-    squares = (sizes * sizes).sum(axis=1)
-    effective = np.maximum((size * size) / np.maximum(squares, 1), 1.0)
-    size = size.astype(np.int64)
+    in_leaf = sizes.astype(np.float64)
+    weights = in_leaf * (in_play.sum(axis=0) - in_leaf) * query.factors
+    squares = np.maximum((weights**2).sum(axis=1), 1e-300)
+    effective = np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
+    is_unreplicated = effective < question.unreplicated_below
+    is_open = effective < question.replicated_from
     is_tested = (dof > 0) & (question.test != "none")
-    conditions = {
-        NONE: (negatives == 0) | (size >= n_in_play),
-        CODES.index("small"): np.minimum(size, n_in_play - size) < question.n_least,
-        DEPENDENT: is_tested & (found >= query.upper[dof]),
-        OPEN: is_tested & ~(found < query.lower[dof]),
-        CODES.index("unreplicated"): ~(effective - 1.0 >= question.least_spread),
-        CODES.index("unhelpful"): utility < question.least_utility,
-    }
-    return np.select([*conditions.values()], [*conditions], ALLOWED).astype(np.uint8)
+    conditions = [
+        (NONE, (negatives == 0) | (size >= n_in_play)),
+        (CODES.index("small"), np.minimum(size, n_in_play - size) < question.n_least),
+        (DEPENDENT, is_tested & (found >= query.upper[dof])),
+        (OPEN, is_tested & ~(found < query.lower[dof])),
+        (CODES.index("unreplicated"), is_unreplicated),
+        (OPEN, is_open),
+        (CODES.index("unhelpful"), utility < question.least_utility),
+    ]
+    codes, holds = zip(*conditions, strict=True)
+    return np.select(holds, codes, ALLOWED).astype(np.uint8)
 
 
 def tally_codes(codes, n_alike):

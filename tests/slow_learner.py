@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -164,10 +163,29 @@ def is_shown_by_odds(pairs, places, alpha, margin):
     return True
 
 
-def count_effective(places):
-    """Effective number of environments: (sum n)^2 / sum n^2; 1 of nothing."""
-    n = list(Counter(places).values())
-    return Fraction(sum(n) ** 2, sum(each**2 for each in n)) if n else Fraction(1)
+def is_replicated(leaf, in_play, y, environments, least):
+    """Informs the cut in enough of the environments that could have shown an effect?
+
+    w = h1 h0 / (h1 + h0) in each, with h = p (1 - p) of a row, against h pi (1 - pi).
+    """
+
+    def count_effective(weights):
+        squares = sum(each**2 for each in weights)
+        return sum(weights) ** 2 / squares if squares else Fraction(1)
+
+    pi = Fraction(len(leaf), max(len(in_play), 1))
+    informs, expected = [], []
+    for place in set(environments):
+        own = [i for i in in_play if environments[i] == place]
+        n, rate = len(own), Fraction(sum(int(y[i]) for i in own), max(len(own), 1))
+        h1 = sum(i in leaf for i in own) * rate * (1 - rate)
+        h0 = n * rate * (1 - rate) - h1
+        informs.append(h1 * h0 / (h1 + h0) if h1 + h0 else Fraction(0))
+        expected.append((h1 + h0) * pi * (1 - pi))
+    could = round(float(count_effective(expected) - 1), 6)
+    if could < 0.1:
+        return True
+    return round(float(count_effective(informs) - 1) / could, 6) >= least
 
 
 def learn_slowly(
@@ -225,12 +243,6 @@ def learn_slowly(
     def is_small(rule):
         leaf = make_leaf(rule)
         return min(len(leaf), len(positives | negatives) - len(leaf)) < min_samples_leaf
-
-    def is_replicated(rows):
-        """Not nearly all in one environment, where the samples in play lie in several."""
-        in_play = count_effective(environments[i] for i in positives | negatives)
-        share = as_fraction(min_replication)
-        return count_effective(environments[i] for i in rows) - 1 >= share * (in_play - 1)
 
     def compute_utility(rule):
         leaf = make_leaf(rule)
@@ -295,7 +307,8 @@ def learn_slowly(
                 n_refused["dependent"] += 1
                 continue
             leaf, utility = make_leaf(rule), compute_utility(rule)
-            if test and not is_replicated(leaf):
+            in_play = positives | negatives
+            if test and not is_replicated(leaf, in_play, y, environments, min_replication):
                 n_refused["unreplicated"] += 1
                 continue
             if test and min_utility is not None and utility < as_fraction(min_utility):

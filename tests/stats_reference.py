@@ -27,10 +27,13 @@ def weigh_leaves(
     is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
 
 
-def measure_spread(tables: Array, effective: Array) -> None:
-    sizes = tables.sum(axis=1).astype(np.uint64)
-    total, squares = sizes.sum(axis=1), (sizes * sizes).sum(axis=1)
-    effective[:] = np.maximum((total * total) / np.maximum(squares, 1), 1.0)
+def count_informative(tables: Array, node: Array, factors: Array, effective: Array) -> None:
+    sizes = tables.sum(axis=1).astype(np.float64)
+    weights = sizes * (node.sum(axis=0) - sizes) * factors
+    squares = (weights**2).sum(axis=1)
+    with np.errstate(all="ignore"):
+        found = np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
+    effective[:] = np.where(squares > 0, found, 1.0)
 
 
 def compute_pearson(yates: bool, tables: Array, statistics: Array, dof: Array) -> None:

@@ -511,7 +511,7 @@ def test_advice_for_rules_of_one_environment():
     mark = (environments == 0) & (rng.random(3_000) < 0.3)
     y = ((rng.random(3_000) < 0.5) & ~mark).astype(int)
     told = advise(ICSCMClassifier(p=5.0), pd.DataFrame({"mark": mark * 1}), y, environments)
-    assert "had samples in too few environments" in told
+    assert "informed in too few of the environments" in told
     assert "min_replication=0 accepts them" in told
 
 

@@ -15,7 +15,7 @@ from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning
 from literal import PAPER
-from slow_learner import as_fraction, count_effective
+from slow_learner import is_replicated
 
 
 def search_slowly(
@@ -42,9 +42,8 @@ def search_slowly(
                 continue
             if min(above.sum(), (~above).sum()) < min_samples_leaf:
                 continue
-            settled = environments[above != sense]
-            others = count_effective(settled.tolist()) - 1
-            if others < as_fraction(min_replication) * (count_effective(environments.tolist()) - 1):
+            own = {*np.flatnonzero(above).tolist()}, set(range(len(y))), y, environments.tolist()
+            if not is_replicated(*own, min_replication):
                 continue
             n_tried += 1
             table = [[(above & (y == a)).sum(), (~above & (y == a)).sum()] for a in (0, 1)]

@@ -15,7 +15,6 @@ from icscm.stats.heterogeneity import (
     compute_explained,
     fit_intercepts,
     measure_heterogeneity,
-    measure_replication,
     predict_leaves,
     remove_shape,
 )
@@ -85,36 +84,6 @@ def test_a_common_effect_of_bins_is_removed_and_a_differing_one_is_not():
     assert np.array_equal(left[:, :, 1], common[:, :, 1])
     common[0, 0, 0, 0] += 3.0
     assert np.abs(remove_shape(common)[:, :, 0]).max() > 0.5
-
-
-def test_two_bins_are_replicated_as_issue_22_defines_it():
-    """w_e = h1 h0 / (h1 + h0) against w*_e = h_e pi (1 - pi), for a column of two values."""
-    h1, h = np.array([5.0, 1.0, 20.0, 0.0]), np.array([50.0, 40.0, 60.0, 30.0])
-    sums = np.stack((np.stack((-h1, h - h1)), np.stack((h1, h1))), axis=1)[np.newaxis].copy()
-    sums[0, 0, 1] = h - h1
-
-    def count(w):
-        return w.sum() ** 2 / (w**2).sum()
-
-    pi = h1.sum() / h.sum()
-    expected = (count(h1 * (h - h1) / h) - 1) / (count(h * pi * (1 - pi)) - 1)
-    assert measure_replication(sums)[0][0] == pytest.approx(expected)
-
-
-def test_environments_without_cases_do_not_count_against_a_column():
-    sums = np.zeros((1, 2, 2, 5))
-    sums[0, :, 1, :2] = [[20.0, 25.0], [8.0, 9.0]]  # three more environments have no cases
-    sums[0, :, 0, :2] = [[-5.0, -6.0], [5.0, 6.0]]
-    assert measure_replication(sums)[0][0] > 0.9
-    sums[0, 0, 1, 2:] = 30.0  # these could have shown it
-    assert measure_replication(sums)[0][0] < 0.5
-
-
-def test_one_environment_with_all_information_cannot_be_judged():
-    sums = np.zeros((1, 2, 2, 3))
-    sums[0, :, 1] = [[30.0, 0.1, 0.1], [10.0, 0.1, 0.0]]
-    sums[0, :, 0, 0] = [-4.0, 4.0]
-    assert np.isnan(measure_replication(sums)[0][0])
 
 
 @given(arrays(np.int64, (4, 2, 3), elements=st.integers(0, 40)))

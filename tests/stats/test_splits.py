@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 import slow_splits
 from icscm.stats import splits
-from icscm.stats.criteria import count_effective
 
 NAMES = ("deviance_explained", "heterogeneity", "heterogeneity_share", "log_odds_ratio")
 
@@ -161,7 +160,6 @@ def test_one_environment_differs_from_no_other():
     assert (found["heterogeneity"], found["heterogeneity_share"]) == (0.0, 0.0)
 
 
-def test_the_effective_number_of_environments():
-    assert count_effective(np.array([[[10, 10, 10, 0], [0] * 4]]))[0] == pytest.approx(3.0)
+def test_quantiles():
     assert splits.find_quantile(0.05, 3) == chi2.isf(0.05, 3)
     assert splits.find_quantile(0.05, 0) == 0.0

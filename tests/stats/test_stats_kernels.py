@@ -19,7 +19,7 @@ def test_every_kernel_has_a_twin():
     } - {"compute_exact"}  # which is held against SciPy
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
     of_splits = {"measure_effects", "measure_rates"}
-    assert compiled == statistics | of_splits | {"weigh_leaves", "measure_spread"}
+    assert compiled == statistics | of_splits | {"weigh_leaves", "count_informative"}
     assert all(hasattr(_reference, name) for name in compiled)
 
 
@@ -49,7 +49,6 @@ def test_statistics(seed, n_environments, largest):
         return tables, 3, 10, 4 * largest, 5, numbers, numbers.copy(), no, no.copy()
 
     run_both("weigh_leaves", make_worth)
-    run_both("measure_spread", lambda: (tables, np.zeros(40)))
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
     run_both("compute_pearson", lambda: (False, tables, *make()[1:]), rtol=1e-12)
     run_both("compute_pearson", lambda: (True, tables, *make()[1:]), rtol=1e-12)
@@ -70,6 +69,8 @@ def test_splits(seed, n_environments, largest, n_least):
         empty.insert(2, np.full(40, -9))
         return tables, node, n_least, *empty
 
+    factors = rng.random(n_environments) * rng.integers(0, 2, n_environments)
+    run_both("count_informative", lambda: (tables, node, factors, np.zeros(40)), rtol=1e-12)
     rounding = {"rtol": 1e-7, "atol": 1e-7 * largest}
     run_both("measure_effects", lambda: make(4), **rounding)
     run_both("measure_rates", lambda: make(2), **rounding)

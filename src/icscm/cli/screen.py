@@ -30,8 +30,17 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "group", "out", "report", "json", "force", "estimator", "tolerance", "cv")
-@add_options("validate", "keep_columns", "n_jobs", "random_state", "no_path", *READING)
+@add_options(*COLUMNS, "group", "out", "report", "json", "force", "estimator", "tolerance")
+@add_options(
+    "min_replication",
+    "cv",
+    "validate",
+    "keep_columns",
+    "n_jobs",
+    "random_state",
+    "no_path",
+    *READING,
+)
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None:
     """Find shortcuts: columns whose effect differs by site.
 
@@ -61,7 +70,10 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
 
     if data.name.lower().endswith(shared.GENOME_ENDINGS):
         raise IcscmError(f"{data} holds genomes; icscm screen reads tables, a row for each sample")
-    settings = {name: options[name] for name in ("tolerance", "cv", "n_jobs", "random_state")}
+    settings = {
+        name: options[name]
+        for name in ("tolerance", "min_replication", "cv", "n_jobs", "random_state")
+    }
     if ":" in options["estimator"]:
         sys.path.insert(0, "")  # a module in this folder is found, as by python -m
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)

@@ -117,7 +117,9 @@ class ScreenQuery(NamedTuple):
     With negatives a and positives b in a rule's leaf, labels `inverted` or not, its utility is
     `den` a - `num` b. Statistics of `test` (`"pearson"`, `"yates"`, `"g"`, or `"none"`) are
     compared by degrees of freedom: below `lower` a leaf surely passes, from `upper` on it surely
-    does not, and between them the source must not decide: rounding would.
+    does not, and between them the source must not decide: rounding would. So it is with the
+    effective number of environments of n_1 n_0, the samples of each on either side of the cut,
+    times `factors`: `unreplicated_below` and `replicated_from`.
     """
 
     inverted: bool
@@ -127,7 +129,9 @@ class ScreenQuery(NamedTuple):
     test: str
     lower: FloatArray
     upper: FloatArray
-    least_spread: float
+    factors: FloatArray
+    unreplicated_below: float
+    replicated_from: float
     least_utility: int
     n_ties: int
     n_rejected: int

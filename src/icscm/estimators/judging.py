@@ -32,10 +32,10 @@ from icscm.stats.heterogeneity import (
     Heterogeneity,
     compare_effects,
     measure_heterogeneity,
-    measure_replication,
     remove_shape,
 )
 from icscm.stats.leaf_tables import LeafTables, compute_halves
+from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_quantile
 
 QUESTIONS: Final = ("residual", "contribution", "total")
@@ -135,7 +135,7 @@ class Judge:
         rate = rates[self.environments]
         found: dict[int, tuple[float, float]] = {}
         for cube in self._sum(np.column_stack((self.labels - rate, rate * (1.0 - rate)))):
-            pairs = zip(*(each.tolist() for each in measure_replication(cube.counts)), strict=True)
+            pairs = zip(*(each.tolist() for each in measure_columns(cube.counts)), strict=True)
             found |= dict(zip(cube.features.tolist(), pairs, strict=True))
         return found
 

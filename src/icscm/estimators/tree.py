@@ -22,7 +22,7 @@ from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
-from icscm.stats.heterogeneity import can_replicate
+from icscm.stats.replication import find_lone_environment
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
@@ -98,10 +98,9 @@ class BaseTreeClassifier(BaseRuleClassifier):
         """Warn where one environment has nearly all information on the effects that are used."""
         if self.tolerance_ is None or self.invariance == "rate" or not self.min_replication:
             return
-        counts = np.asarray(self.class_counts_)
-        weights = counts.prod(axis=0) / np.maximum(counts.sum(axis=0), 1)
-        if self.features_used_ and not can_replicate(weights):
-            name = self.trace_.environments[int(weights.argmax())]
+        lone = find_lone_environment(np.asarray(self.class_counts_))
+        if self.features_used_ and lone is not None:
+            name = self.trace_.environments[lone]
             warn(
                 f"One environment ({name}) has nearly all information on the label: whether the "
                 "effects of the columns used hold in another one cannot be told.",

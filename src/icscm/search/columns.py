@@ -32,6 +32,7 @@ from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
 from icscm.stats.leaf_tables import compute_halves
+from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_extreme_environments
 
 # Leaves of the tree that columns are judged by: fewer leave effects unexplained, which then seem to
@@ -107,7 +108,7 @@ class ColumnScreen:
         replication: dict[int, float] = {}
         for cube in _add_leaves([self.root], rate[np.newaxis]):
             is_known = np.isin(cube.features, known.features)
-            measured = heterogeneity.measure_replication(cube.counts[is_known])[0].round(DECIMALS)
+            measured, _ = measure_columns(cube.counts[is_known])
             replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
         found = {}
         for number, feature in enumerate(known.features.tolist()):

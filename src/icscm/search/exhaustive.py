@@ -27,9 +27,10 @@ from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_shared, list_subsets
 from icscm.search.settings import ConjunctionView, Settings, compute_leaves
 from icscm.search.trace import Step, Trace, make_trace
-from icscm.stats.criteria import PValueCriterion, find_replicated
+from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, GTest, compute_conditional, exceeds
 from icscm.stats.leaf_tables import LeafTables, make_utility
+from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
 
 # Chance that any unrelated feature passes the screen, over all rules tried.

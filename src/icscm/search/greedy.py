@@ -23,6 +23,7 @@ from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats import criteria
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.leaf_tables import LeafTables, Worth, make_utility
+from icscm.stats.replication import find_replicated
 
 # Why rules are rejected, in the order in which that is checked.
 REASONS = "dependent", "small", "unreplicated", "unhelpful"
@@ -170,7 +171,7 @@ class Growth:
                 is_below = worth.utility < self._utility.find_bound(settings.min_utility)
                 reasons[worth.is_candidate & is_below] = _UNHELPFUL
             if (least := settings.min_replication) > 0:
-                found = criteria.find_replicated(leaves.tables, self._uncovered, least)
+                found = find_replicated(leaves.tables, self._uncovered, least)
                 reasons[worth.is_candidate & ~found] = _UNREPLICATED
             reasons[worth.is_small] = _SMALL
             if not any(by):  # then nothing is tested, and nothing need be copied

@@ -31,7 +31,7 @@ REJECTION_REASONS = {
     # the candidate's verdict distinguishes the two
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or the uncovered samples, would be too few",
-    "unreplicated": "its samples lie in too few environments to be compared",
+    "unreplicated": "it informs in too few of the environments that could show its effect",
     "unhelpful": "it would cover too many samples wrongly for those that it covers correctly",
     "heterogeneous": "the effect of its column differs between environments by more than the "
     "tolerance",

@@ -19,17 +19,16 @@ from icscm.engine.bits import expand, list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut, PatternTable, ScreenQuery
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
-from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion, find_least_spread
+from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
+from icscm.stats.replication import compute_factors, find_effective_bounds
 from icscm.stats.verdicts import Verdict, make_verdicts
 
 # Statistics that lie nearer to the critical value are for the search itself to decide: relative,
 # and for each sample, of whose rounding a sum may hold a little.
 _SLACK = 1e-9
 _SLACK_OF_SAMPLE = 1e-13
-# No leaf has less.
-_ANY_SPREAD = -1.0
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,6 @@ def make_screen_query(
         critical[1:] = special.chdtri(dof, criterion.alpha)
     slack = _SLACK * critical + _SLACK_OF_SAMPLE * int(in_play.sum())
     slack[~np.isfinite(critical)] = 0.0
-    spread = find_least_spread(in_play, settings.min_replication)
     return ScreenQuery(
         inverted,
         *utility.ratio.as_integer_ratio(),
@@ -176,7 +174,8 @@ def make_screen_query(
         test,
         critical - slack,
         critical + slack,
-        spread if settings.min_replication else _ANY_SPREAD,
+        compute_factors(in_play),
+        *find_effective_bounds(in_play, settings.min_replication),
         utility.find_bound(settings.min_utility),
         MAX_EQUIVALENT_RULES + 1,
         N_REJECTED_KEPT,

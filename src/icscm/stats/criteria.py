@@ -1,4 +1,4 @@
-"""When a leaf is accepted as invariant: criteria, corrections, replication and outliers."""
+"""When a leaf is accepted as invariant: criteria, corrections and outliers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.stats import _kernels
 from icscm.stats.independence import IndependenceTest, find_independent
 from icscm.stats.verdicts import find_shown
 
@@ -115,36 +114,7 @@ def adjust_holm(p_values: FloatArray) -> FloatArray:
     return adjusted
 
 
-# --- replication and outliers --------------------------------------------------
-
-
-def count_effective(tables: CountArray) -> FloatArray:
-    """Effective number of environments of each leaf (n, label, K): (sum n_e)^2 / sum n_e^2.
-
-    K where K environments hold equally many, near 1 where one holds nearly all, 1 where there are
-    none. Exact for up to 2**32 samples.
-
-    >>> count_effective(np.array([[[30, 40], [20, 10]], [[50, 2], [66, 4]]])).round(2).tolist()
-    [2.0, 1.1]
-    """
-    effective = np.empty(len(tables))
-    _kernels.measure_spread(np.ascontiguousarray(tables), effective)
-    return effective
-
-
-def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
-    """Which leaves (n, label, K) lie in enough environments, compared with all samples (label, K).
-
-    A leaf in a single environment has nothing to be compared with: its effective number of
-    environments less 1 must be at least the share `least` of the same for all samples.
-    """
-    replicated: BoolArray = count_effective(tables) - 1.0 >= find_least_spread(samples, least)
-    return replicated
-
-
-def find_least_spread(samples: CountArray, least: float) -> float:
-    """What a leaf's effective number of environments less 1 must reach."""
-    return float(least * (count_effective(samples[np.newaxis])[0] - 1.0))
+# --- outliers -----------------------------------------------------------------
 
 
 def find_outlier_environments(

@@ -34,8 +34,6 @@ _LEAST_WEIGHT: Final = 1.0
 _MAX_ROUNDS: Final = 50
 # Level of all tests of a round of a screen together, Bonferroni.
 LEVEL: Final = 0.05
-# Below this, one environment has nearly all the information: replication cannot be judged.
-LEAST_EXPECTED: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -188,48 +186,6 @@ def remove_shape(sums: Array) -> Array:
     shape, levels = fit_shape(sums)
     g, h = sums[:, :, 0], sums[:, :, 1]
     return np.stack((g - h * (shape + levels), h), axis=2)
-
-
-def measure_replication(sums: Array) -> tuple[FloatArray, FloatArray]:
-    """In how many environments features inform, of those where they could have; and the deviance.
-
-    From sums of g and h (feature, bin, 2, environment) without a model: g is the label less its
-    environment's rate. With d the common effect of the row's bin, w_e = sum h (d - mean in e)^2 is
-    what a feature tells in environment e; for two bins it is h_1 h_0 / (h_1 + h_0), times the
-    squared effect. Expected is w*_e = h_e times the variance of d over all rows. With eff(w) =
-    (sum w)^2 / sum w^2 the effective number of environments, replication is
-    (eff(w) - 1) / (eff(w*) - 1). An environment without cases has no hessian, and does not count
-    against a feature. NaN where one environment has nearly all information: nothing can be told.
-    The deviance is what the common effects explain.
-
-    >>> sums = np.zeros((1, 2, 2, 3))
-    >>> sums[0, 1, 1], sums[0, 0, 1] = [9.0, 0.0, 0.0], [31.0, 40.0, 40.0]  # in one of three sites
-    >>> sums[0, :, 0, 0] = -8.0, 8.0
-    >>> measure_replication(sums)[0].round(3).tolist()
-    [0.0]
-    """
-    shape, _ = fit_shape(sums, prior=1.0)
-    h = sums[:, :, 1]
-    by_environment = h.sum(axis=1)
-    first, second = ((h * shape**power).sum(axis=1) for power in (1, 2))
-    informs = second - first**2 / np.maximum(by_environment, 1e-300)
-    total = by_environment.sum(axis=1)
-    variance = second.sum(axis=1) / total - (first.sum(axis=1) / total) ** 2
-    could = _count_effective(by_environment * variance[:, np.newaxis]) - 1.0
-    with np.errstate(all="ignore"):
-        ratio = (_count_effective(informs) - 1.0) / could
-    return np.where(could < LEAST_EXPECTED, np.nan, ratio), informs.sum(axis=1)
-
-
-def can_replicate(weights: FloatArray) -> bool:
-    """Whether more than one environment could show an effect, given what each could tell of one."""
-    return bool(_count_effective(weights[np.newaxis])[0] - 1.0 >= LEAST_EXPECTED)
-
-
-def _count_effective(weights: FloatArray) -> FloatArray:
-    squares = (weights**2).sum(axis=1)
-    effective: FloatArray = weights.sum(axis=1) ** 2 / np.maximum(squares, 1e-300)
-    return np.maximum(effective, 1.0)
 
 
 def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:

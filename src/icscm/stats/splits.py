@@ -22,8 +22,8 @@ from scipy.stats import chi2
 
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
-from icscm.stats.criteria import count_effective
 from icscm.stats.independence import GTest
+from icscm.stats.replication import count_effective
 
 # Heterogeneity counts from so many standard deviations of chance on: what is left is there.
 _CHANCE: Final = 3.0
@@ -69,10 +69,11 @@ def measure_balance(totals: CountArray) -> float:
     >>> round(measure_balance(np.array([[50, 10], [40, 0]])), 2)
     0.36
     """
-    n_present = int(np.count_nonzero(totals.sum(axis=0)))
+    sizes = totals.sum(axis=0).astype(np.float64)
+    n_present = int(np.count_nonzero(sizes))
     if n_present < 2:
         return 1.0
-    return float((1.0 - 1.0 / count_effective(totals[np.newaxis])[0]) / (1.0 - 1.0 / n_present))
+    return float((1.0 - 1.0 / count_effective(sizes[np.newaxis])[0]) / (1.0 - 1.0 / n_present))
 
 
 @dataclass(frozen=True)

@@ -169,15 +169,15 @@ __device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
 
 struct Standard {
   i64 num, den, least_utility;
-  double least_spread;
+  double unreplicated_below, replicated_from;
   const double *lower, *upper;  // by degrees of freedom: surely accepted below, refused from on
   int n_least, statistic, inverted;
 };
 
 // Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
-// and what its statistic is made of.
+// what its statistic is made of, and whether its cut is replicated: 0 surely not, 1 open, 2 surely.
 struct Leaf {
-  int negatives, positives, n_columns;
+  int negatives, positives, n_columns, replicated;
   u64 squares;
   double inside;
 };
@@ -240,9 +240,7 @@ __device__ __forceinline__ int judge(
     if (statistic >= s.upper[dof]) return DEPENDENT;
     if (!(statistic < s.lower[dof])) return OPEN;
   }
-  u64 total = size;
-  double effective = leaf.squares ? fmax((double)(total * total) / (double)leaf.squares, 1.0) : 1.0;
-  if (!(effective - 1.0 >= s.least_spread)) return UNREPLICATED;
+  if (leaf.replicated < 2) return leaf.replicated ? OPEN : UNREPLICATED;
   i64 utility = s.den * leaf.negatives - s.num * leaf.positives;
   return utility < s.least_utility ? UNHELPFUL : ALLOWED;
 }
@@ -252,18 +250,19 @@ __device__ __forceinline__ int judge(
 #define JUDGED_BY                                                                              \
   int n_environments, const int *in_play, int n_negative, int n_positive, int inverted, i64 num, \
       i64 den, int n_least, int statistic, const double *lower, const double *upper,           \
-      const double *logarithms, int n_logarithms, double least_spread, i64 least_utility,      \
-      int2 *totals, u8 *codes, double *statistics, int *dofs
+      const double *logarithms, int n_logarithms, const double *factors,                       \
+      double unreplicated_below, double replicated_from, i64 least_utility, int2 *totals,      \
+      u8 *codes, double *statistics, int *dofs
 #define GIVEN                                                                                   \
   n_environments, in_play, n_negative, n_positive, inverted, num, den, n_least, statistic,      \
-      lower, upper, logarithms, n_logarithms, least_spread, least_utility, totals, codes,       \
-      statistics, dofs
+      lower, upper, logarithms, n_logarithms, factors, unreplicated_below, replicated_from,     \
+      least_utility, totals, codes, statistics, dofs
 
 // `bring` calls the two functions that it is given as `count_columns` does.
 template <bool IS_LIKELIHOOD, class Bring>
 __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
-  const Standard standard = {num,     den,       least_utility, least_spread, lower, upper,
-                             n_least, statistic, inverted};
+  const Standard standard = {num,   den,   least_utility, unreplicated_below, replicated_from,
+                             lower, upper, n_least,       statistic,          inverted};
   const int n_in_play = n_negative + n_positive;
   __shared__ Leaf kept[256];
   const Logarithms logarithm = {logarithms, n_logarithms};
@@ -274,7 +273,8 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const int *own = ones + (j < size ? j : 0) * (2 * n_environments + 1);
     const int negative = standard.inverted ? n_environments : 0;
     const int positive = n_environments - negative;
-    Leaf zeros = {0, 0, 0, 0, 0.0}, some = {0, 0, 0, 0, 0.0};
+    Leaf zeros = {0, 0, 0, 0, 0, 0.0}, some = {0, 0, 0, 0, 0, 0.0};
+    double informs = 0.0, squares = 0.0;
 #pragma unroll 1  // more at once would take too many registers
     for (int k = member; k < n_environments; k += WIDTH) {
       const int a = own[negative + k + 1] - own[negative + k];
@@ -284,6 +284,8 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
       some.negatives += a, some.positives += b;
       some.n_columns += here > 0, zeros.n_columns += there > 0;
       some.squares += (u64)here * here, zeros.squares += (u64)there * there;
+      const double weight = as_double(here) * as_double(there) * __ldg(factors + k);
+      informs += weight, squares += weight * weight;
       if (standard.statistic != NO_TEST) {
         some.inside += IS_LIKELIHOOD ? logarithm.weigh(a, b) : weigh(a, b);
         zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
@@ -301,13 +303,20 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
                        ? add_up_small(zeros.squares, some.squares, sign)
                        : add_up_both(zeros.squares, some.squares, sign);
     leaf.inside = standard.statistic == NO_TEST ? 0.0 : add_up_both(zeros.inside, some.inside, sign);
+    // of the cut, so of both leaves: one sum for each half of the lanes
+    const double own_sum = add_up_both(informs, squares, sign);
+    const double other_sum = __shfl_xor_sync(ALL, own_sum, HALF);
+    const double weights = sign ? other_sum : own_sum, squared = sign ? own_sum : other_sum;
+    const double effective = squared > 0.0 ? fmax(weights * weights / squared, 1.0) : 1.0;
+    leaf.replicated =
+        (effective >= standard.unreplicated_below) + (effective >= standard.replicated_from);
     if (member % HALF == (int)(first & 15) / BATCH) kept[threadIdx.x] = leaf;
   };
   auto finish = [=](i64 first, int lane) {
     const int member = lane % WIDTH;
     const bool sign = member >= HALF;
     const i64 at = first + member % HALF * BATCH + lane / WIDTH;
-    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0.0};
+    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0};
     const bool is_tested =
         standard.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
     const int dof = is_tested ? leaf.n_columns - 1 : 0;

@@ -53,6 +53,7 @@ class DeviceQuery(NamedTuple):
     lower: Any
     upper: Any
     logarithms: Any
+    factors: Any
     n_negative: int
     n_positive: int
 
@@ -253,7 +254,8 @@ def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     labels = np.int32(query.n_negative), np.int32(query.n_positive), np.int32(question.inverted)
     utility = np.int64(question.num), np.int64(question.den), np.int32(question.n_least)
     test = np.int32(TESTS.index(question.test)), query.lower, query.upper
-    limits = np.float64(question.least_spread), np.int64(question.least_utility)
+    bounds = question.unreplicated_below, question.replicated_from
+    limits = query.factors, *map(np.float64, bounds), np.int64(question.least_utility)
     out = totals, codes, *(_NOTHING if each is None else each for each in (statistics, dofs))
     places = np.int32(segments.n_environments), segments.in_play
     return *places, *labels, *utility, *test, logarithms, np.int32(len(logarithms)), *limits, *out

@@ -30,18 +30,19 @@ def weigh_leaves(tables, num, den, n_samples, n_least, utility, margin, is_candi
 
 
 @compiled
-def measure_spread(tables, effective):
-    """Effective number of environments of each leaf: (sum n)^2 / sum n^2, at least 1.
+def count_informative(tables, node, factors, effective):
+    """Effective number of environments that inform on each cut: (sum w)^2 / sum w^2, at least 1.
 
-    In whole numbers until the last step, so that it does not depend on the order of sums.
+    w are the samples on either side of the cut, n_1 n_0, times the environment's factor.
     """
     for i in range(tables.shape[0]):
-        total = squares = np.uint64(0)
+        total = squares = 0.0
         for k in range(tables.shape[2]):
-            size = np.uint64(tables[i, 0, k] + tables[i, 1, k])
-            total += size
-            squares += size * size
-        effective[i] = max((total * total) / squares, 1.0) if squares > 0 else 1.0
+            size = tables[i, 0, k] + tables[i, 1, k]
+            weight = float(size) * float(node[0, k] + node[1, k] - size) * factors[k]
+            total += weight
+            squares += weight * weight
+        effective[i] = max(total * total / squares, 1.0) if squares > 0.0 else 1.0
 
 
 @compiled

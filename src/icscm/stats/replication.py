@@ -1,0 +1,127 @@
+"""Replication: in how many of the environments that could show an effect does it inform?
+
+With n rows of an environment, of which p are positive, the hessian is h = n p (1 - p); h_1 and h_0
+are its parts where a rule is true and where it is false. By environment
+
+    w_e = h_1 h_0 / (h_1 + h_0)      what the cut tells of an effect
+    w*_e = h_e pi (1 - pi)           the same if its share pi were that of all environments
+    eff(w) = (sum w)^2 / sum w^2     the effective number of environments
+
+and replication is (eff(w) - 1) / (eff(w*) - 1): about 1 where a rule informs in all environments,
+0 where in a single one. One without cases has no hessian, and does not count against the rule.
+pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one environment has
+nearly all information and nothing can be told: replication is NaN, and nothing is rejected.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm.stats import _kernels
+from icscm.stats.heterogeneity import fit_shape
+
+# Below this, one environment has nearly all information: nothing can be told.
+LEAST_EXPECTED: Final = 0.1
+# Replications that differ by less are equal: the order of a sum must not decide anything.
+_DECIMALS: Final = 6
+# Replications that lie nearer to the least one are for the search itself to decide.
+_SLACK: Final = 2e-6
+
+
+def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
+    """Replication of cuts, given the leaf of each (n, label, K) and all samples (label, K).
+
+    >>> samples = np.array([[80, 90, 70, 99], [20, 10, 30, 0]])  # the last has no cases
+    >>> cause = [[8, 12, 7, 0], [10, 5, 15, 0]]
+    >>> artefact = [[0, 0, 0, 0], [0, 0, 14, 0]]
+    >>> measure_replication(np.array([cause, artefact]), samples).round(2).tolist()
+    [0.98, 0.0]
+    """
+    effective = np.empty(len(tables))
+    factors = compute_factors(samples)
+    _kernels.count_informative(np.ascontiguousarray(tables), samples, factors, effective)
+    return _compare(effective, _compute_hessians(samples)[np.newaxis])
+
+
+def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:
+    """Replication of columns of any number of bins, and the deviance that each explains.
+
+    From sums of g and h (feature, bin, 2, environment) without a model: g is the label less its
+    environment's rate. With d the common effect of the row's bin, w_e = sum h (d - mean in e)^2 is
+    what a column tells in environment e: for two bins that of the cut, times the squared effect.
+    Expected is w*_e = h_e times the variance of d over all rows. The deviance is what the common
+    effects explain.
+
+    >>> sums = np.zeros((1, 2, 2, 3))
+    >>> sums[0, 1, 1], sums[0, 0, 1] = [9.0, 0.0, 0.0], [31.0, 40.0, 40.0]  # in one of three sites
+    >>> sums[0, :, 0, 0] = -8.0, 8.0
+    >>> measure_columns(sums)[0].round(3).tolist()
+    [0.0]
+    """
+    shape, _ = fit_shape(sums, prior=1.0)
+    h = sums[:, :, 1]
+    hessians = h.sum(axis=1)
+    first, second = ((h * shape**power).sum(axis=1) for power in (1, 2))
+    informs = second - first**2 / np.maximum(hessians, 1e-300)
+    return _compare(count_effective(informs), hessians), informs.sum(axis=1)
+
+
+def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
+    """Which cuts are replicated, or cannot be told of; see `measure_replication`."""
+    replicated: BoolArray = ~(measure_replication(tables, samples) < least)
+    return replicated
+
+
+def find_effective_bounds(samples: CountArray, least: float) -> tuple[float, float]:
+    """Effective numbers below which a cut surely is not replicated, and from which on it is."""
+    could = _count_expected(_compute_hessians(samples)[np.newaxis])[0]
+    if least <= 0 or could < LEAST_EXPECTED:
+        return 0.0, 0.0
+    return 1.0 + (least - _SLACK) * float(could), 1.0 + (least + _SLACK) * float(could)
+
+
+def find_lone_environment(samples: CountArray) -> int | None:
+    """The environment that has nearly all information on the label, if there is one.
+
+    >>> find_lone_environment(np.array([[80, 90, 99], [20, 0, 0]]))
+    0
+    """
+    hessians = _compute_hessians(samples)
+    is_lone = _count_expected(hessians[np.newaxis])[0] < LEAST_EXPECTED
+    return int(hessians.argmax()) if is_lone and hessians.any() else None
+
+
+def compute_factors(samples: CountArray) -> FloatArray:
+    """By environment what n_1 n_0 is multiplied by to give w: p (1 - p) / n."""
+    sizes = np.maximum(samples.sum(axis=0), 1)
+    factors: FloatArray = _compute_hessians(samples) / sizes / sizes
+    return factors
+
+
+def count_effective(weights: Array) -> FloatArray:
+    """Effective number of environments of weights (n, K), at least 1.
+
+    >>> count_effective(np.array([[50.0, 50.0], [116.0, 6.0]])).round(2).tolist()
+    [2.0, 1.1]
+    """
+    squares = (weights**2).sum(axis=1)
+    effective: FloatArray = weights.sum(axis=1) ** 2 / np.maximum(squares, 1e-300)
+    return np.maximum(effective, 1.0)
+
+
+def _compute_hessians(samples: CountArray) -> FloatArray:
+    hessians: FloatArray = samples[0] * (samples[1] / np.maximum(samples.sum(axis=0), 1))
+    return hessians
+
+
+def _count_expected(hessians: FloatArray) -> FloatArray:
+    return (count_effective(hessians) - 1.0).round(_DECIMALS)
+
+
+def _compare(effective: FloatArray, hessians: FloatArray) -> FloatArray:
+    could = _count_expected(hessians)
+    ratio = (effective - 1.0) / np.maximum(could, LEAST_EXPECTED)
+    return np.where(could < LEAST_EXPECTED, np.nan, ratio).round(_DECIMALS)
