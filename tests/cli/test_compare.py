@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_cli import make_clinics, run
@@ -76,3 +77,26 @@ def test_errors(arguments, message):
     done = run("compare", "clinics.csv", *COLUMNS, *arguments, status=2)
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_visits_of_a_patient_are_in_one_fold():
+    """A tree knows the patient by his age: without groups it predicts his other visits."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(150), 8)
+    pd.DataFrame(
+        {
+            "ill": rng.integers(0, 2, 150)[patient],
+            "site": rng.integers(0, 3, 150)[patient],
+            "age": rng.permutation(150)[patient],
+            "patient": patient,
+        }
+    ).to_csv("visits.csv", index=False)
+    words = "compare", "visits.csv", *COLUMNS, "--candidates", "boosting", "--json"
+    found = [
+        json.loads(run(*words, *more).stdout)["candidates"][1]
+        for more in (("--drop", "patient"), ("--group", "patient"))
+    ]
+    assert found[0]["rows"]["auc"] > 0.8
+    assert found[1]["rows"]["auc"] < 0.6
+    widths = [each["gain"][2] - each["gain"][1] for each in found]
+    assert widths[1] > 1.5 * widths[0]

@@ -231,3 +231,20 @@ def test_a_positive_value_that_never_occurs_is_an_error(tmp_path):
     new.to_csv(tmp_path / "new.csv", index=False)
     done = CliRunner().invoke(main, ["evaluate", model, str(tmp_path / "new.csv"), "--json"])
     assert done.exit_code == 0, done.stderr
+
+
+def test_groups_of_rows_widen_the_intervals(folder, tmp_path):
+    """Rows alike in label and job, 20 to a patient: as if there were few patients."""
+
+    def add_patients(frame):
+        return frame.sort_values(["ill", "job"]).assign(patient=np.arange(len(frame)) // 20)
+
+    path, widths = save(folder, tmp_path, add_patients), []
+    for more in ((), ("--group", "patient")):
+        done = run("evaluate", folder / "model.json", path, *more, "--json")
+        score = json.loads(done.stdout)["overall"]["scores"]["brier"]
+        widths.append(score["high"] - score["low"])
+    assert widths[1] > 1.5 * widths[0]
+    assert "60 groups of rows" in done.stdout
+    done = run("evaluate", folder / "model.json", path, "--group", "patent", status=2)
+    assert "patient" in done.stderr

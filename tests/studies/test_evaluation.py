@@ -374,3 +374,40 @@ def test_odd_settings_of_a_model_file_are_ignored(odd):
     y = np.arange(50) % 2
     saved = make_merged(merge_environments=odd, exclude_environment=odd)
     assert len(evaluate(saved, y[:, np.newaxis], y, ["b"] * 50).environments) == 1
+
+
+def test_visits_of_a_patient_do_not_move_a_leaf():
+    """Rates of a leaf that hold on average: with groups rejected in about 5 %, without far more.
+
+    200 new samples of 40 patients with 10 visits each, whose own rates differ.
+    """
+    rng = np.random.default_rng(0)
+    X, patients = np.zeros((4000, 1)), np.repeat(np.arange(40), 10)
+    X[:2000] = 1
+    y = np.where(X[:, 0] == 1, rng.random(4000) < 0.7, rng.random(4000) < 0.2)
+    model = SCMClassifier(max_rules=1).fit(X, y).model_
+    n_moved = np.zeros(2)
+    for _ in range(200):
+        new = rng.integers(0, 2, 40)[patients]
+        rate = rng.beta(np.where(new[::10] == 1, 1.4, 0.4), np.where(new[::10] == 1, 0.6, 1.6))
+        label = rng.random(400) < rate[patients]
+        leaves = model.find_leaves(new[:, np.newaxis].astype(float))
+        for way, groups in enumerate((patients, None)):
+            found = calibrate(model, leaves, label, groups=groups)
+            n_moved[way] += any(each.has_moved for each in found)
+    assert n_moved[0] <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
+    assert n_moved[1] > 60
+
+
+def test_an_evaluation_with_groups_has_wider_intervals_and_a_note(learner, new, found):
+    groups = [f"patient {k}" for k in np.argsort(np.argsort(new.y, kind="stable")) // 50]
+    grouped = evaluate(learner, new.X, new.y, new.environments, groups=groups)
+    assert any("Intervals and tests are those of" in each for each in grouped.notes)
+    for one, other in zip(
+        (found.overall, *found.environments), (grouped.overall, *grouped.environments), strict=True
+    ):
+        assert one.scores["error"].value == other.scores["error"].value
+        widths = [each.scores["brier"].high - each.scores["brier"].low for each in (one, other)]
+        assert widths[0] < widths[1]
+    with pytest.raises(IcscmError, match="groups has 3 entries"):
+        evaluate(learner, new.X, new.y, new.environments, groups=[1, 2, 3])

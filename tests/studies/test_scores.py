@@ -194,3 +194,107 @@ def test_auc_of_nearly_perfect_ranks_is_covered():
         score = score_auc(y, rng.normal(size=16) + 2 * np.sqrt(2) * y)
         held += score.low <= truth <= score.high
     assert held / 1000 > 0.93
+
+
+def make_visits(rng, n_patients, n_visits):
+    """Labels, predictions, probabilities and patients; the patients' risks and habits differ."""
+    patients = np.repeat(np.arange(n_patients), n_visits)
+    risk, habit = rng.normal(0, 1.5, (2, n_patients))
+    p = 1 / (1 + np.exp(-risk[patients]))
+    y = rng.random(len(p)) < 1 / (1 + np.exp(-(risk + habit)[patients]))
+    return y, p > 0.5, p, patients
+
+
+def score_literally(y, predicted, p, groups):
+    """Estimates and their variances from a loop over the groups, as the formulas read."""
+    n_groups, found = len(set(groups.tolist())), {}
+    rows = {
+        "error": np.ones_like(y),
+        "sensitivity": y,
+        "specificity": ~y,
+        "ppv": predicted,
+        "npv": ~predicted,
+    }
+    for name, chosen in rows.items():
+        hits = (y != predicted) if name == "error" else (y == predicted)
+        mean, own = hits[chosen].mean(), sorted(set(groups[chosen].tolist()))
+        sums = [(hits[chosen & (groups == g)] - mean).sum() / chosen.sum() for g in own]
+        found[name] = mean, len(own) / (len(own) - 1) * sum(s**2 for s in sums)
+    for name, loss in (("brier", (y - p) ** 2), ("log_loss", -np.log(np.where(y, p, 1 - p)))):
+        sums = [(loss[groups == g] - loss.mean()).sum() / len(y) for g in range(n_groups)]
+        found[name] = loss.mean(), n_groups / (n_groups - 1) * sum(s**2 for s in sums)
+    wins = (p[y][:, None] > p[~y]) + 0.5 * (p[y][:, None] == p[~y])
+    auc, total = wins.mean(), 0.0
+    for g in range(n_groups):
+        above = (wins[groups[y] == g].mean(axis=1) - auc).sum() / y.sum()
+        below = (wins[:, groups[~y] == g].mean(axis=0) - auc).sum() / (~y).sum()
+        total += (above + below) ** 2
+    return found | {"auc": (auc, n_groups / (n_groups - 1) * total)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_variances_with_groups_are_those_of_the_groups_sums(seed):
+    from scipy.stats import t
+
+    y, predicted, p, patients = make_visits(np.random.default_rng(seed), 12, 4)
+    found, z = compute_scores(y, predicted, p, patients), t.ppf(0.975, 11)
+    for name, (value, variance) in score_literally(y, predicted, p, patients).items():
+        score = found[name]
+        assert score.value == pytest.approx(value)
+        if name in ("brier", "log_loss"):
+            assert score.high - value >= z * variance**0.5 - 1e-12
+            continue
+        if name == "auc":
+            odds = np.log(score.high / (1 - score.high)) - np.log(value / (1 - value))
+            assert odds == pytest.approx(z * variance**0.5 / (value * (1 - value)))
+        elif name == "error":  # in all groups; Wilson's interval solves a quadratic equation
+            for bound in (score.low, score.high):
+                n = value * (1 - value) / variance
+                assert (bound - value) ** 2 == pytest.approx(z**2 * bound * (1 - bound) / n)
+
+
+@pytest.mark.parametrize("n_visits", [5, 10])
+def test_intervals_hold_the_truth_with_visits_of_patients(n_visits):
+    """Without groups, intervals of 5 or 10 visits a patient are far too narrow.
+
+    300 repetitions: four standard errors of a coverage of 95 % are 5 points.
+    """
+    rng = np.random.default_rng(n_visits)
+    truth = compute_scores(*make_visits(rng, 300_000, 1)[:3])
+    names = ("error", "balanced_accuracy", "sensitivity", "ppv", "auc", "brier", "log_loss")
+    covered = np.zeros((2, len(names)))
+    for _ in range(300):
+        *samples, patients = make_visits(rng, 60, n_visits)
+        for way, groups in enumerate((patients, None)):
+            found = compute_scores(*samples, groups)
+            covered[way] += [found[n].low <= truth[n].value <= found[n].high for n in names]
+    with_groups, without = covered / 300
+    assert with_groups.min() >= 0.90, dict(zip(names, with_groups, strict=True))
+    assert np.median(with_groups) <= 0.985
+    assert max(without) < 0.88
+
+
+def test_a_single_group_shows_nothing():
+    y, predicted, p = np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]), np.array([0.1, 0.9, 0.4, 0.5])
+    found = compute_scores(y, predicted, p, np.zeros(4, dtype=int))
+    assert (found["error"].low, found["error"].high) == (0.0, 1.0)
+    assert (found["auc"].low, found["auc"].high) == (0.0, 1.0)
+
+
+def test_mcnemar_with_groups_has_its_level_and_its_power():
+    """Equal errors on average: rejected in 5 % with groups, far more often without."""
+    from icscm.studies.scores import compare_errors
+
+    rng = np.random.default_rng(0)
+    rejected = np.zeros(3)
+    for _ in range(400):
+        patients = np.repeat(np.arange(60), 8)
+        better, helped = rng.integers(0, 2, (2, 60, 1)).astype(bool)
+        wrong = np.repeat(np.concatenate((better, ~better), axis=1), 8, axis=0).T
+        rejected[0] += compare_errors(*wrong, patients)[1] <= 0.05
+        rejected[1] += compare_errors(*wrong)[1] <= 0.05
+        is_helped = np.repeat(helped | better, 8, axis=0)[:, 0]
+        rejected[2] += compare_errors(~is_helped, is_helped, patients)[0] == "better"
+    assert rejected[0] <= 400 * 0.05 + 4 * np.sqrt(400 * 0.05 * 0.95)
+    assert rejected[1] > 100
+    assert rejected[2] > 380

@@ -224,3 +224,28 @@ def test_trees_are_rejected_in_a_sentence():
     data = make_conjunction(100, random_state=1)
     with pytest.raises(IcscmError, match=r"needs an ICSCMClassifier or SCMClassifier, .*got Invar"):
         stability_selection(InvariantTreeClassifier(), *data[:3])
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_halves_are_halves_of_groups():
+    """All visits of a patient are in a subsample or out of it; half of the patients of a site."""
+    rng = np.random.default_rng(0)
+    groups, seen = np.repeat(np.arange(40), 10), []
+
+    class Learner(SCMClassifier):
+        def make_settings(self, countable):
+            source = countable.source
+            take = source.take
+            source.take = lambda rows, n_threads=None: (seen.append(rows), take(rows, n_threads))[1]
+            return super().make_settings(countable)
+
+    X, y = rng.integers(0, 2, (400, 3)), rng.integers(0, 2, 400)
+    environments = (groups >= 10).astype(int)
+    more = {"n_resamples": 7, "random_state": 0, "groups": groups}
+    stability_selection(Learner(n_jobs=1), X, y, environments, **more)
+    halves = [rows for rows in seen if len(rows) < 400]
+    assert len(halves) == 7
+    for rows in halves:
+        drawn, n_rows = np.unique(groups[rows], return_counts=True)
+        assert (n_rows == 10).all()
+        assert ((drawn < 10).sum(), (drawn >= 10).sum()) == (5, 15)

@@ -224,3 +224,15 @@ def test_a_frame_of_text_goes_to_the_pipeline_as_it_is(data):
     )
     found = leave_one_environment_out(pipe, frame, data.y, data.environments)
     assert found.mean_scores["auc"] > 0.8
+
+
+def test_a_patient_of_the_held_out_environment_is_not_trained_on():
+    """Patients of two sites are predicted from their rows at the other one, without groups."""
+    rng = np.random.default_rng(0)
+    patients = np.tile(np.arange(300), 2)
+    environments = (patients + np.repeat([0, 1], 300)) % 3
+    y, X = rng.integers(0, 2, 300)[patients], rng.integers(0, 2**20, 300)[patients, np.newaxis]
+    table = DecisionTreeClassifier(random_state=0), X, y, environments, ["auc"]
+    assert leave_one_environment_out(*table).mean_scores["auc"] == 1.0
+    found = leave_one_environment_out(*table, groups=patients)
+    assert abs(found.mean_scores["auc"] - 0.5) < 0.15

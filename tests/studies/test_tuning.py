@@ -188,3 +188,42 @@ def test_the_old_name_warns():
     with pytest.warns(FutureWarning, match=r"choose is now icscm.studies.tuning.grid_search"):
         found = choose(*arguments)
     assert found == grid_search(*arguments)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_never_split_a_group(seed):
+    """And each has its share of both classes and of the environments."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, 90, 600)
+    risk, places = rng.random(90), rng.integers(0, 3, 90)
+    y, environments = (rng.random(600) < risk[groups]).astype(int), places[groups]
+    cohort = make_cohort(np.zeros((600, 1)), y, environments, [f"patient {g}" for g in groups])
+    folds = _assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
+    assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
+    for cell in range(6):
+        sizes = np.bincount(folds[2 * environments + y == cell], minlength=5)
+        assert sizes.min() > 0
+    assert np.ptp(np.bincount(folds)) <= 60
+    train, test = cohort.split(folds == 0)
+    assert not set(train.groups) & set(test.groups)
+    assert len(train.y) + len(test.y) == 600
+
+
+def test_a_class_in_few_groups_is_not_shared_out():
+    y, groups = np.arange(40) < 20, np.arange(40) // 10
+    with pytest.raises(IcscmError, match="5 groups with rows of each class; one has 2"):
+        grid_search(SCMClassifier(), np.zeros((40, 2)), y, None, {"p": [1.0]}, groups=groups)
+
+
+def test_copies_of_a_patient_do_not_choose_the_parameter():
+    """Rows that identify a patient predict his other rows: without groups, most rules are best."""
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(60), 8)
+    y = rng.integers(0, 2, 60)[patients]
+    X = rng.integers(0, 8, (60, 12))[patients]
+    grid, learner = {"max_rules": [1, 10]}, SCMClassifier(max_thresholds=None)
+    plain = grid_search(learner, X, y, None, grid)
+    grouped = grid_search(learner, X, y, None, grid, groups=patients)
+    assert plain.best == {"max_rules": 10}
+    assert max(plain.scores) > 0.7
+    assert max(grouped.scores) < 0.6

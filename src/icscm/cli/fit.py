@@ -136,22 +136,23 @@ def _fit_in_memory(
     from icscm.studies.tuning import N_FOLDS, grid_search
 
     table = samples.X, samples.y, samples.environments
+    own: Options = {"groups": samples.groups}
     learner.keep_columns = shared.find_kept(samples.X.column_names, options, "the table")
     seed, choice = options["random_state"], None
     found: dict[str, Any] = {}
     if grid:
-        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"], "seed": seed}
+        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"], "seed": seed} | own
         with progress.stage(f"Cross-validating {', '.join(grid)}", N_FOLDS) as advance:
             choice = grid_search(learner, *table, grid, **ways, on_fold=advance)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
-        how = {"groups": samples.groups, "preparation": learner.prepare()}
-        countable = open_memory(*table, **how)
+        countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
     if n_halves := options["stability"]:
         text = f"Learning from {count(n_halves, 'random subsample')}"
         with progress.stage(text), hide_repeated_warnings():
-            found["stability"] = stability_selection(learner, *table, n_halves, random_state=seed)
+            halved = stability_selection(learner, *table, n_halves, random_state=seed, **own)
+            found["stability"] = halved
     if options["report"] is not None and not options["no_path"]:
         settings = learner.make_settings(countable)
         if getattr(learner, "tolerance_", None) is not None:

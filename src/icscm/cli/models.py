@@ -20,7 +20,7 @@ from icscm.formatting import count, shorten_list
 from icscm.io import formats
 from icscm.io.formats import CATEGORY, describe_path
 from icscm.io.naming import check_columns, index_texts, suggest
-from icscm.io.roles import Roles, find_labelling, split_names, tally_roles
+from icscm.io.roles import Roles, find_labelling, read_groups, split_names, tally_roles
 from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:
@@ -251,7 +251,8 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@add_options("target", "environment", "positive", "drop_missing", "report", "all", "json")
+@add_options("target", "environment", "group", "positive", "drop_missing", "report")
+@add_options("all", "json")
 @add_options(*shared.LABELS, "force", *shared.READING)
 def evaluate(
     model: Path, data: Path, show_all: bool, as_json: bool, quiet: bool, **options: Any
@@ -282,7 +283,8 @@ def evaluate(
         table, y, labels, notes = _read_rows(saved, data, options)
     with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
         environments = labels.environment and _list_values(table, labels.environment)
-        found = evaluate_model(saved, table, y, environments)
+        groups = labels.group and read_groups(table, labels.group)
+        found = evaluate_model(saved, table, y, environments, groups)
         names: Options = {"target": labels.target, "environment": labels.environment}
         names["data"] = formats.name_data(data)
         found = replace(found, **names, notes=(*found.notes, *notes))
@@ -329,8 +331,8 @@ def _read_rows(
     elif absent := [name for name in places if name not in table.column_names]:
         notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
         places = []
-    may_drop = options["drop_missing"]
-    roles = Roles(target=target, places=tuple(places), positive=positive, drop_missing=may_drop)
+    own = {"positive": positive, "drop_missing": options["drop_missing"]}
+    roles = Roles(target=target, places=tuple(places), group=options["group"], **own)
     check_columns([*list_used(saved), *roles.columns], table.column_names, where)
     tally = tally_roles(table, roles)
     known = index_texts(key[0] for key in tally if None not in key)

@@ -112,7 +112,7 @@ def render_checkup(
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "candidates", "n_folds", "min_rows", "min_positives", "out", "plot")
+@add_options(*COLUMNS, "group", "candidates", "n_folds", "min_rows", "min_positives", "out", "plot")
 @add_options("json", "random_state", "force", *READING)
 def compare(
     data: Path, out: Path | None, plot: Path | None, as_json: bool, quiet: bool, **options: Any
@@ -150,6 +150,7 @@ def compare(
         samples = read_labelled(data, options)
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
     settings |= {"keep_columns": samples.asked_for or None, "seed": options["random_state"]}
+    settings["groups"] = samples.groups
     table = samples.X, samples.y, samples.environments
     found = compare_candidates(*table, names, **settings, stage=progress.stage)
     _write(found, out, plot)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from icscm._types import BoolArray
+from icscm._types import BoolArray, IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_matplotlib, check_value
@@ -21,7 +21,7 @@ from icscm.report.texts import write_lines
 from icscm.studies import folds
 from icscm.studies.candidates import BASELINE, choose_candidates
 from icscm.studies.folds import FoldResult, Scores
-from icscm.studies.scores import TITLES, Z
+from icscm.studies.scores import TITLES, Z, compute_variance
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ def compare(
     n_folds: int = N_FOLDS,
     min_rows: int = MIN_ROWS,
     min_positives: int = MIN_POSITIVES,
+    groups: Any = None,
     keep_columns: Any = None,
     seed: int = 0,
     stage: Stage | None = None,
@@ -245,6 +246,9 @@ def compare(
         Folds of rows.
     min_rows, min_positives : int, default=200 and 20
         Environments with fewer rows, or fewer positive ones, are not held out.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as those of a patient: never in training and test rows of
+        one fold. Intervals of differences treat groups as independent, not rows.
     keep_columns : "all", str or sequence of str, optional
         As in `ICSCMClassifier`.
     seed : int, default=0
@@ -280,7 +284,7 @@ def compare(
         check_value(name, value, allow("int [2, inf)"))
     check_value("min_positives", min_positives, allow("int [0, inf)"))
     chosen = choose_candidates(candidates, keep_columns)
-    cohort = folds.make_cohort(X, y, environments)
+    cohort = folds.make_cohort(X, y, environments, groups)
     check_several(cohort.labels)
     cohort, dropped = folds.drop_columns(cohort, keep_columns)
     cohort.check_folds(n_folds)
@@ -301,20 +305,27 @@ def compare(
                     advance()
         return results
 
-    cell = 2 * cohort.numbers + cohort.is_positive
-    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(cell, cell)
-    with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
+    if cohort.groups is None:
+        cell = 2 * cohort.numbers + cohort.is_positive
+        splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(cell, cell)
         rows = [np.isin(np.arange(len(cell)), test) for _, test in splits]
+    else:
+        fold_of = cohort.deal_groups(n_folds, seed)
+        rows = [fold_of == fold for fold in range(n_folds)]
+    with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
         by_rows = run("Comparing by rows", rows)
         places = [cohort.numbers == k for k in np.flatnonzero(is_large)]
         by_environment = run("Holding out environments", places)
         ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
         whole = dict(zip(ours, folds.fit_and_score(ours.values(), cohort, None, {}), strict=True))
-    baseline = by_rows[BASELINE]
+    together = None
+    if cohort.groups is not None:
+        together = np.concatenate([cohort.groups[is_test] for is_test in rows])
+    baseline = by_rows[BASELINE], together
     labels = list(enumerate(cohort.labels))
     return Comparison(
         candidates=tuple(
-            _summarize(name, each, by_rows[name], by_environment[name], whole.get(name), baseline)
+            _summarize(name, each, by_rows[name], by_environment[name], whole.get(name), *baseline)
             for name, each in chosen.items()
         ),
         environments=tuple(label for k, label in labels if is_large[k]),
@@ -333,8 +344,9 @@ def _summarize(
     by_environment: list[FoldResult],
     whole: FoldResult | None,
     baseline: list[FoldResult],
+    groups: IntArray | None,
 ) -> CandidateScores:
-    """The scores of one candidate; `whole` is its fit to all rows."""
+    """The scores of one candidate; `whole` is its fit to all rows, `groups` are by fold."""
     kind, gain, failure = "baseline" if by_rows is baseline else "other", None, None
     if hasattr(estimator, "fit_counts"):
         kind = "invariant" if estimator.tests_invariance else "rules"
@@ -343,6 +355,9 @@ def _summarize(
         wrong = [np.concatenate([each.is_wrong for each in own]) for own in (baseline, by_rows)]
         fewer = wrong[0].astype(np.int64) - wrong[1]
         mean, reach = float(fewer.mean()), Z * float(fewer.std()) / np.sqrt(len(fewer))
+        if groups is not None:
+            variance, z = compute_variance((fewer - mean) / len(fewer), groups)
+            reach = z * np.sqrt(variance)
         gain = mean, mean - reach, mean + reach
     results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
     seconds = [each.seconds for each in results if each.failure is None]

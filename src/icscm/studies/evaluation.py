@@ -72,7 +72,8 @@ class Evaluation:
         `"training"` or, where that is unknown, in `"these data"`.
     verdict, p_value : str, float
         `"better"` than the baseline, `"not shown to be better"` or `"no better"`, by the errors
-        and McNemar's exact test of their difference (level 0.05).
+        and McNemar's exact test of their difference (level 0.05); with groups, the test of the
+        groups' sums.
     overall, environments : Performance, tuple of Performance
         Of all rows, and of each environment; empty where none were given.
     leaves : tuple of LeafCalibration
@@ -168,7 +169,9 @@ class Evaluation:
         return make_frame(self.headline, self.to_html())
 
 
-def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation:
+def evaluate(
+    model: Any, X: Any, y: Any, environments: Any = None, groups: Any = None
+) -> Evaluation:
     """Evaluate a fitted model on new rows (external validation).
 
     Parameters
@@ -183,6 +186,9 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         Their true labels, among the model's classes; one class alone is allowed.
     environments : array of shape (n_samples,), optional
         The environment of each row; they need not occur in the training data.
+    groups : array of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as those of a patient. Intervals and tests then treat
+        groups as independent, not rows.
 
     Returns
     -------
@@ -208,8 +214,12 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
     """
     own, classes, known, settings = _open_model(model)
     X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
     is_positive = _read_labels(X, y, classes)
     numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
+    together: IntArray | None = None
+    if groups is not None:
+        together, _ = encode_environments(groups, len(is_positive), what="groups")
     if environments is not None:
         numbers, labels = _read_environments(environments, len(is_positive), settings)
     if (numbers < 0).any():
@@ -217,6 +227,10 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         n_excluded = count(len(numbers) - len(kept), "sample")
         notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
         X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
+        together = None if together is None else together[kept]
+    if together is not None:
+        n_groups = count(len(np.unique(together)), "group")
+        notes.append(f"Intervals and tests are those of {n_groups} of rows, not of single rows.")
     predicted, probability, leaves, unusual = _predict(model, own, X, classes, settings)
     rate = float(is_positive.mean())
     majority, name = int(rate > 0.5), type(model).__name__
@@ -227,8 +241,9 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
 
     def score(label: Any, rows: Any) -> Performance:
         truth, p = is_positive[rows], None if probability is None else probability[rows]
-        n, scores = len(truth), metrics.compute_scores(truth, predicted[rows], p)
-        baseline = metrics.compute_scores(truth, np.full(n, majority), np.full(n, rate))
+        n, own = len(truth), None if together is None else together[rows]
+        scores = metrics.compute_scores(truth, predicted[rows], p, own)
+        baseline = metrics.compute_scores(truth, np.full(n, majority), np.full(n, rate), own)
         is_new = None if known is None or label is None else make_label(label) not in known
         return Performance(label, n, int(truth.sum()), is_new, scores, baseline)
 
@@ -243,7 +258,9 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         single=[each for each in places if each.n_positive in (0, each.n_samples)],
         worse=[e for e in places if e.get_errors()[0].value >= e.get_errors()[1].value],
     )
-    verdict, p_value = metrics.compare_errors(predicted != is_positive, is_positive != majority)
+    wrong = predicted != is_positive, is_positive != majority
+    verdict, p_value = metrics.compare_errors(*wrong, together)
+    rates = is_positive, numbers, new, together
     return Evaluation(
         model=name,
         classes=classes,
@@ -253,7 +270,7 @@ def evaluate(model: Any, X: Any, y: Any, environments: Any = None) -> Evaluation
         p_value=p_value,
         overall=score(None, slice(None)),
         environments=tuple(places),
-        leaves=() if leaves is None else metrics.calibrate(own, leaves, is_positive, numbers, new),
+        leaves=() if leaves is None else metrics.calibrate(own, leaves, *rates),
         notes=(*notes, *of_rows, *unusual),
         target=_get_name(y),
         environment=_get_name(environments),

@@ -37,14 +37,15 @@ Scorer = str | Callable[[Any, Any, Any], float]
 Scorers = Iterable[Scorer] | Mapping[str, Scorer]
 Scores = dict[str, float | None]
 
-ENVIRONMENTS = "environments"
+# Keywords of `fit` for what a row has besides its features and label.
+ROUTED = "environments", "groups"
 
 
 class Cohort(NamedTuple):
     """Samples of two classes and their environments.
 
     `numbers` are positions in `labels`, those of the environments; without environments there are
-    no labels.
+    no labels. `groups` numbers the rows that belong together, if any do.
     """
 
     X: Any
@@ -52,6 +53,7 @@ class Cohort(NamedTuple):
     classes: Array
     numbers: IntArray
     labels: tuple[Any, ...]
+    groups: IntArray | None = None
 
     @property
     def is_positive(self) -> BoolArray:
@@ -65,23 +67,43 @@ class Cohort(NamedTuple):
         return np.fromiter(self.labels, dtype=object)[self.numbers] if self.labels else None
 
     def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
-        """The training and the test part of a fold."""
-        train, test = (
-            self._replace(X=take_rows(self.X, rows), y=self.y[rows], numbers=self.numbers[rows])
-            for rows in (np.flatnonzero(~is_test), np.flatnonzero(is_test))
-        )
-        return train, test
+        """The training and the test part of a fold; groups of the test part are not trained on."""
+        is_train = ~is_test
+        if self.groups is not None:
+            is_train &= ~np.isin(self.groups, self.groups[is_test])
+        return self._take(is_train), self._take(is_test)
+
+    def _take(self, wanted: BoolArray) -> Cohort:
+        own = {name: getattr(self, name) for name in ("y", "numbers", "groups")}
+        parts = {name: each[wanted] for name, each in own.items() if each is not None}
+        return self._replace(X=take_rows(self.X, np.flatnonzero(wanted)), **parts)
+
+    def deal_groups(self, n_folds: int, seed: int) -> IntArray:
+        """The fold of each row: groups alike in labels, environment and size are dealt out.
+
+        Those of one class first and those of the other last, so that each fold has both.
+        """
+        groups = np.asarray(self.groups)
+        _, first, sizes = np.unique(groups, return_index=True, return_counts=True)
+        share = np.bincount(groups, self.is_positive) / sizes
+        shuffled = np.random.default_rng(seed).random(len(sizes))
+        keys = shuffled, sizes, self.numbers[first], np.ceil(share) + np.floor(share)
+        dealt: IntArray = (np.argsort(np.lexsort(keys)) % n_folds)[groups]
+        return dealt
 
     def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
         """The samples binned, for learners that share this preparation."""
-        return open_memory(self.X, self.y, self.environments, preparation=preparation)
+        known = self.y, self.environments
+        return open_memory(self.X, *known, groups=self.groups, preparation=preparation)
 
     def check_folds(self, n_folds: int) -> None:
         """Raise unless each fold of rows can hold both classes."""
-        smallest = min(int(self.is_positive.sum()), int((~self.is_positive).sum()))
+        units = np.arange(len(self.y)) if self.groups is None else self.groups
+        smallest = min(len(set(units[each])) for each in (self.is_positive, ~self.is_positive))
         if smallest < n_folds:
+            what = "rows" if self.groups is None else "groups with rows"
             raise IcscmError(
-                f"cross-validation with {n_folds} folds needs {n_folds} rows of each class; one "
+                f"cross-validation with {n_folds} folds needs {n_folds} {what} of each class; one "
                 f"has {smallest}; use fewer folds"
             )
 
@@ -96,15 +118,20 @@ class Cohort(NamedTuple):
             )
 
 
-def make_cohort(X: Any, y: Any, environments: Any, *, may_lack: bool = False) -> Cohort:
-    """Check labels and environments; a table or an array stays as it is."""
+def make_cohort(
+    X: Any, y: Any, environments: Any, groups: Any = None, *, may_lack: bool = False
+) -> Cohort:
+    """Check labels, environments and groups; a table or an array stays as it is."""
     X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
     rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(rows)
     codes, classes = check_labels(y, n_rows)
-    if environments is None and may_lack:
-        return Cohort(rows, classes[codes], classes, np.zeros(n_rows, dtype=np.int64), ())
-    return Cohort(rows, classes[codes], classes, *encode_environments(environments, n_rows))
+    places: tuple[IntArray, tuple[Any, ...]] = np.zeros(n_rows, dtype=np.int64), ()
+    if environments is not None or not may_lack:
+        places = encode_environments(environments, n_rows)
+    own = None if groups is None else encode_environments(groups, n_rows, what="groups")[0]
+    return Cohort(rows, classes[codes], classes, *places, own)
 
 
 def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
@@ -170,7 +197,9 @@ def _fit(learner: Any, train: Cohort, opened: dict[str, tuple[Any, float]]) -> f
     """Fit; how many seconds that took, binning that was shared with others included."""
     start = perf_counter()
     if not hasattr(learner, "fit_counts"):
-        known = dict.fromkeys(name_environments(learner), train.environments)
+        known: dict[str, Any] = {}
+        for each in ROUTED if train.groups is not None else ROUTED[:1]:
+            known |= dict.fromkeys(name_keywords(learner, each), getattr(train, each))
         learner.fit(train.X, train.y, **known)
         return perf_counter() - start
     preparation = learner.prepare()
@@ -182,27 +211,26 @@ def _fit(learner: Any, train: Cohort, opened: dict[str, tuple[Any, float]]) -> f
     return seconds + perf_counter() - start
 
 
-def name_environments(estimator: Any) -> list[str]:
-    """The keywords of `fit` that pass environments to the estimators that use them.
+def name_keywords(estimator: Any, what: str) -> list[str]:
+    """The keywords of `fit` that pass environments or groups to the estimators that use them.
 
     >>> from icscm import ICSCMClassifier
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> name_environments(make_pipeline(StandardScaler(), ICSCMClassifier()))
+    >>> name_keywords(make_pipeline(StandardScaler(), ICSCMClassifier()), "environments")
     ['icscmclassifier__environments']
     """
     if not hasattr(estimator, "fit"):  # "passthrough", None
         return []
     taken = inspect.signature(estimator.fit).parameters
-    if ENVIRONMENTS in taken:
-        return [ENVIRONMENTS]
+    if what in taken:
+        return [what]
     if get_config()["enable_metadata_routing"]:
-        router = get_routing_for_object(estimator)
-        return [ENVIRONMENTS] if router.consumes("fit", [ENVIRONMENTS]) else []
+        return [what] if get_routing_for_object(estimator).consumes("fit", [what]) else []
     if isinstance(estimator, Pipeline):
-        return [f"{name}__{n}" for name, step in estimator.steps for n in name_environments(step)]
+        return [f"{name}__{n}" for name, step in estimator.steps for n in name_keywords(step, what)]
     passes_on = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
-    return name_environments(getattr(estimator, "estimator", None)) if passes_on else []
+    return name_keywords(getattr(estimator, "estimator", None), what) if passes_on else []
 
 
 def check_classifier(estimator: Any, what: str = "estimator") -> None:

@@ -12,6 +12,13 @@ variance of an AUC is at most auc (1 - auc) / min(positives, negatives). The Bri
 log loss are means over samples and have the normal interval. Its variance is the observed one, or
 the one that the probabilities themselves imply where that is larger: a few samples with the
 expected label contain little information about losses that are rare and large.
+
+With groups, rows that belong together, an estimate is linearized: it is a sum of influence values,
+one a row, such as (hit - share) / n. The groups' sums of these are independent, and the variance is
+G / (G - 1) times the sum of their squares (the sandwich; for the AUC, with DeLong's placements,
+Obuchowski 1997). Student's t with G - 1 degrees of freedom replaces the normal quantile. Wilson's
+interval then has the effective sample size share (1 - share) / variance; where the variance
+vanishes, a group counts as one sample.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
@@ -30,6 +37,7 @@ from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.model.tree import Tree
 from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
+from icscm.stats.heterogeneity import compute_design_effects
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
 from icscm.stats.verdicts import compute_wilson
@@ -64,27 +72,38 @@ class Score:
     high: float
 
 
-def compute_scores(y: Any, predicted: Any, probability: Any = None) -> dict[str, Score | None]:
+def compute_scores(
+    y: Any, predicted: Any, probability: Any = None, groups: IntArray | None = None
+) -> dict[str, Score | None]:
     """Every metric by name; without probabilities those that need them are None.
+
+    `groups` numbers the rows that belong together; None where all are independent.
 
     >>> scores = compute_scores([0, 1, 1], [0, 1, 0])
     >>> print(scores["npv"].value, scores["auc"])
     0.5 None
     """
     y, predicted = np.asarray(y).astype(bool), np.asarray(predicted).astype(bool)
-    sensitivity, specificity = _compute_share(predicted[y]), _compute_share(~predicted[~y])
-    balanced = None
-    if sensitivity and specificity:
+
+    def share(hits: BoolArray, rows: Any) -> Score | None:
+        return _compute_share(hits[rows], None if groups is None else groups[rows])
+
+    sensitivity, specificity, balanced = share(predicted, y), share(~predicted, ~y), None
+    if sensitivity and specificity and groups is not None:
+        mean = (sensitivity.value + specificity.value) / 2
+        off = (y == predicted) - np.where(y, sensitivity.value, specificity.value)
+        balanced = _bound_share(mean, off / np.where(y, 2 * y.sum(), 2 * (~y).sum()), groups)
+    elif sensitivity and specificity:
         value, low, high = np.array([astuple(sensitivity), astuple(specificity)]).T
         mean, below, above = value.mean(), np.hypot(*(value - low)), np.hypot(*(high - value))
         balanced = _bound(mean, mean - below / 2, mean + above / 2)
     scores = {
-        "error": _compute_share(y != predicted),
+        "error": share(y != predicted, slice(None)),
         "balanced_accuracy": balanced,
         "sensitivity": sensitivity,
         "specificity": specificity,
-        "ppv": _compute_share(y[predicted]),
-        "npv": _compute_share(~y[~predicted]),
+        "ppv": share(y, predicted),
+        "npv": share(~y, ~predicted),
     }
     if probability is None:
         return scores | dict.fromkeys(PROBABILITY_METRICS)
@@ -93,13 +112,13 @@ def compute_scores(y: Any, predicted: Any, probability: Any = None) -> dict[str,
     inner = np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
     losses = -np.log(np.where(y, inner, 1 - inner))
     return scores | {
-        "auc": score_auc(y, p),
-        "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, most=1.0),
-        "log_loss": _compute_mean(losses, inner, logit(inner), most=np.inf),
+        "auc": score_auc(y, p, groups),
+        "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, 1.0, groups),
+        "log_loss": _compute_mean(losses, inner, logit(inner), np.inf, groups),
     }
 
 
-def score_auc(y: Any, ranking: Any) -> Score | None:
+def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | None:
     """Area under the ROC curve, of labels and probabilities or decision values; ties count half.
 
     >>> print(score_auc([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).value)
@@ -114,24 +133,53 @@ def score_auc(y: Any, ranking: Any) -> Score | None:
     above = (ranks[is_positive] - rankdata(positive)) / len(negative)
     below = 1 - (ranks[~is_positive] - rankdata(negative)) / len(positive)
     value, rarer = float(above.mean()), min(len(positive), len(negative))
-    variance = 0.0
-    if rarer > 1:
+    variance, z = 0.0, Z
+    if groups is not None:
+        influence = np.empty(len(values))
+        influence[is_positive] = (above - value) / len(positive)
+        influence[~is_positive] = (below - value) / len(negative)
+        variance, z = compute_variance(influence, groups)
+        rarer = min(len(np.unique(groups[each])) for each in (is_positive, ~is_positive))
+    elif rarer > 1:
         variance = float(above.var(ddof=1) / len(positive) + below.var(ddof=1) / len(negative))
     if not 0 < value < 1 or variance <= 0:
-        return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), Z))
-    reach = Z * np.sqrt(variance) / (value * (1 - value))
+        return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), z))
+    reach = z * np.sqrt(variance) / (value * (1 - value))
     return _bound(value, expit(logit(value) - reach), expit(logit(value) + reach))
 
 
-def compare_errors(wrong: BoolArray, baseline_wrong: BoolArray) -> tuple[str, float]:
-    """Whether a model is better than the baseline, and the p-value of McNemar's exact test."""
-    only_model = int((wrong & ~baseline_wrong).sum())
-    only_baseline = int((baseline_wrong & ~wrong).sum())
+def compare_errors(
+    wrong: BoolArray, baseline_wrong: BoolArray, groups: IntArray | None = None
+) -> tuple[str, float]:
+    """Whether a model is better than the baseline, and the p-value of McNemar's exact test.
+
+    With groups, of the sum of the differences over its standard error: the root of the sum of the
+    groups' squared sums.
+    """
+    fewer = baseline_wrong.astype(np.int64) - wrong
+    only_model, only_baseline = int((fewer < 0).sum()), int((fewer > 0).sum())
     n = only_model + only_baseline
     p_value = float(binomtest(only_model, n).pvalue) if n else 1.0
+    if groups is not None and n:
+        sums = np.bincount(groups, fewer)
+        p_value = float(2 * ndtr(-abs(sums.sum()) / np.sqrt(max((sums**2).sum(), 1.0))))
     if only_model >= only_baseline:
         return NO_BETTER, p_value
     return BETTER if p_value <= ALPHA else UNCLEAR, p_value
+
+
+def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, float]:
+    """The variance of a sum of influence values over groups, and the quantile of its interval.
+
+    >>> variance, _ = compute_variance(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 1, 0, 1]))
+    >>> print(variance)  # not 16 / 3: two groups of equal rows
+    16.0
+    """
+    sums = np.bincount(np.unique(groups, return_inverse=True)[1], influence)
+    n = len(sums)
+    if n < 2:
+        return np.inf, Z
+    return n / (n - 1) * float(sums @ sums), float(stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2))
 
 
 def _bound(value: Any, low: Any, high: Any, most: float = 1.0) -> Score:
@@ -140,14 +188,26 @@ def _bound(value: Any, low: Any, high: Any, most: float = 1.0) -> Score:
     return Score(value, max(min(float(low), value), 0.0), min(max(float(high), value), most))
 
 
-def _compute_share(hits: BoolArray) -> Score | None:
+def _bound_share(value: float, influence: FloatArray, groups: IntArray) -> Score:
+    """A share with Wilson's interval for the effective number of samples."""
+    variance, z = compute_variance(influence, groups)
+    spread = value * (1 - value)
+    n = spread / variance if spread > 0 and variance > 0 else len(np.unique(groups))
+    return _bound(value, *compute_wilson(np.array(value * n), np.array(n), z))
+
+
+def _compute_share(hits: BoolArray, groups: IntArray | None) -> Score | None:
     if not len(hits):
         return None
     n_hits, n = int(hits.sum()), len(hits)
+    if groups is not None:
+        return _bound_share(n_hits / n, (hits - n_hits / n) / n, groups)
     return _bound(n_hits / n, *compute_wilson(np.array(n_hits), np.array(n), Z))
 
 
-def _compute_mean(losses: FloatArray, p: FloatArray, gap: FloatArray, most: float) -> Score | None:
+def _compute_mean(
+    losses: FloatArray, p: FloatArray, gap: FloatArray, most: float, groups: IntArray | None
+) -> Score | None:
     """The mean of losses; `gap` is the difference between the losses of the two labels."""
     n = len(losses)
     if not n:
@@ -155,8 +215,10 @@ def _compute_mean(losses: FloatArray, p: FloatArray, gap: FloatArray, most: floa
     least = 1 / (n + 2)  # n samples cannot show smaller probabilities
     chance = np.clip(p, least, 1 - least)
     implied = (chance * (1 - chance) * gap**2).mean()
-    mean, variance = losses.mean(), max(losses.var(ddof=min(1, n - 1)), implied)
-    reach = Z * np.sqrt(variance / n)
+    mean, variance, z = losses.mean(), losses.var(ddof=min(1, n - 1)), Z
+    if groups is not None:
+        variance, z = compute_variance((losses - mean) / np.sqrt(n), groups)
+    reach = z * np.sqrt(max(variance, implied) / n)
     return _bound(mean, mean - reach, mean + reach, most)
 
 
@@ -227,15 +289,22 @@ def calibrate(
     is_positive: BoolArray,
     environments: IntArray | None = None,
     new: Sequence[tuple[int, Any]] = (),
+    groups: IntArray | None = None,
 ) -> tuple[LeafCalibration, ...]:
     """The rate of each leaf in training and in these rows, which fall in `leaves`.
 
-    `new` are number and label of the environments that did not occur in training.
+    `new` are number and label of the environments that did not occur in training. With groups,
+    intervals and tests take the counts of these rows over the leaf's design effect.
     """
     places = np.zeros_like(leaves) if environments is None else environments
     training = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
-    now = np.zeros((len(training), 2, int(places.max()) + 1), dtype=np.int64)
+    every = now = np.zeros((len(training), 2, int(places.max()) + 1), dtype=np.int64)
     np.add.at(now, (leaves, is_positive.astype(np.intp), places), 1)
+    if groups is not None:
+        rate = (now[:, 1] / np.maximum(now.sum(axis=1), 1))[leaves, places]
+        residuals = is_positive - rate, rate * (1 - rate)
+        effects = compute_design_effects(*residuals, leaves, groups, len(training))
+        now = np.rint(now / effects[:, np.newaxis, np.newaxis]).astype(np.int64)
     tables = np.stack((training.sum(axis=2), now.sum(axis=2)), axis=2)  # (leaf, label, old or now)
     is_tested = tables.sum(axis=1).min(axis=1) > 0
     p_values = make_test("fisher").compute_p_values(tables[is_tested])
@@ -243,9 +312,10 @@ def calibrate(
     n_rows = tables.sum(axis=1).T.tolist()  # (old or now, leaf)
     rates = [describe_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
     expected = make_expectations(training)
-    of_new = now[:, :, [number for number, _ in new]]
-    sizes, positives = of_new.sum(axis=1), of_new[:, 1]  # (leaf, new environment)
-    surprises = compute_surprise(training, positives, sizes)
+    # (leaf, label, new environment)
+    of_new, effective = (each[:, :, [number for number, _ in new]] for each in (every, now))
+    sizes, positives = of_new.sum(axis=1), of_new[:, 1]
+    surprises = compute_surprise(training, effective[:, 1], effective.sum(axis=1))
     found = []
     for i, (before, after) in enumerate(zip(*rates, strict=True)):
         p_value, adjusted = next(tested) if is_tested[i] else (None, None)
@@ -258,7 +328,8 @@ def calibrate(
         ]
         interval = after["rate_interval"] and tuple(after["rate_interval"])
         old = i + 1, model.leaf_texts[i], before["n"], before["rate"]
-        observed = after["n"], after["n_positive"], after["rate"], interval
+        n, k = int(every[i].sum()), int(every[i, 1].sum())
+        observed = n, k, k / n if n else None, interval
         tests = p_value, adjusted, has_moved, expected[i].interval
         found.append(LeafCalibration(*old, *observed, *tests, tuple(checks)))
     return tuple(found)

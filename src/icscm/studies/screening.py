@@ -144,16 +144,13 @@ def validate_screen(
     IcscmError
         If there are fewer than three environments, or a class occurs in only one of them.
     """
-    cohort, named = folds.make_cohort(X, y, environments), {name: name for name in _SCORES}
-    together = None if groups is None else np.asarray(groups)
+    cohort, named = folds.make_cohort(X, y, environments, groups), {name: name for name in _SCORES}
     held_out = []
-    for k, (label, train, test) in enumerate(folds.leave_out_environments(selector, cohort)):
-        rows = cohort.numbers != k
+    for label, train, test in folds.leave_out_environments(selector, cohort):
         screen = clone(selector)
         try:
             with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-                own = None if together is None else together[rows]
-                screen.fit(train.X, train.y, train.environments, own)
+                screen.fit(train.X, train.y, train.environments, train.groups)
         except IcscmError as error:
             raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
         plain = screen._make_learner().fit(train.X, train.y)

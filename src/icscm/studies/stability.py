@@ -26,7 +26,7 @@ from icscm.model.tree import Tree
 from icscm.parameters import allow, check_value
 from icscm.search.rules import find_model
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.tables.labels import number_environments, take_environments
+from icscm.tables.labels import encode_environments, number_environments, take_environments
 
 Feature = str | int
 
@@ -132,11 +132,13 @@ def stability_selection(
     n_resamples: int = 100,
     threshold: float = 0.6,
     random_state: int | np.random.Generator | None = None,
+    groups: Any = None,
 ) -> StabilitySelection:
     """How often each feature, rule and model is chosen on random subsamples of half the rows.
 
     Each subsample holds half of the rows of each environment (rounded down, at least one), drawn
-    without replacement. A subsample without one of the classes counts as choosing nothing. The
+    without replacement; with groups, half of the groups of each environment (of their first row),
+    all rows of each. A subsample without one of the classes counts as choosing nothing. The
     thresholds are those of the whole table, so that rules of subsamples can be compared.
 
     `error_bound` is that of Meinshausen and Buehlmann (2010): q^2 / ((2 threshold - 1) p) for p
@@ -158,6 +160,8 @@ def stability_selection(
         Share of subsamples above which a feature is stable; more than 0.5.
     random_state : int or numpy.random.Generator, optional
         Random seed or generator.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as those of a patient: in a subsample or out of it.
 
     Returns
     -------
@@ -191,19 +195,26 @@ def stability_selection(
     if environments is None and estimator.tests_invariance:
         raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
     X, environments = take_environments(X, environments)
-    samples = open_memory(X, y, environments, preparation=estimator.prepare())
+    X, groups = take_environments(X, groups, "groups")
+    samples = open_memory(X, y, environments, groups=groups, preparation=estimator.prepare())
     source, settings = samples.source, estimator.make_settings(samples)
-    numbers, _ = number_environments(environments, int(source.count_totals().sum()))
-    groups = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
+    n_rows = int(source.count_totals().sum())
+    numbers, _ = number_environments(environments, n_rows)
+    codes = np.arange(n_rows)
+    if groups is not None:
+        codes, _ = encode_environments(groups, n_rows, what="groups")
+        numbers = numbers[np.unique(codes, return_index=True)[1]]  # of each group
+    units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
     n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
 
-    def learn(rows: NDArray[np.intp]) -> Tree | None:
+    def learn(drawn: NDArray[np.intp]) -> Tree | None:
+        rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
         part = source.take(rows, n_threads=1)
         has_both = part.count_totals().any(axis=1).all()
         return find_model(part, settings)[0] if has_both else None
 
     rng = np.random.default_rng(random_state)
-    subsamples = (draw_subsample(groups, rng) for _ in range(n_resamples))
+    subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
     models: list[Tree | None] = []
     while some := list(islice(subsamples, n_threads)):  # not all at once: each takes memory
         models += run_tasks(learn, some, n_threads)
@@ -220,11 +231,9 @@ def stability_selection(
     return found
 
 
-def draw_subsample(
-    groups: Sequence[NDArray[np.intp]], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Half of each group of rows, rounded down but at least one, ascending."""
-    drawn = [rng.permutation(rows)[: max(1, len(rows) // 2)] for rows in groups]
+def draw_subsample(units: Sequence[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Half of the rows or groups of each environment, rounded down but at least one, ascending."""
+    drawn = [rng.permutation(own)[: max(1, len(own) // 2)] for own in units]
     return np.sort(np.concatenate(drawn))
 
 

@@ -125,7 +125,12 @@ class Transfer(DisplayMixin):
 
 
 def leave_one_environment_out(
-    estimator: Any, X: Any, y: Any, environments: Any, scorers: Scorers = DEFAULT_SCORERS
+    estimator: Any,
+    X: Any,
+    y: Any,
+    environments: Any,
+    scorers: Scorers = DEFAULT_SCORERS,
+    groups: Any = None,
 ) -> Transfer:
     """Train without each environment in turn, and score the classifier on it.
 
@@ -147,6 +152,9 @@ def leave_one_environment_out(
         Scores to compute on the held-out environment. By name: those, "sensitivity",
         "specificity", "ppv", "npv", "brier", "log_loss", or scikit-learn's names; or functions of
         (fitted estimator, X, y), such as its scorers. A dict gives them names.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as those of a patient: those of a group with rows in the
+        held-out environment are not trained on.
 
     Returns
     -------
@@ -178,7 +186,7 @@ def leave_one_environment_out(
     folds.check_classifier(estimator)
     named = folds.name_scorers(scorers)
     held_out = []
-    cohort = folds.make_cohort(X, y, environments)
+    cohort = folds.make_cohort(X, y, environments, groups)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
         (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
         is_right = np.asarray(found.fitted.predict(train.X)) == train.y
@@ -202,6 +210,7 @@ def tolerance_path(
     y: Any,
     environments: Any,
     tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
+    groups: Any = None,
 ) -> Path:
     """Grow a tree at several tolerances, on all environments and by leave-one-environment-out.
 
@@ -217,6 +226,8 @@ def tolerance_path(
         The samples, of at least three environments.
     tolerances : iterable of float or None, optional
         Tolerances to try; None is a plain tree. The estimator's own is always added.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        As for `leave_one_environment_out`.
 
     Returns
     -------
@@ -245,7 +256,7 @@ def tolerance_path(
             f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
         )
     started = time.perf_counter()
-    cohort = folds.make_cohort(X, y, environments)
+    cohort = folds.make_cohort(X, y, environments, groups)
     held_out = folds.leave_out_environments(estimator, cohort)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
         samples = cohort.open(estimator.prepare())

@@ -77,6 +77,7 @@ def grid_search(
     scorer: Scorer = SCORERS[0],
     folds: str = FOLDS[0],
     n_folds: int = N_FOLDS,
+    groups: Any = None,
     seed: int = 0,
     on_fold: Callable[[], None] | None = None,
 ) -> GridSearch:
@@ -103,6 +104,9 @@ def grid_search(
         estimates the performance in a new environment.
     n_folds : int, default=5
         As in the paper; fewer where there are fewer environments to hold out.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as those of a patient: never in training and test rows of
+        one fold.
     seed : int, default=0
         Random seed of the folds of rows.
     on_fold : callable, optional
@@ -137,7 +141,7 @@ def grid_search(
     candidates = [clone(learner).set_params(**each) for each in tried]
     for each in candidates:
         each.prepare()
-    cohort = make_cohort(X, y, environments, may_lack=True)
+    cohort = make_cohort(X, y, environments, groups, may_lack=True)
     fold_of = _assign_folds(learner, cohort, folds, n_folds, seed)
     estimators = [*candidates, DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
@@ -198,6 +202,8 @@ def _assign_folds(
         dealt: NDArray[np.intp] = np.argsort(order)[cohort.numbers] % n_folds
         return dealt
     cohort.check_folds(n_folds)
+    if cohort.groups is not None:
+        return cohort.deal_groups(n_folds, seed)
     rng = np.random.default_rng(seed)
     cells = [cohort.is_positive, pd.factorize(cohort.numbers)[0]]
     rows = pd.Series(cells[0]).groupby(cells).indices
