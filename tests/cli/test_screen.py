@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
+from icscm.sources.bits import opening
+from icscm.sources.bits.packing import pack_table
 
 ROLES = ("--target", "ill", "--environment", "site")
 QUICK = ("--cv", "2", "--quiet", "--no-path")
@@ -148,13 +150,12 @@ def test_errors_are_one_sentence(folder, args, text):
     assert text in line
 
 
-def test_files_are_not_overwritten_and_genomes_not_screened(folder):
+def test_files_are_not_overwritten(folder):
     taken = folder / "taken.txt"
     taken.write_text("mine", "utf-8")
     result = run(folder / "t.csv", *ROLES, *QUICK, "--out", taken)
     assert result.exit_code == 2
     assert taken.read_text("utf-8") == "mine"
-    assert "genomes" in run("genes.Rtab", *ROLES).stderr
 
 
 def test_the_command_itself_reads_standard_input(folder):
@@ -185,3 +186,54 @@ def test_a_function_of_a_module_in_the_folder_gets_the_table_as_it_is(folder, mo
     assert result.exit_code == 0, result.stderr
     assert "LogisticRegression" in result.stdout
     assert "for the learner and boosting combined" in " ".join(result.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def genomes(tmp_path_factory):
+    """A gene that causes resistance, twice; one that follows it less from country to country."""
+    folder, rng = tmp_path_factory.mktemp("genomes"), np.random.default_rng(0)
+    country = np.repeat(np.arange(4), 200)
+    cause = rng.random(800) < 0.4
+    resistant = rng.random(800) < np.where(cause, 0.85, 0.15)
+    lineage = resistant ^ (rng.random(800) < np.linspace(0.02, 0.45, 4)[country])
+    genes = {"katG": cause, "inhA": cause, "lineage": lineage}
+    genes |= {f"n{i}": rng.random(800) < 0.5 for i in range(3)}
+    table = pd.DataFrame(genes, index=[f"g{i}" for i in range(800)]).astype(int).T
+    table.to_csv(folder / "genes.Rtab", sep="\t", index_label="Gene")
+    labels = {"genome": table.columns, "country": country, "resistant": resistant.astype(int)}
+    # in another order than the genomes, of which some have no label
+    pd.DataFrame(labels)[:0:-1].to_csv(folder / "labels.csv", index=False)
+    pack_table(folder / "genes.Rtab", folder / "genes.bits")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["genes.bits", "genes.Rtab"])
+def test_genomes_are_screened(genomes, name, tmp_path):
+    """Genes that are present in the same genomes are one column, by the name of the first."""
+    roles = (
+        "--labels",
+        genomes / "labels.csv",
+        "--target",
+        "resistant",
+        "--environment",
+        "country",
+    )
+    done = run(genomes / name, *roles, *QUICK, "--drop", "n2", "--out", tmp_path / "kept.txt")
+    assert done.exit_code == 0, done.output
+    assert "1 of 4 columns is rejected" in done.output
+    assert "799 rows" in done.output
+    assert (tmp_path / "kept.txt").read_text().split() == ["katG", "n0", "n1"]
+
+
+def test_genomes_that_cannot_be_screened(genomes, folder, monkeypatch):
+    roles = "--target", "resistant", "--environment", "country"
+    done = run(genomes / "genes.bits", *roles)
+    assert "needs --labels, the table of target and environment" in done.output
+    done = run(folder / "t.csv", *ROLES, "--labels", genomes / "labels.csv")
+    assert "--labels is for genomes" in done.output
+    roles = *roles, "--labels", genomes / "labels.csv"
+    done = run(genomes / "genes.bits", *roles, "--sample-column", "nothing")
+    assert "labels.csv has no column 'nothing'" in done.output
+    monkeypatch.setattr(opening, "_MAX_READ_CELLS", 1_000)
+    done = run(genomes / "genes.bits", *roles)
+    assert "has 5 patterns of 799 genomes, too many to read into memory" in done.output

@@ -18,7 +18,8 @@ from icscm.cli.console import (
     print_written,
 )
 from icscm.cli.group import main
-from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options
+from icscm.cli.routes import read_genes
+from icscm.cli.shared import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.io.formats import describe_path, name_data
@@ -31,16 +32,8 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("data", type=FILE)
 @add_options(*COLUMNS, "group", "out", "report", "json", "force", "estimator", "tolerance")
-@add_options(
-    "min_replication",
-    "cv",
-    "validate",
-    "keep_columns",
-    "n_jobs",
-    "random_state",
-    "no_path",
-    *READING,
-)
+@add_options("min_replication", "cv", "validate", "keep_columns", "n_jobs", "random_state")
+@add_options("no_path", *LABELS, *READING)
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None:
     """Find shortcuts: columns whose effect differs by site.
 
@@ -51,7 +44,8 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     environment.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
-    folder of such files, or - for CSV from standard input; it is read into memory.
+    folder of such files, or - for CSV from standard input; it is read into memory. Genomes
+    (.bits, .rtab) need --labels; genes that are present in the same genomes are one column.
 
     \b
     Examples:
@@ -68,18 +62,15 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     from icscm.studies.folds import drop_columns, make_cohort
     from icscm.studies.screening import validate_screen
 
-    if data.name.lower().endswith(shared.GENOME_ENDINGS):
-        raise IcscmError(f"{data} holds genomes; icscm screen reads tables, a row for each sample")
-    settings = {
-        name: options[name]
-        for name in ("tolerance", "min_replication", "cv", "n_jobs", "random_state")
-    }
+    names = "tolerance", "min_replication", "cv", "n_jobs", "random_state"
+    settings = {name: options[name] for name in names}
     if ":" in options["estimator"]:
         sys.path.insert(0, "")  # a module in this folder is found, as by python -m
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = shared.read_labelled(data, options)
+        is_genomes = shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS)
+        samples = (read_genes if is_genomes else shared.read_labelled)(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
     cohort, dropped = drop_columns(cohort, kept)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ import click
 from icscm.cli import shared
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.routes import read_labels
+from icscm.cli.routes import open_packed, read_labels
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
 from icscm.formatting import as_text, dump_json, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
@@ -79,17 +78,15 @@ def check(
 def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
-    from icscm.sources.bits.packing import pack_table
     from icscm.studies.checkup import check_presence
 
-    with TemporaryDirectory() as folder:
-        (table, labels), store = read_labels(options), data
-        if data.suffix.lower() != shared.BITS:
-            store = Path(folder) / f"packed{shared.BITS}"
-            pack_table(data, store, delimiter=shared.read_delimiter(options["delimiter"]))
-        roles, column = (labels.target, labels.environment), options["sample_column"]
-        with open_bits(store, table, *roles, sample_column=column) as countable:
-            return check_presence(countable, alpha=alpha, words=name_option), labels
+    table, labels = read_labels(options)
+    roles, column = (labels.target, labels.environment), options["sample_column"]
+    with (
+        open_packed(data, options) as store,
+        open_bits(store, table, *roles, sample_column=column) as countable,
+    ):
+        return check_presence(countable, alpha=alpha, words=name_option), labels
 
 
 def render_checkup(

@@ -48,6 +48,8 @@ from icscm.tables.labels import check_labels, encode_environments, number_enviro
 
 # Segments up to which counting unsorted words once for each costs less than sorting them.
 _MAX_UNSORTED = 8
+# Cells that are read into memory: 2 GB as the floats that learners make of them.
+_MAX_READ_CELLS = 250_000_000
 
 
 class PackedStore(Store):
@@ -231,18 +233,7 @@ def open_bits(
     for name in (target, environments, groups, sample_column):
         if name is not None and name not in names:
             raise IcscmError(f"the labels have no column {name!r}; they have {shorten_list(names)}")
-    place = {name: i for i, name in enumerate(store.samples)}
-    genomes = Counter([str(name) for name in frame[sample_column].to_list()])
-    unknown = [repr(name) for name in genomes if name not in place]
-    if unknown:
-        raise IcscmError(
-            f"the labels name genomes that {store.path} does not hold: {shorten_list(unknown)}; "
-            "drop these rows, or name the column of genomes (sample_column)"
-        )
-    for name, n_times in genomes.most_common(1):
-        if n_times > 1:
-            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
-    rows = [place[name] for name in genomes]
+    rows = _find_genomes(store, frame[sample_column].to_list())
     codes, classes = check_labels(frame[target].to_native(), len(rows))
     column = None if environments is None else frame[environments].to_native()
     numbers, environment_labels = number_environments(column, len(rows))
@@ -260,6 +251,42 @@ def open_bits(
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)
+
+
+def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
+    """Positions of the genomes that the labels name."""
+    place = {name: i for i, name in enumerate(store.samples)}
+    genomes = Counter([str(name) for name in names])
+    unknown = [repr(name) for name in genomes if name not in place]
+    if unknown:
+        raise IcscmError(
+            f"the labels name genomes that {store.path} does not hold: {shorten_list(unknown)}; "
+            "drop these rows, or name the column of genomes (sample_column)"
+        )
+    for name, n_times in genomes.most_common(1):
+        if n_times > 1:
+            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
+    return [place[name] for name in genomes]
+
+
+def read_patterns(path: Path, genomes: Sequence[Any]) -> pyarrow.Table:
+    """All features of a packed store in some genomes, 0 or 1.
+
+    Features that are present in the same genomes of the store are one column, with the name of
+    the first.
+    """
+    store = open_store(path)
+    rows, names = _find_genomes(store, genomes), store.names
+    if len(rows) * store.n_patterns > _MAX_READ_CELLS:
+        raise IcscmError(
+            f"{path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many to read "
+            f"into memory (at most {_MAX_READ_CELLS:,} cells); pack fewer features"
+        )
+    words = store.read_words(slice(0, store.n_patterns)).view(np.uint8)
+    present = np.unpackbits(words, axis=1, bitorder="little")[:, rows]
+    first = store.copies.describe(slice(0, store.n_patterns))[0].tolist()
+    columns = [str(j if names is None else names[j]) for j in first]
+    return pyarrow.table(dict(zip(columns, present, strict=True)))
 
 
 def read_genomes(
