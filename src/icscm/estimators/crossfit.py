@@ -143,15 +143,16 @@ def _score_drawn(
     n_draws = len(order) // len(test)
     X = take_rows(table, np.tile(test, n_draws * len(columns)))
     every = np.arange(len(order) * len(columns))
+    frame, drawn = open_frame(X) if is_frame(X) else None, []
     for k, j in enumerate(columns.tolist()):
         rows = every.copy()
         rows[k * len(order) : (k + 1) * len(order)] = order  # numbers within the first copy
-        if is_frame(X):
-            frame = open_frame(X)
-            column = frame[:, j]
-            X = frame.with_columns(column[rows].alias(column.name)).to_native()
-        else:
+        if frame is None:
             X[:, j] = X[rows, j]
+        else:
+            drawn.append(frame[:, j][rows])
+    if frame is not None:  # all at once: a frame of many columns takes long to make
+        X = frame.with_columns(*drawn).to_native()
     return np.column_stack([_score(model, X) for model in models])
 
 
