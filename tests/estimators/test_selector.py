@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantFeatureSelector
 from icscm.estimators.crossfit import _score_drawn
-from icscm.estimators.judging import Judge, combine_scores
+from icscm.estimators.judging import Judge, combine_scores, measure_slopes
 from icscm.estimators.learners import TableClassifier, make_estimator
 from icscm.exceptions import (
     FewEnvironmentsWarning,
@@ -131,10 +131,46 @@ def make_interaction(kind, seed, n_sites=8, n=800, with_shortcut=False):
 @pytest.mark.parametrize("kind", ["and", "if"])
 def test_interacting_causes_stay(kind):
     """Judged by themselves they look heterogeneous: the effect of x1 depends on x0's rate."""
-    X, y, site = make_interaction(kind, seed=3)
+    X, y, site = make_interaction(kind, seed=4)
     assert fit(X, y, site, None, cv=3).rejected_ == []
-    X, y, site = make_interaction(kind, seed=3, with_shortcut=True)
+    X, y, site = make_interaction(kind, seed=4, with_shortcut=True)
     assert fit(X, y, site, None, cv=3).rejected_ == [6]
+
+
+def test_two_columns_whose_difference_is_a_shortcut():
+    """Each time alone is weak: what the model makes of it was compared alone, and both stayed."""
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(6), 500)
+    cause = rng.normal(size=len(site))
+    y = (rng.random(len(site)) < expit(cause)).astype(int)
+    strength = np.linspace(1.0, 0.0, 6)[site]
+    centre, lag = 3.0 * rng.normal(size=len(site)), rng.normal(size=len(site))
+    lag += 1.2 * strength * (2 * y - 1)
+    X = np.column_stack((cause, centre - lag / 2, centre + lag / 2))
+    selector = fit(X, y, site, LOGISTIC)
+    assert sorted(selector.rejected_) == [1, 2]
+    assert selector.screen_["question"][selector.rejected_[0]] == "contribution"
+
+
+def test_joint_slopes_are_those_of_a_regression():
+    """One Newton step for all contributions of an environment, by least squares."""
+    rng = np.random.default_rng(1)
+    c, environments = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)), np.arange(300) % 2
+    g, h = rng.normal(size=300), rng.uniform(0.1, 0.3, 300)
+    alone, jointly = measure_slopes(c.copy(), g, h, environments, 3)
+    for k in (0, 1):
+        own, root = environments == k, np.sqrt(h[environments == k])
+        design = np.column_stack((np.ones(150), c[own])) * root[:, np.newaxis]
+        information = design.T @ design
+        slopes = np.linalg.lstsq(design, g[own] / root, rcond=None)[0][1:]
+        np.testing.assert_allclose(jointly[0][k], slopes, rtol=1e-3)
+        variances = np.linalg.inv(information).diagonal()[1:]
+        np.testing.assert_allclose(jointly[1][k], 1 / variances, rtol=1e-3)
+        first = design[:, :2]
+        slope = np.linalg.lstsq(first, g[own] / root, rcond=None)[0][1]
+        np.testing.assert_allclose(alone[0][k, 0], slope, rtol=1e-3)
+    assert not alone[1][2].any()
+    assert not jointly[1][2].any()
 
 
 def test_a_learner_of_the_wrong_form_does_not_reject_causes():

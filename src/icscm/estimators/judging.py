@@ -5,7 +5,8 @@ slope and an intercept for each environment turn the scores into probabilities. 
 follow, each answered as a heterogeneity (`icscm.stats.heterogeneity`), a deviance:
 
     residual       does a cut of the column change the residuals of some environments only?
-    contribution   is what the model makes of the column worth the same in all environments?
+    contribution   is what the model makes of the column worth the same in all environments, by
+                   itself and given what it makes of the other columns?
     total          does the effect of a cut, the model's part included, differ by more than
                    interactions with other columns make it differ inside the environments?
 
@@ -40,6 +41,9 @@ from icscm.stats.splits import find_quantile
 
 QUESTIONS: Final = ("residual", "contribution", "total")
 _MAX_ROUNDS: Final = 50
+# Contributions that are compared jointly, and what is added to their information.
+_MAX_JOINT: Final = 30
+_NEXT_TO_NOTHING: Final = 1e-3
 # A column is a copy of a rejected one if it explains this share of the variance of its cut.
 _COPY: Final = 0.8
 
@@ -213,22 +217,16 @@ class Judge:
         rows, environments = made.rows, self.environments[made.rows]
         g, h = (self.labels - p)[rows], (p * (1.0 - p))[rows]
         explained = max(self._explain(p, rows), 1e-9)
-        by_environment = [np.bincount(environments, each, self._n_environments) for each in (g, h)]
         draws = made.values @ slopes
-        drawn, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
+        c, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
+        alone, jointly = measure_slopes(c, g, h, environments, self._n_environments)
         for place, feature in enumerate(made.columns.tolist()):
             if feature not in found:
                 continue
-            c = drawn[:, place]
-            sums = [np.bincount(environments, v * c, self._n_environments) for v in (g, h, h * c)]
-            mean = sums[1] / np.maximum(by_environment[1], 1e-12)
-            weights = sums[2] - mean * sums[1]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                effects = (sums[0] - mean * by_environment[0]) / weights
-            slope = compare_effects(effects[np.newaxis], weights[np.newaxis])
-            _update(found[feature], slope, 0, QUESTIONS[1], explained, len(made.columns))
-            c = c - mean[environments]
-            parts = g, h, c, noise[:, place]
+            for slopes_of in (alone, jointly):
+                slope = compare_effects(*(each[:, place].T[np.newaxis] for each in slopes_of))
+                _update(found[feature], slope, 0, QUESTIONS[1], explained, 2 * len(made.columns))
+            parts = g, h, c[:, place], noise[:, place]
             self._judge_total(found[feature], feature, rows, parts, explained, n_cuts)
 
     def _judge_total(
@@ -263,6 +261,34 @@ class Judge:
         places = [i for i in range(len(plain.tables)) if plain.locate(i) == column.cut]
         if places:
             column.effects, column.weights = -shown.effects[places[0]], shown.weights[places[0]]
+
+
+def measure_slopes(
+    c: FloatArray, g: FloatArray, h: FloatArray, environments: Array, n_environments: int
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Effects and weights (environment, column) of contributions c: each alone, and jointly.
+
+    One step of Newton's method from the model, whose slopes are 0 here. Jointly, each is given all
+    others: of two times whose difference is a shortcut each alone says next to nothing. Within
+    each environment c is centred, in place. Only the largest contributions are used jointly.
+    """
+    alone, jointly = (
+        np.zeros((2, n_environments, c.shape[1])),
+        np.zeros((2, n_environments, c.shape[1])),
+    )
+    used = np.sort(np.argsort(-(c**2).sum(axis=0), kind="stable")[:_MAX_JOINT])
+    for k in range(n_environments):
+        own = np.flatnonzero(environments == k)
+        if not len(own):
+            continue
+        c[own] -= np.average(c[own], axis=0, weights=h[own])
+        score = c[own].T @ g[own]
+        alone[1, k] = h[own] @ c[own] ** 2
+        alone[0, k] = score / np.maximum(alone[1, k], _NEXT_TO_NOTHING)
+        information = (c[own][:, used] * h[own, np.newaxis]).T @ c[own][:, used]
+        inverse = np.linalg.inv(information + _NEXT_TO_NOTHING * np.eye(len(used)))
+        jointly[0, k, used], jointly[1, k, used] = inverse @ score[used], 1.0 / inverse.diagonal()
+    return (alone[0], alone[1]), (jointly[0], jointly[1])
 
 
 def _update(
