@@ -91,8 +91,10 @@ def test_clusters_go_with_the_rows(case):
         ordered = np.array(which)[np.argsort(source.position[which])]
         np.testing.assert_array_equal(found_labels, labels[ordered])
         np.testing.assert_array_equal(found_places, places[ordered])
-        pairs = {*zip(own.clusters.tolist(), places[ordered], groups[ordered], strict=True)}
+        codes = own.piece.rows.take(own.groups.codes).tolist()
+        pairs = {*zip(codes, places[ordered], groups[ordered], strict=True)}
         assert len(pairs) == len({pair[0] for pair in pairs}) == len({pair[1:] for pair in pairs})
+        np.testing.assert_array_equal(own.list_groups(), groups[ordered])
 
 
 @given(grouped_tables(), st.integers(0, 80))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from icscm._constants import COUNT_DTYPE
-from icscm._types import Array, CountArray, IntArray
+from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule
 from icscm.engine.pieces import Piece, number_patterns
@@ -32,11 +32,13 @@ EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
 class Clusters:
     """The cluster of each sorted row; those of environment e are numbered from `starts[e]` on.
 
+    `groups` is the number of each cluster's group, which may have others in other environments.
     `unit` is how many rows stand for one sample: above 1 where rows were repeated by their weights.
     """
 
     codes: Array
     starts: IntArray
+    groups: IntArray
     unit: float = 1.0
 
 
@@ -52,7 +54,7 @@ def number_clusters(
     ordered = np.empty(len(codes), dtype=np.int32)
     ordered[position] = codes
     starts = np.searchsorted(found, np.arange(n_environments + 1) * n_groups)
-    return Clusters(ordered, starts, unit)
+    return Clusters(ordered, starts, found % n_groups, unit)
 
 
 def count_clusters(
@@ -66,6 +68,19 @@ def count_clusters(
         covered = piece.find_covered(rows, rule)
         _kernels.add_moments(covered, codes, n_negative, clusters.starts, n, p, own)
     return moments
+
+
+def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> FloatArray:
+    """Squares of the clusters' sums of values, and clusters, added up by environment (2, ...).
+
+    >>> values, codes = np.array([1.0, -3.0, 2.0, 5.0]), np.array([0, 1, 0, 2])
+    >>> square_sums(values, codes, np.array([0, 2, 3])).tolist()
+    [[18.0, 25.0], [2.0, 1.0]]
+    """
+    n_clusters, environments = int(starts[-1]), np.arange(len(starts) - 1)
+    sums, n_rows = np.bincount(codes, values, n_clusters), np.bincount(codes, minlength=n_clusters)
+    own = np.repeat(environments, np.diff(starts))
+    return np.stack([np.bincount(own, each, len(environments)) for each in (sums**2, n_rows > 0)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,12 +26,14 @@ import numpy as np
 from scipy.special import expit
 
 from icscm._types import Array, FloatArray, IntArray
+from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
 from icscm.sources.memory import MemorySource
 from icscm.stats.heterogeneity import (
     LEVEL,
     Heterogeneity,
     compare_effects,
+    compute_design_effects,
     measure_heterogeneity,
     remove_shape,
 )
@@ -131,14 +133,14 @@ class Judge:
         # of the rows as the table has them
         self.labels, self.environments = (each[source.position] for each in cells)
         self._sorted_environments = cells[1]
+        self._groups = source.groups
 
     def measure_replication(self) -> dict[int, tuple[float, float]]:
         """For each column its replication, and the deviance that it explains by itself."""
         sizes = np.bincount(self.environments, minlength=self._n_environments)
         rates = np.bincount(self.environments, self.labels, self._n_environments) / sizes
-        rate = rates[self.environments]
         found: dict[int, tuple[float, float]] = {}
-        for cube in self._sum(np.column_stack((self.labels - rate, rate * (1.0 - rate)))):
+        for cube in self._sum(np.column_stack(self._derive(rates[self.environments])[:2])):
             pairs = zip(*(each.tolist() for each in measure_columns(cube.counts)), strict=True)
             found |= dict(zip(cube.features.tolist(), pairs, strict=True))
         return found
@@ -154,26 +156,41 @@ class Judge:
             found[np.searchsorted(columns, cube.features)] = between
         return found
 
+    def _derive(self, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gradient, hessian and weight of each row.
+
+        The weight is 1 over the design effect of its environment: less than 1 where rows that
+        belong together are alike.
+        """
+        g, h, weights = self.labels - p, p * (1.0 - p), np.ones(len(p))
+        if self._groups is not None:
+            codes = self._groups.codes[self._source.position]
+            squares = square_sums(g, codes, self._groups.starts)
+            own = [np.bincount(self.environments, v, self._n_environments) for v in (h, weights)]
+            weights = 1.0 / compute_design_effects(squares, *own)[self.environments]
+        return g * weights, h * weights, weights
+
     def judge(self, columns: IntArray, scores: FloatArray, made: Contributions) -> Round:
         """Judge some columns, given the cross-fitted scores (row, learner) of a model of them."""
         slopes, intercepts = combine_scores(
             scores, self.labels, self.environments, self._n_environments
         )
         p = expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
-        explained = self._explain(p, slice(None))
-        residuals = np.column_stack((self.labels - p, p * (1.0 - p)))
-        found, n_cuts = self._judge_residuals(columns, residuals, explained)
+        *residuals, weights = self._derive(p)
+        explained = self._explain(p, weights, slice(None))
+        found, n_cuts = self._judge_residuals(columns, np.column_stack(residuals), explained)
         if explained > 0:
-            self._judge_contributions(found, made, slopes, p, n_cuts)
+            own = residuals[0], residuals[1], max(self._explain(p, weights, made.rows), 1e-9)
+            self._judge_contributions(found, made, slopes, own, n_cuts)
         return Round(found, p, explained)
 
-    def _explain(self, p: FloatArray, rows: slice | IntArray) -> float:
+    def _explain(self, p: FloatArray, weights: FloatArray, rows: slice | IntArray) -> float:
         """The deviance that probabilities explain within environments, over some rows."""
         labels, own = self.labels[rows], self.environments[rows]
         sizes = np.maximum(np.bincount(own, minlength=self._n_environments), 1)
         rate = (np.bincount(own, labels, self._n_environments) / sizes)[own].clip(1e-9, 1.0 - 1e-9)
         gained = np.where(labels == 1, np.log(p[rows] / rate), np.log((1 - p[rows]) / (1 - rate)))
-        return float(2.0 * gained.sum())
+        return float(2.0 * (weights[rows] * gained).sum())
 
     def _sum(self, values: FloatArray, columns: IntArray | None = None) -> list[CountCube]:
         ordered = np.empty_like(values)
@@ -210,13 +227,15 @@ class Judge:
         found: dict[int, ColumnEffect],
         made: Contributions,
         slopes: FloatArray,
-        p: FloatArray,
+        residuals: tuple[FloatArray, FloatArray, float],
         n_cuts: int,
     ) -> None:
-        """Questions two and three, on the rows and columns whose contributions are known."""
+        """Questions two and three, on the rows and columns whose contributions are known.
+
+        Of gradients, hessians, and the deviance explained in these rows.
+        """
         rows, environments = made.rows, self.environments[made.rows]
-        g, h = (self.labels - p)[rows], (p * (1.0 - p))[rows]
-        explained = max(self._explain(p, rows), 1e-9)
+        g, h, explained = residuals[0][rows], residuals[1][rows], residuals[2]
         draws = made.values @ slopes
         c, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
         alone, jointly = measure_slopes(c, g, h, environments, self._n_environments)

@@ -133,8 +133,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         environments : array-like of shape (n_samples,), str or list of str, optional
             The environment of each row, or the column of a frame that holds it. Without any,
             nothing is rejected.
-        groups : array-like of shape (n_samples,), optional
-            Rows that belong together, such as the visits of a patient: never in two folds.
+        groups : array-like of shape (n_samples,), str or list of str, optional
+            Rows that belong together, such as the visits of a patient: never in two folds, and
+            tests are corrected for their likeness.
 
         Returns
         -------
@@ -148,6 +149,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         """
         check_parameters(self)
         X, environments = take_environments(X, environments)
+        X, groups = take_environments(X, groups, "groups")
         if is_frame(X):
             open_frame(X)
             names = find_names(X)
@@ -155,7 +157,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         else:
             names = None
             X = validate_data(self, X=X, dtype=None, ensure_all_finite="allow-nan")
-        with open_memory(X, y, environments, preparation=_BINNING) as countable:
+        with open_memory(X, y, environments, groups=groups, preparation=_BINNING) as countable:
             source = countable.source
             self.classes_ = countable.classes
             self.environments_ = tuple(source.environments) if countable.has_environments else None

@@ -20,14 +20,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from icscm._types import Array, BoolArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
-from icscm.search.grow import DECIMALS, Node, TreeSettings, grow, make_root, walk
+from icscm.engine.pieces import BinnedSplit
+from icscm.search.grow import (
+    DECIMALS,
+    Growing,
+    Node,
+    TreeSettings,
+    grow,
+    list_binned_splits,
+    make_root,
+    walk,
+)
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
@@ -106,7 +116,8 @@ class ColumnScreen:
         known: FeatureSplits = self.root.found
         rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
         replication: dict[int, float] = {}
-        for cube in _add_leaves([self.root], rate[np.newaxis]):
+        design = self._measure_design([], self.root.totals[np.newaxis], rate[np.newaxis])
+        for cube in _add_leaves([self.root], rate[np.newaxis], design):
             is_known = np.isin(cube.features, known.features)
             measured, _ = measure_columns(cube.counts[is_known])
             replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
@@ -139,20 +150,34 @@ class ColumnScreen:
             own = self._source.candidates, self._settings
             scan = Scanner(*own, record_rejections=False, banned=reasons)
             top = grow(self.root, scan, max(_LEAST_LEAVES, 2 * self._settings.max_leaves))
-            leaves = [each.node for each, _ in walk(top) if not each.children]
-            self._judged[key] = self._judge_leaves(leaves, [*key])
+            self._judged[key] = self._judge_leaves(top, [*key])
         return self._judged[key]
 
-    def _judge_leaves(self, leaves: Sequence[Node], banned: Sequence[int]) -> _Judged:
+    def _measure_design(
+        self, splits: Sequence[BinnedSplit], labels: CountArray, p: FloatArray
+    ) -> FloatArray | None:
+        """Design effects of groups of rows by environment; None without groups."""
+        if getattr(self._source, "groups", None) is None:
+            return None
+        source: Any = self._source
+        sizes = labels.sum(axis=1)
+        own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
+        return heterogeneity.compute_design_effects(source.square_residuals(splits, p), *own)
+
+    def _judge_leaves(self, top: Growing, banned: Sequence[int]) -> _Judged:
+        leaves = [each.node for each, _ in walk(top) if not each.children]
         n_environments = self.root.totals.shape[1]
         cuts: list[Cut] = []
         deviances, p_values, effects = [np.empty(0)], [np.empty(0)], [np.empty((0, n_environments))]
         n_judged = 0
-        labels = np.stack([leaf.totals for leaf in leaves])
+        labels: Array = np.stack([leaf.totals for leaf in leaves])
         p = heterogeneity.predict_leaves(labels)
+        design = self._measure_design(list_binned_splits(self._source, top), labels, p)
+        if design is not None:  # as many as there were, were the rows independent
+            labels = labels / design
         totals = np.zeros((2, n_environments))
         totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
-        for cube in _add_leaves(leaves, p) if len(leaves) > 1 else ():
+        for cube in _add_leaves(leaves, p, design) if len(leaves) > 1 else ():
             # of two bins the common effect is that of the cut, which is no heterogeneity anyway
             is_wide = self._source.candidates.count_bins(cube.features) > 2
             cube.counts[is_wide] = heterogeneity.remove_shape(cube.counts[is_wide])
@@ -176,11 +201,13 @@ class ColumnScreen:
         return _Judged(tuple(cuts[i] for i in order), *measured)
 
 
-def _add_leaves(leaves: Iterable[Node], p: FloatArray) -> list[CountCube]:
+def _add_leaves(
+    leaves: Iterable[Node], p: FloatArray, design: FloatArray | None
+) -> list[CountCube]:
     """Sums of g and h (feature, bin, 2, environment) over the leaves, of each block of features.
 
     Leaf by leaf, since the cubes of a leaf may be kept. All sums take as much memory as the splits
-    of one node, which every scan holds.
+    of one node, which every scan holds. Sums are divided by the design effects of groups, if any.
     """
     blocks: list[CountCube] = []
     for leaf, rate in zip(leaves, p, strict=True):
@@ -192,6 +219,9 @@ def _add_leaves(leaves: Iterable[Node], p: FloatArray) -> list[CountCube]:
             n = cube.counts.sum(axis=2)
             sums[:, :, 0] += cube.counts[:, :, 1] - n * rate
             sums[:, :, 1] += n * (rate * (1.0 - rate))
+    for block in blocks if design is not None else ():
+        scaled: Array = block.counts
+        scaled /= design
     return blocks
 
 

@@ -26,7 +26,7 @@ from icscm.model.forest import Forest
 from icscm.model.tree import Tree
 from icscm.search import trees
 from icscm.search.columns import ColumnScreen
-from icscm.search.grow import Growing, TreeSettings, grow, make_root
+from icscm.search.grow import Growing, TreeSettings, grow, list_binned_splits, make_root
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Trace
 
@@ -36,6 +36,10 @@ DRAWN_SHARE: Final = 0.632
 
 class DrawnSource(CountSource, Protocol):
     """A source whose rows can be drawn from, by their sorted numbers."""
+
+    def list_groups(self) -> IntArray | None:
+        """Number of the group of each row; None where no groups were given."""
+        ...
 
     def draw(self, wanted: BoolArray) -> CountSource:
         """A source over some of the rows."""
@@ -78,16 +82,17 @@ def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, 
     """Grow a forest; the trace is that of screening the features, on all rows."""
     features, trace = _screen(source, settings.tree)
     labels, environments = source.list_cells()
+    groups = source.list_groups()
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
     def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
         """A tree, and the leaf of each row that it was not grown on."""
-        drawn = _draw_rows(environments, len(source.environments), settings.resample, rng)
+        drawn = _draw_rows(environments, len(source.environments), settings.resample, rng, groups)
         n_drawn = min(max(1, round(settings.max_features * len(features))), len(features))
         columns = rng.choice(features, n_drawn, replace=False)
         scan = Scanner(source.candidates, settings.tree, columns, record_rejections=False)
         top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves)
-        leaves = source.find_leaves(trees.list_binned_splits(source, top), ~drawn)
+        leaves = source.find_leaves(list_binned_splits(source, top), ~drawn)
         return trees.make_tree(source, top, balanced=settings.tree.balanced), leaves
 
     grown = []
@@ -117,15 +122,23 @@ def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trac
 
 
 def _draw_rows(
-    environments: Array, n_environments: int, resample: str, rng: np.random.Generator
+    environments: Array,
+    n_environments: int,
+    resample: str,
+    rng: np.random.Generator,
+    groups: Array | None = None,
 ) -> BoolArray:
-    """Which rows a tree is grown on: some of all, or all of some environments, at least two."""
+    """Which rows a tree is grown on: some of all, or all of some environments, at least two.
+
+    Of rows that belong together all are drawn, or none.
+    """
     if resample == "environments":
         n_drawn = min(max(2, round(DRAWN_SHARE * n_environments)), n_environments - 1)
         drawn = rng.choice(n_environments, n_drawn, replace=False)
         in_drawn: BoolArray = np.isin(environments, drawn)
         return in_drawn
-    wanted = np.zeros(len(environments), dtype=np.bool_)
-    n_drawn = max(1, round(DRAWN_SHARE * len(wanted)))
-    wanted[rng.choice(len(wanted), n_drawn, replace=False, shuffle=False)] = True
-    return wanted
+    n_units = len(environments) if groups is None else int(groups.max()) + 1
+    wanted = np.zeros(n_units, dtype=np.bool_)
+    n_drawn = max(1, round(DRAWN_SHARE * n_units))
+    wanted[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
+    return wanted if groups is None else wanted[groups]

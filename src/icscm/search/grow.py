@@ -29,6 +29,7 @@ import numpy as np
 from icscm._constants import MAX_KEPT_CUBE_BYTES
 from icscm._types import CountArray
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
+from icscm.engine.pieces import BinnedSplit
 from icscm.stats.leaf_tables import EITHER_SIDE
 
 # Deviance explained must be beyond this level of chance, Bonferroni over the candidates of a node.
@@ -242,3 +243,22 @@ def walk(top: Growing) -> Iterator[tuple[Growing, tuple[tuple[Cut, bool], ...]]]
             true, false = each.children
             cut = each.split.cut
             waiting += [(false, (*path, (cut, False))), (true, (*path, (cut, True)))]
+
+
+def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
+    """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
+    nodes = [each for each, _ in walk(top)]
+    splits, leaves = count(), count()
+    numbers = {id(each): next(splits) if each.split else ~next(leaves) for each in nodes}
+    found = []
+    for each in nodes:
+        if each.split:
+            true, false = (numbers[id(child)] for child in each.children)
+            found.append((each.split.cut, true, false))
+    return found
+
+
+def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
+    """The splits as sources understand them."""
+    make = source.candidates.make_binned_rule
+    return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]

@@ -36,8 +36,17 @@ from icscm.engine.counts import CandidateMap
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.search.forest import DrawnSource
-from icscm.search.grow import DECIMALS, LEVEL, Found, Node, SplitScan, grow, make_root, rank
-from icscm.search.trees import list_binned_splits
+from icscm.search.grow import (
+    DECIMALS,
+    LEVEL,
+    Found,
+    Node,
+    SplitScan,
+    grow,
+    list_binned_splits,
+    make_root,
+    rank,
+)
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,

@@ -18,19 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import CountArray
-from icscm.engine.counts import CountSource, Cut
-from icscm.engine.pieces import BinnedSplit
+from icscm.engine.counts import CountSource
 from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import ColumnScreen
-from icscm.search.grow import DECIMALS, LEVEL, Found, Growing, TreeSettings, grow, make_root, walk
+from icscm.search.grow import (
+    DECIMALS,
+    LEVEL,
+    Found,
+    Growing,
+    TreeSettings,
+    grow,
+    list_splits,
+    make_root,
+    walk,
+)
 from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
@@ -69,25 +77,6 @@ def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:
     splits = (Split(source.candidates.make_rule(cut), *to) for cut, *to in list_splits(top))
     leaves = (freeze_counts(each.node.totals) for each, _ in walk(top) if not each.children)
     return Tree(tuple(splits), tuple(leaves), balanced=balanced)
-
-
-def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
-    """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
-    nodes = [each for each, _ in walk(top)]
-    splits, leaves = count(), count()
-    numbers = {id(each): next(splits) if each.split else ~next(leaves) for each in nodes}
-    found = []
-    for each in nodes:
-        if each.split:
-            true, false = (numbers[id(child)] for child in each.children)
-            found.append((each.split.cut, true, false))
-    return found
-
-
-def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
-    """The splits as sources understand them."""
-    make = source.candidates.make_binned_rule
-    return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]
 
 
 def describe_tree(

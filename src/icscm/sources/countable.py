@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from icscm._constants import QUANTILE_SAMPLE
-from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine import clusters
 from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.clusters import ClusterPatterns, Clusters
@@ -208,10 +208,10 @@ class StoredSource:
         piece = self.piece.restrict(wanted, 1)
         return StoredSource(self.info, piece.stores, piece.rows, self.groups)
 
-    @property
-    def clusters(self) -> IntArray | None:
-        """Number of the cluster of each sorted row; None where no groups were given."""
-        return None if self.groups is None else self.piece.rows.take(self.groups.codes)
+    def list_groups(self) -> IntArray | None:
+        """Number of the group of each sorted row; None where no groups were given."""
+        own = self.groups
+        return None if own is None else own.groups[self.piece.rows.take(own.codes)]
 
     def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
         assert self.groups is not None
@@ -220,6 +220,17 @@ class StoredSource:
     def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
         assert self.groups is not None
         return clusters.count_cluster_patterns(self.piece, self.groups, rules)
+
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+        """Squares of the clusters' sums of labels less p (leaf, environment), and clusters.
+
+        By environment (2, environment), for the leaves of a tree: sums that sites can add up.
+        """
+        labels, environments = self.list_cells()
+        leaves = self.find_leaves(splits, np.ones(len(labels), dtype=np.bool_))
+        assert self.groups is not None
+        codes = self.piece.rows.take(self.groups.codes)
+        return clusters.square_sums(labels - p[leaves, environments], codes, self.groups.starts)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""

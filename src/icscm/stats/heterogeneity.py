@@ -109,35 +109,25 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     return Heterogeneity(effects, weights, statistic, dof, tau_squared)
 
 
-def compute_design_effects(
-    g: FloatArray, h: FloatArray, cells: IntArray, groups: IntArray, n_cells: int
-) -> FloatArray:
-    """By how much rows that belong together, the groups, inflate variances in each cell of rows.
+def compute_design_effects(squares: Array, hessians: Array, sizes: Array) -> FloatArray:
+    """By how much groups of rows that belong together inflate variances, by environment.
 
-    G / (G - 1) sum (sum of residuals g over a group)^2 / sum h, at least 1: the variance of the sum
-    of a cell's residuals over what it would be were the rows independent. It is that of a column
-    that is constant within groups; for columns that vary within groups it is too large, and their
-    tests are conservative. Where it cannot be told (a single group, one label), a group counts as
-    one row.
+    G / (G - 1) sum (sum of residuals over a group)^2 / sum h, at least 1: the variance of the sum
+    of residuals over what it would be were the rows independent. `squares` are these sums and the
+    number of groups G (2, environment), `sizes` the rows. It is the design effect of a column that
+    is constant within groups; for columns that vary within groups it is too large, and their tests
+    are conservative. Where it cannot be told (a single group, one label), a group counts as one
+    row.
 
-    >>> g, h, zero = np.array([0.5, 0.5, -0.5, -0.5]), np.full(4, 0.25), np.zeros(4, dtype=int)
-    >>> compute_design_effects(g, h, zero, np.array([0, 0, 1, 1]), 1).tolist()
+    >>> compute_design_effects(np.array([[2.0], [2.0]]), np.array([1.0]), np.array([4])).tolist()
     [4.0]
     """
-    pairs, at = np.unique(groups * n_cells + cells, return_inverse=True)
-    own, sums = pairs % n_cells, np.bincount(at, g)
-    squares, total = np.bincount(own, sums**2, n_cells), np.bincount(cells, h, n_cells)
-    n_rows, n_groups = (np.bincount(each, minlength=n_cells) for each in (cells, own))
-    return scale_squares(squares, total, n_groups, n_rows)
-
-
-def scale_squares(squares: Array, hessians: Array, n_groups: Array, n_rows: Array) -> FloatArray:
-    """Design effects, from the squared sums of residuals over groups; see above."""
+    n_groups = squares[1]
     is_known = (n_groups > 1) & (hessians > 0)
     with np.errstate(all="ignore"):
-        effects = n_groups / (n_groups - 1) * squares / hessians
-        fewest = n_rows / np.maximum(n_groups, 1)
-    return np.maximum(np.where(is_known, effects, fewest), 1.0)
+        effects: FloatArray = n_groups / (n_groups - 1) * squares[0] / hessians
+    least = np.where(is_known, effects, sizes / np.maximum(n_groups, 1))
+    return np.maximum(least, 1.0)
 
 
 class PooledEffect(NamedTuple):

@@ -34,6 +34,7 @@ from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.engine.clusters import number_clusters, square_sums
 from icscm.model.tree import Tree
 from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
@@ -301,9 +302,12 @@ def calibrate(
     every = now = np.zeros((len(training), 2, int(places.max()) + 1), dtype=np.int64)
     np.add.at(now, (leaves, is_positive.astype(np.intp), places), 1)
     if groups is not None:
-        rate = (now[:, 1] / np.maximum(now.sum(axis=1), 1))[leaves, places]
-        residuals = is_positive - rate, rate * (1 - rate)
-        effects = compute_design_effects(*residuals, leaves, groups, len(training))
+        sizes, rows = now.sum(axis=1), np.arange(len(leaves))
+        rate = now[:, 1] / np.maximum(sizes, 1)
+        within = number_clusters(groups, leaves, len(training), rows)
+        squares = square_sums(is_positive - rate[leaves, places], within.codes, within.starts)
+        hessians = (sizes * rate * (1 - rate)).sum(axis=1)
+        effects = compute_design_effects(squares, hessians, sizes.sum(axis=1))
         now = np.rint(now / effects[:, np.newaxis, np.newaxis]).astype(np.int64)
     tables = np.stack((training.sum(axis=2), now.sum(axis=2)), axis=2)  # (leaf, label, old or now)
     is_tested = tables.sum(axis=1).min(axis=1) > 0

@@ -1,0 +1,160 @@
+"""Rows that belong together: what trees, forests and the judge of the screen make of them.
+
+Noise that is constant within a patient differs between environments by the patients that these
+happen to have: with many visits of each, rows taken for independent ones show that as a difference
+of effects.
+"""
+
+import numpy as np
+import pytest
+
+from icscm import InvariantForestClassifier, InvariantTreeClassifier
+from icscm.engine.counts import Cut
+from icscm.engine.pieces import BinnedSplit
+from icscm.estimators.judging import Contributions, Judge
+from icscm.search.forest import _draw_rows
+from icscm.sources.memory import open_memory
+from icscm.stats.heterogeneity import compute_design_effects, predict_leaves
+
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+N_NOISE = 8
+
+
+def make_visits(seed, n_visits, n_patients=400, *, has_shortcut=False):
+    """Two causes and noise, constant within patients, whose own risks differ.
+
+    A shortcut copies the label in 95, 85, 70 and 50 % of the rows of the four environments.
+    """
+    rng = np.random.default_rng(seed)
+    places = rng.integers(0, 4, n_patients)
+    X = rng.integers(0, 2, (n_patients, 2 + N_NOISE)).astype(float)
+    patients = np.repeat(np.arange(n_patients), n_visits)
+    risk = -0.5 + 1.2 * X[:, 0] + 0.8 * X[:, 1] + rng.normal(0, 1.5, n_patients) + 0.3 * places
+    y = (rng.random(len(patients)) < 1 / (1 + np.exp(-risk[patients]))).astype(int)
+    X, places = X[patients], places[patients]
+    if has_shortcut:
+        is_copy = rng.random(len(y)) < np.array([0.95, 0.85, 0.7, 0.5])[places]
+        X = np.column_stack((X, np.where(is_copy, y, 1 - y)))
+    return X, y, places, patients
+
+
+def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
+    """A group with rows in two environments is a group in each."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, y = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60)
+        places, groups = rng.integers(0, 3, 60), rng.integers(0, 15, 60)
+        source = open_memory(X, y, places, groups=groups).source
+        make = source.candidates.make_binned_rule
+        splits = [
+            BinnedSplit(make(Cut(0, 0, negated=False)), 1, ~2),
+            BinnedSplit(make(Cut(1, 1, negated=False)), ~0, ~1),
+        ]
+        leaf = np.where(X[:, 0] > 0, np.where(X[:, 1] > 1, 0, 1), 2)
+        counts = np.zeros((3, 2, 3), dtype=int)
+        np.add.at(counts, (leaf, y, places), 1)
+        p = predict_leaves(counts)
+        squares = source.square_residuals(splits, p)
+        hessians, literal = [], []
+        for e in range(3):
+            own = {g: 0.0 for g, place in zip(groups, places, strict=True) if place == e}
+            total = 0.0
+            for i in np.flatnonzero(places == e):
+                chance = p[leaf[i], e]
+                own[groups[i]] += y[i] - chance
+                total += chance * (1 - chance)
+            assert squares[:, e].tolist() == pytest.approx(
+                [sum(s**2 for s in own.values()), len(own)]
+            )
+            hessians.append(total)
+            effect = len(own) / (len(own) - 1) * sum(s**2 for s in own.values()) / total
+            literal.append(max(effect, 1.0))
+        found = compute_design_effects(squares, np.array(hessians), np.bincount(places))
+        np.testing.assert_allclose(found, literal)
+
+
+def test_what_cannot_be_told_counts_a_group_as_one_row():
+    """A single group, and an environment without cases, where no residual is left."""
+    squares = np.array([[0.0, 0.0, 9.0], [1.0, 4.0, 3.0]])
+    found = compute_design_effects(squares, np.array([2.0, 0.0, 4.5]), np.array([9, 20, 30]))
+    assert found.tolist() == [9.0, 5.0, 3.0]
+
+
+@pytest.mark.parametrize("n_visits", [5, 10])
+def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
+    """At most 5 % of the tables with any column of noise rejected; without groups most.
+
+    25 tables: four standard errors of 5 % are four tables. The shortcut is always rejected.
+    """
+    n_wrong, n_found = np.zeros(2), 0
+    for seed in range(25):
+        X, y, places, patients = make_visits(seed, n_visits)
+        for way, groups in enumerate((patients, None)):
+            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=groups)
+            n_wrong[way] += bool(tree.trace_.rejected_columns)
+        if seed < 5:
+            X, y, places, patients = make_visits(seed, n_visits, has_shortcut=True)
+            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=patients)
+            rejected = {each.rule.feature for each in tree.trace_.rejected_columns}
+            n_found += 2 + N_NOISE in rejected
+    assert n_wrong[0] <= 5
+    assert n_wrong[1] >= 12
+    assert n_found == 5
+
+
+@pytest.mark.parametrize("n_visits", [5, 10])
+def test_noise_of_patients_is_no_heterogeneity_of_the_screen(n_visits):
+    """The judge, given the scores of a model of the causes and the shortcut."""
+    n_wrong, n_found = np.zeros(2), np.zeros(2)
+    for seed in range(40):
+        X, y, places, patients = make_visits(seed, n_visits, has_shortcut=True)
+        scores = (1.2 * X[:, 0] + 0.8 * X[:, 1] + 2 * X[:, -1])[:, np.newaxis]
+        made = np.broadcast_to(X[:, :1, np.newaxis], (3, len(y), 1, 1)).copy()
+        for way, groups in enumerate((patients, None)):
+            judge = Judge(open_memory(X, y, places, groups=groups).source)
+            contributions = Contributions(np.arange(len(y)), np.array([0]), made)
+            found = judge.judge(np.arange(X.shape[1]), scores, contributions).columns
+            wrong = [found[j].p_value < 0.05 for j in range(2 + N_NOISE)]
+            n_wrong[way] += any(wrong)
+            n_found[way] += found[2 + N_NOISE].p_value < 0.05 and found[2 + N_NOISE].share > 0.01
+    assert n_wrong[0] <= 40 * 0.05 + 4 * np.sqrt(40 * 0.05 * 0.95)
+    assert n_wrong[1] >= 15
+    assert n_found.tolist() == [40, 40]
+
+
+def test_groups_of_single_rows_change_no_verdict():
+    """Their design effect is 1, but for chance and for what the model has misfitted."""
+    X, y, places, _ = make_visits(0, 1, 2000, has_shortcut=True)
+    plain, grouped = (
+        InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=groups)
+        for groups in (None, np.arange(len(y)))
+    )
+    assert str(plain.model_) == str(grouped.model_)
+    pairs = zip(plain.trace_.rejected_columns, grouped.trace_.rejected_columns, strict=True)
+    for one, other in pairs:
+        assert one.rule == other.rule
+        assert other.heterogeneity_share == pytest.approx(one.heterogeneity_share, rel=0.3)
+
+
+def test_a_group_is_drawn_whole():
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 6))
+    rng = np.random.default_rng(1)
+    drawn = _draw_rows(np.zeros(300, dtype=int), 1, "rows", rng, groups)
+    assert {*np.unique(groups[drawn], return_counts=True)[1]} == {6}
+    assert drawn.sum() == 6 * round(0.632 * 50)
+
+
+def test_a_forest_does_not_predict_a_patient_from_his_other_visits():
+    """Out of bag: an age that identifies the patient is no information with groups."""
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(200), 8)
+    y, places = rng.integers(0, 2, 200)[patients], rng.integers(0, 3, 200)[patients]
+    X = rng.permutation(200)[patients, np.newaxis].astype(float)
+    settings = {"n_estimators": 20, "tolerance": None, "max_leaves": 100, "max_thresholds": None}
+    aucs = []
+    for groups in (None, patients):
+        forest = InvariantForestClassifier(**settings, random_state=0, n_jobs=1)
+        forest.fit(X, y, places, groups=groups)
+        aucs.append(forest.out_of_bag_["auc"].iloc[0])
+    assert aucs[0] > 0.75
+    assert aucs[1] < 0.6
