@@ -336,6 +336,8 @@ class ICSCMClassifier(SCMClassifier):
     def _warn_of_findings(self) -> None:
         """Warn, too, of leaves in which even a large difference would likely be missed."""
         super()._warn_of_findings()
+        if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
+            warn(lone, exceptions.FewEnvironmentsWarning)
         names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
         blind = []
         for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):

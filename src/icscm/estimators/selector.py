@@ -19,6 +19,7 @@ from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round,
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import (
+    FewEnvironmentsWarning,
     IcscmError,
     NoEnvironmentsWarning,
     NotInvariantWarning,
@@ -30,6 +31,7 @@ from icscm.parameters import check_parameters, document_parameters, whole_or_not
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.heterogeneity import LEVEL
+from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse, warn_of_two
@@ -212,7 +214,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             columns = columns[columns != worst]
         self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
         self._keep(effects, reasons, replication, rounds, source)
-        self._warn()
+        lone = find_lone_environment(source.count_totals()) if self.min_replication else None
+        self._warn(lone)
 
     def _find_worst(self, found: Round) -> int | None:
         """The column of the largest share that is above the tolerance and significant."""
@@ -305,10 +308,12 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             return "cannot tell", "one environment holds nearly all information"
         return "kept", ""
 
-    def _warn(self) -> None:
+    def _warn(self, lone: int | None) -> None:
         if self.environments_ is None:
             return
         warn_of_two(self.environments_)
+        if lone is not None:
+            warn(describe_lone(self.environments_[lone]), FewEnvironmentsWarning)
         unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]
         n_kept = int(self._support.sum())
         if n_kept == 0:
@@ -317,7 +322,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
                 "keeps more.",
                 NotInvariantWarning,
             )
-        elif len(unclear) == n_kept:
+        elif len(unclear) == n_kept and lone is None:
             reason = unclear["reason"].iloc[0]
             text = f"No column can be judged ({reason}): all {n_kept} are kept."
             warn(text, TooLittleDataWarning)

@@ -22,7 +22,6 @@ from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
-from icscm.stats.replication import find_lone_environment
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
@@ -96,16 +95,8 @@ class BaseTreeClassifier(BaseRuleClassifier):
 
     def _warn_of_findings(self) -> None:
         """Warn where one environment has nearly all information on the effects that are used."""
-        if self.tolerance_ is None or self.invariance == "rate" or not self.min_replication:
-            return
-        lone = find_lone_environment(np.asarray(self.class_counts_))
-        if self.features_used_ and lone is not None:
-            name = self.trace_.environments[lone]
-            warn(
-                f"One environment ({name}) has nearly all information on the label: whether the "
-                "effects of the columns used hold in another one cannot be told.",
-                exceptions.FewEnvironmentsWarning,
-            )
+        if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
+            warn(lone, exceptions.FewEnvironmentsWarning)
 
 
 @document_parameters

@@ -62,6 +62,9 @@ class Candidate:
     covered, utility, verdict : tuple of tuple of int, float or None, Verdict or None
         For rule sets: the samples that it covers, abs(A) - p abs(B) times the weight of its
         feature, and the verdict on the leaf.
+    replication : float or None
+        For rule sets: how many environments inform on the rule, less 1, relative to those that
+        could; None where it cannot be told.
     if_true, if_false : tuple of tuple of int
         For trees: the samples on either side.
     deviance_explained : float or None
@@ -80,6 +83,7 @@ class Candidate:
     covered: LeafCounts = ()
     utility: float | None = None
     verdict: Verdict | None = None
+    replication: float | None = None
     if_true: LeafCounts = ()
     if_false: LeafCounts = ()
     deviance_explained: float | None = None
@@ -87,6 +91,11 @@ class Candidate:
     heterogeneity: float | None = None
     heterogeneity_share: float | None = None
     log_odds_ratio: float | None = None
+
+    @property
+    def worth(self) -> float:
+        """The utility of a rule; the deviance that a split explains."""
+        return (self.deviance_explained or 0.0) if self.utility is None else self.utility
 
     @property
     def p_value(self) -> float | None:

@@ -21,6 +21,7 @@ from itertools import count
 import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
+from icscm._types import CountArray
 from icscm.engine.counts import CountSource, PatternTable
 from icscm.engine.pieces import merge_patterns, select_patterns
 from icscm.model.splits import LeafCounts, freeze_counts
@@ -32,6 +33,7 @@ from icscm.search.settings import Settings, compute_leaves
 from icscm.search.trace import Scan, Step, Trace
 from icscm.stats.criteria import EquivalenceCriterion
 from icscm.stats.independence import compute_conditional, exceeds
+from icscm.stats.replication import measure_replication
 
 
 def find_model(
@@ -53,7 +55,7 @@ def find_model(
             trace = replace(trace, verdicts=settings.make_verdicts(model.leaves), discarded=found)
     if is_greedy and settings.test is not None:
         light = replace(settings, feature_weights=None)  # may be large, and are not needed
-        trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light))
+        trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light, source.count_totals()))
     return model, trace
 
 
@@ -183,14 +185,18 @@ def prune(
 # --- p-values and verdicts ----------------------------------------------------
 
 
-def _add_verdicts(nodes: tuple[Scan, ...], settings: Settings) -> tuple[Scan, ...]:
-    """The nodes with p-values and verdicts; each leaf is tested once."""
+def _add_verdicts(
+    nodes: tuple[Scan, ...], settings: Settings, in_play: CountArray
+) -> tuple[Scan, ...]:
+    """The nodes with p-values, verdicts and replications; each leaf is tested once."""
     tested = [*dict.fromkeys(each for node in nodes for each in _list_tested(node))]
     leaves, levels = [leaf for leaf, _ in tested], [level for _, level in tested]
     verdicts = dict(zip(tested, settings.make_verdicts(leaves, levels), strict=True))
 
     def add(candidate: Candidate, node: Scan) -> Candidate:
-        return replace(candidate, verdict=verdicts[candidate.covered, node.cutoff])
+        (found,) = measure_replication(np.array([candidate.covered]), in_play).tolist()
+        verdict = verdicts[candidate.covered, node.cutoff]
+        return replace(candidate, verdict=verdict, replication=None if found != found else found)
 
     added = []
     for node in nodes:
@@ -207,6 +213,7 @@ def _add_verdicts(nodes: tuple[Scan, ...], settings: Settings) -> tuple[Scan, ..
                 p_value_uncovered=verdict.p_value,
                 verdict_uncovered=verdict,
             )
+            in_play = np.array(node.uncovered)
         added.append(node)
     return tuple(added)
 

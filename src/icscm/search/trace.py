@@ -24,6 +24,7 @@ from icscm.model.tree import Tree
 from icscm.search import records
 from icscm.search.records import Candidate, Rejection
 from icscm.stats.criteria import Criterion, find_outlier_environments
+from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ class Trace(DisplayMixin):
     tried : tuple of TriedTree
         For invariant rates, the best trees grown on the way, by rising score, and last the one
         that was chosen, whose score may be a little lower: it does without idle features.
+    lone_environment : object or None
+        The environment that has nearly all information on the label, if there is one: whether a
+        rule or an effect is replicated cannot be told then, and nothing is rejected for it.
     heterogeneity_share : float or None
         For invariant rates, the part of the deviance explained that is due to differences between
         environments, which `tolerance` bounds where possible.
@@ -159,6 +163,7 @@ class Trace(DisplayMixin):
     tolerance: float | None = None
     rejected_columns: tuple[records.RejectedColumn, ...] = ()
     tried: tuple[records.TriedTree, ...] = ()
+    lone_environment: Any = None
     heterogeneity_share: float | None = None
 
     def defer_nodes(self, make: Callable[[], tuple[Scan, ...]]) -> Trace:
@@ -208,6 +213,15 @@ class Trace(DisplayMixin):
         return self.last_scan.nearest if self.last_scan else ()
 
     @property
+    def best_rejected(self) -> Rejection | None:
+        """Of all nodes and reasons the rejected rule of largest utility, or most informative split.
+
+        The first of equals.
+        """
+        every = (each for node in self.nodes for each in node.best_rejected)
+        return max(every, key=lambda each: each.candidate.worth, default=None)
+
+    @property
     def stop_text(self) -> str:
         """Why the search of a rule set ended, as a sentence."""
         reason = records.STOP_REASONS[self.stop_reason or "no_candidate"]
@@ -231,6 +245,16 @@ class Trace(DisplayMixin):
             return None
         found = find_outlier_environments(np.array(leaf), self.criterion)
         return None if found is None else tuple(self.environments[k] for k in found)
+
+    def describe_lone(self) -> str | None:
+        """That one environment has nearly all information, if that is so.
+
+        Returns
+        -------
+        str or None
+            A sentence, or None.
+        """
+        return None if self.lone_environment is None else describe_lone(self.lone_environment)
 
     def describe_excess(self) -> str | None:
         """That no tree of invariant rates was found and this is the nearest, if that is so.
@@ -353,6 +377,7 @@ class Trace(DisplayMixin):
             feature=candidate.rule.feature,
             utility=candidate.utility,
             p_value=candidate.p_value,
+            replication=candidate.replication,
             verdict=candidate.verdict and candidate.verdict.conclusion,
             **{name: getattr(candidate, name) for name in _DEVIANCES},
             odds_ratio=None if ratio is None else float(np.exp(ratio)),
@@ -395,6 +420,10 @@ def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> Tra
     """The trace of a search over a source."""
     names = "classes", "environments", "notes"
     about = {name: tuple(getattr(source, name)) for name in names}
+    level = fields.get("tolerance" if fields.get("invariance") == "effect" else "alpha")
+    lone = None if level is None else find_lone_environment(source.count_totals())
+    if lone is not None and len(source.environments) > 1:
+        fields["lone_environment"] = source.environments[lone]
     return Trace(nodes=tuple(nodes), **{**about, **fields})
 
 

@@ -15,7 +15,7 @@ nearly all information and nothing can be told: replication is NaN, and nothing 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -92,6 +92,15 @@ def find_lone_environment(samples: CountArray) -> int | None:
     hessians = _compute_hessians(samples)
     is_lone = _count_expected(hessians[np.newaxis])[0] < LEAST_EXPECTED
     return int(hessians.argmax()) if is_lone and hessians.any() else None
+
+
+def describe_lone(environment: Any) -> str:
+    """What it means that this environment has nearly all information."""
+    return (
+        f"One environment ({environment}) has nearly all information on the label: whether what "
+        "was found holds in another one cannot be told; add cases from others, or define the "
+        "environments by another column."
+    )
 
 
 def compute_factors(samples: CountArray) -> FloatArray:

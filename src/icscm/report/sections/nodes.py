@@ -49,6 +49,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "splits": splits,
         "scans": scans,
         "outliers": _list_outliers(splits, scans) if is_chain else [],
+        "best_rejected": _find_best_rejected(scans),
         "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
         "rejected_columns": [
             _describe_column(each, trace, names) for each in trace.rejected_columns
@@ -182,7 +183,7 @@ def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> 
         "n_right": sum(candidate.covered[right]),
         "n_wrong": sum(candidate.covered[1 - right]),
         "counts": [list(row) for row in candidate.covered],
-        "places": [[each["environment"], each["n"]] for each in environments if each["n"]],
+        "replication": candidate.replication,
         **describe_extremes(environments, "rate"),
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
@@ -245,6 +246,9 @@ def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) ->
     if candidate.utility is not None:
         criterion = learner.trace_.criterion if reason == "dependent" else None
         fields |= describe_outliers(candidate.covered, names, criterion, fields["n_seen"])
+    columns = {each.rule.feature: each for each in learner.trace_.rejected_columns}
+    if (column := columns.get(candidate.rule.feature)) is not None:
+        fields |= {"replication": column.replication, "column_share": column.heterogeneity_share}
     content = {"each": fields, "text": records.REJECTION_REASONS[reason], "names": names}
     return {**fields, "reason": reason, "why": write_text("rejection", reason=reason, **content)}
 
@@ -281,6 +285,14 @@ def _describe_pruning(trace: Trace) -> Plain:
     text = write_text("pruning", tests=tests, pruned=trace.pruned, outcome=outcome)
     removed = [each["feature"] for each in tests if each["removed"]]
     return {"removed": removed, "tests": tests, "text": text or None}
+
+
+def _find_best_rejected(scans: Sequence[Plain]) -> Plain | None:
+    """The rejected candidate that is worth most, of all scans."""
+    every = [{**each, "node": scan["node"]} for scan in scans for each in scan["rejected"]]
+    key = "utility" if any("utility" in each for each in every) else "deviance_explained"
+    best = max(every, key=lambda each: each[key], default=None)
+    return best and {name: best[name] for name in ("rule", "feature", "node", "reason", "why")}
 
 
 def _list_rejected_features(scans: Iterable[Plain], used: Sequence[str]) -> list[Plain]:
