@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from icscm import TreeCausalPrediction
-from icscm.search.sets import SetSettings, SetTester
+from icscm.search.tree_sets import SetSettings, SetTester
 from icscm.sources.memory import make_memory_source
 from paper.alpha import READINGS
 from paper.base import Options, Summary, Table

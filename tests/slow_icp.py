@@ -45,8 +45,29 @@ def compute_set_p_value(levels, y, environments, features, *, test, dof):
     return float(stats.chi2.sf(statistic, n_free)) if n_free else 1.0
 
 
+def compute_set_bic(levels, y, features):
+    """Deviance of the label within each combination of levels, and log n for each of them."""
+    strata = {}
+    for row, label in zip(levels, y, strict=True):
+        strata.setdefault(tuple(row[j] for j in features), []).append(label)
+    deviance = 0.0
+    for labels in strata.values():
+        for n in (labels.count(0), labels.count(1)):
+            deviance -= 2 * n * math.log(n / len(labels)) if n else 0.0
+    return deviance + len(strata) * math.log(len(y))
+
+
 def predict_slowly(
-    X, y, environments, *, alpha=0.05, test="g", max_set_size=None, dof="adjusted", max_levels=4
+    X,
+    y,
+    environments,
+    *,
+    alpha=0.05,
+    test="g",
+    max_set_size=None,
+    dof="adjusted",
+    max_levels=4,
+    conclusion="intersection",
 ):
     """Everything worth comparing, in plain values."""
     levels = find_levels(X, max_levels)
@@ -60,7 +81,13 @@ def predict_slowly(
             if p_value > alpha:
                 accepted[features] = p_value
                 common = set(features) if common is None else common & set(features)
+    bics = {}
+    if conclusion == "best":
+        bics = {features: compute_set_bic(levels, y, features) for features in accepted}
+        rank = {each: (round(bic, 6), len(each), each) for each, bic in bics.items()}
+        common = min(bics, key=rank.get) if bics else None
     return {
+        "bics": bics,
         "parents": None if common is None else tuple(sorted(common)),
         "accepted": accepted,
         "n_tested": len(p_values),

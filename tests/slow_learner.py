@@ -423,3 +423,13 @@ def compute_conditional_p(rules, holds, y, environments):
         result = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")
         statistic, dof = statistic + result.statistic, dof + result.dof
     return float(stats.chi2.sf(statistic, dof)) if dof else 1.0
+
+
+def find_beside(values, threshold):
+    """Whether each sample lies in a bin of several values beside the threshold."""
+    distinct = np.unique(values)
+    if len(distinct) <= 16:
+        return np.zeros(len(values), dtype=bool)
+    around = [threshold, distinct[distinct > threshold][0]]
+    rare = [value for value in around if 16 * (values == value).sum() <= len(values)]
+    return np.isin(values, rare)

@@ -108,6 +108,10 @@ class NothingAcceptedWarning(IcscmWarning):
     """Invariant causal prediction rejected every set of features: the model does not fit."""
 
 
+class UntestedSetsWarning(IcscmWarning):
+    """More features could be causes than the limits on sets allow to be tested together."""
+
+
 class UnseenMissingWarning(IcscmWarning):
     """Values are missing where none was at fitting, so no rule covers this case."""
 

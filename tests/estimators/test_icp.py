@@ -59,6 +59,7 @@ PARAMETERS = st.fixed_dictionaries(
         "max_set_size": st.sampled_from([None, 1, 2, 3, 9]),
         "dof": st.sampled_from(["adjusted", "nominal"]),
         "max_levels": st.sampled_from([2, 3, 4, 20]),
+        "conclusion": st.sampled_from(["intersection", "best"]),
     }
 )
 
@@ -80,6 +81,7 @@ def test_equals_the_definition(table, parameters, n_cells):
         list(fitted.accepted_sets_.values()), list(expected["accepted"].values()), rtol=1e-9
     )
     assert fitted.n_sets_tested_ == expected["n_tested"]
+    assert fitted.bic_ == {each: pytest.approx(bic) for each, bic in expected["bics"].items()}
     np.testing.assert_allclose(fitted.p_values_, expected["p_values"], rtol=1e-9, atol=1e-300)
 
 
@@ -98,8 +100,10 @@ def test_parents_follow_from_the_p_values(table, parameters):
         assert (fitted.p_values_ <= parameters["alpha"]).all()
     else:
         wanted = tuple(np.flatnonzero(fitted.p_values_ <= parameters["alpha"]))
-        assert fitted.parents_ == wanted
-        assert set(fitted.parents_) == set.intersection(*map(set, fitted.accepted_sets_))
+        is_best = parameters["conclusion"] == "best"
+        assert is_best == (len(fitted.bic_) > 0)
+        assert set(wanted) <= set(fitted.parents_) if is_best else fitted.parents_ == wanted
+        assert set(wanted) == set.intersection(*map(set, fitted.accepted_sets_))
 
 
 @settings(max_examples=60, deadline=None)
@@ -134,7 +138,7 @@ def test_merging_equal_rows_changes_nothing(parameters):
 def test_every_set_is_visited_once(n, size):
     size = min(n, size)
     found = [tuple(row[row < n].tolist()) for row in sets._list_sets(n, size)]
-    assert len(found) == len(set(found)) == sets._count_sets(n, size)
+    assert len(found) == len(set(found)) == sets.count_sets(n, size)
     assert sorted(found) == sorted(sets.list_subsets(n, size))
 
 
@@ -357,6 +361,7 @@ def test_output_may_be_a_frame(data):
 
 def test_clone_keeps_every_parameter():
     changed = {"alpha": 0.01, "test": "chi2", "max_set_size": 3, "dof": "nominal", "max_levels": 2}
+    changed["conclusion"] = "best"
     selector = InvariantCausalPrediction(**changed)
     assert set(changed) == set(selector.get_params())
     assert clone(selector).get_params() == changed

@@ -171,6 +171,11 @@ CASES = {
         simulate,
         "--search exhaustive --alpha auto",
     ),
+    "exhaustive_best": Case(
+        ICSCMClassifier(search="exhaustive", conclusion="best"),
+        lambda: simulate(500, 2, seed=2, n_parents=4),
+        "--search exhaustive --conclusion best",
+    ),
     "exhaustive_rejected": Case(
         ICSCMClassifier(search="exhaustive"), make_sites, "--search exhaustive"
     ),

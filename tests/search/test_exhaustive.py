@@ -1,6 +1,8 @@
 """The exhaustive search equals its description, and its guarantee holds as a statistic."""
 
 import itertools
+import math
+import re
 import warnings
 from collections import Counter
 
@@ -10,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import xlogy
 
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.exceptions import IcscmWarning, NothingFoundWarning
+from icscm.exceptions import IcscmWarning, NothingFoundWarning, UntestedSetsWarning
 from literal import PAPER
-from slow_learner import is_replicated
+from slow_learner import find_beside, is_replicated
 
 
 def search_slowly(
@@ -29,8 +32,9 @@ def search_slowly(
     min_samples_leaf=1,
     min_replication=0.25,
     weights=None,
+    conclusion="intersection",
 ):
-    """Screen, join copies, test every subset leaf by leaf, intersect: straight from rows."""
+    """Screen, join copies, test every subset leaf by leaf, conclude: straight from rows."""
     y = 1 - y if inverted else y
     weights = [1.0] * X.shape[1] if weights is None else weights
     best, n_tried = {}, 0
@@ -63,22 +67,43 @@ def search_slowly(
         alike.setdefault(first, []).append(feature)
     passed = [each for each in passed if each[1] in list(alike)[:n_candidates]]
     order = [f for _, f, _, _ in passed]
-    p_values = {}
+    beside = {f: find_beside(X[:, f], t) for _, f, t, _ in passed}
+    p_values, bics = {}, {}
     for size in range(min(len(order), max_rules) + 1):
         for subset in itertools.combinations(order, size):
-            p_values[subset] = compute_leaves_p_value(subset, truth, y, environments)
+            forms = [find_leaves(len(y), subset, truth, beside, f) for f in (None, True, False)]
+            tested = np.where(forms[1] == forms[2], forms[0], -1)
+            p_values[subset] = compute_leaves_p_value(tested, size + 1, y, environments)
+            rates = [y[forms[0] == leaf].mean() for leaf in set(forms[0].tolist())]
+            sizes = [(forms[0] == leaf).sum() for leaf in set(forms[0].tolist())]
+            bics[subset] = sum(
+                -2 * n * (xlogy(q, q) + xlogy(1 - q, 1 - q)) + math.log(len(y))
+                for n, q in zip(sizes, rates, strict=True)
+            )
     accepted = [set(subset) for subset, p in p_values.items() if p > alpha]
-    shared = set.intersection(*accepted) if accepted else None
+    chosen = set.intersection(*accepted) if accepted else None
+    if conclusion == "best" and accepted:
+        rank = {s: (round(bics[s], 6), len(s), [order.index(f) for f in s]) for s in p_values}
+        chosen = set(min((s for s in p_values if set(s) in accepted), key=rank.get))
     equivalent = {f: sorted(set(alike[f]) - {f}) for f in order}
-    return p_values, shared, [(f, t, sense) for _, f, t, sense in passed], equivalent
+    return p_values, bics, chosen, [(f, t, sense) for _, f, t, sense in passed], equivalent
 
 
-def compute_leaves_p_value(subset, truth, y, environments):
+def find_leaves(n_rows, subset, truth, beside, form):
+    """The first rule that is false of each sample, where those beside a cut have this truth."""
+    leaves = np.full(n_rows, len(subset))
+    for number, feature in reversed([*enumerate(subset)]):
+        is_true = truth[feature].copy()
+        if form is not None:
+            is_true[beside[feature]] = form
+        leaves[~is_true] = number
+    return leaves
+
+
+def compute_leaves_p_value(leaves, n_leaves, y, environments):
     statistic, dof = 0.0, 0
-    left = np.ones(len(y), dtype=bool)
-    for leaf in [*(~truth[feature] for feature in subset), np.ones(len(y), dtype=bool)]:
-        rows = left & leaf
-        left &= ~leaf
+    for number in range(n_leaves):
+        rows = leaves == number
         if len(set(y[rows])) < 2 or len(set(environments[rows])) < 2:
             continue
         places = np.unique(environments[rows])
@@ -95,6 +120,7 @@ OPTIONS = st.fixed_dictionaries(
         "max_rules": st.sampled_from([1, 2, 10]),
         "min_samples_leaf": st.sampled_from([1, 1, 40]),
         "min_replication": st.sampled_from([0.0, 0.25, 0.9]),
+        "conclusion": st.sampled_from(["intersection", "best"]),
     }
 )
 
@@ -107,7 +133,7 @@ def test_equals_the_literal_search(model_type):
     @given(
         st.integers(0, 2**32),
         st.integers(2, 4),
-        st.sampled_from([1, 2, 4]),
+        st.sampled_from([1, 2, 4, 40]),
         OPTIONS,
         st.sampled_from([None, [1.0, 1.0, 1.0, 0.0, 2.0, 1.0], [1.0, 3.0, 0.5, 1.0, 1.0, 2.0]]),
         st.sampled_from([1.0, 20.0]),
@@ -121,7 +147,7 @@ def test_equals_the_literal_search(model_type):
             warnings.simplefilter("ignore", IcscmWarning)
             learner.fit(X, y, environments=environments)
         inverted = model_type == "disjunction"
-        p_values, shared, screened, equivalent = search_slowly(
+        p_values, bics, chosen, screened, equivalent = search_slowly(
             X, y, environments, inverted=inverted, weights=weights, **options
         )
         assert [
@@ -132,15 +158,18 @@ def test_equals_the_literal_search(model_type):
         assert found.keys() == p_values.keys()
         for subset, p_value in p_values.items():
             assert found[subset] == pytest.approx(p_value, rel=1e-9, abs=1e-9)
+        found = {test.features: test.bic for test in learner.trace_.sets}
+        assert found == {subset: pytest.approx(bic) for subset, bic in bics.items()}
         found = learner.trace_.discarded or learner.model_
-        assert {rule.feature for rule in found.rules} == (shared or set())
+        assert {rule.feature for rule in found.rules} == (chosen or set())
         reached["set aside"] += learner.trace_.discarded is not None
-        assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and shared is None)
+        assert (learner.trace_.stop_reason == "all_rejected") == (bool(screened) and chosen is None)
         for step in learner.trace_.steps:
             columns = [rule.column for rule in step.equivalent]
             assert columns == equivalent[step.chosen.rule.column]
             reached["equivalent"] += bool(columns)
         reached["found"] += bool(learner.rules_)
+        reached["many values"] += n_values == 40 and bool(learner.rules_)
         reached["weighted"] += weights is not None and bool(learner.rules_)
         reached["bounded"] += len(screened) > options["max_rules"]
         reached[learner.trace_.stop_reason] += 1
@@ -154,7 +183,8 @@ def test_equals_the_literal_search(model_type):
         "bounded": 8,
         "all_rejected": 5,
     }
-    least |= {"intersection": 15, "empty_intersection": 5, "nothing_associated": 1}
+    least |= {"intersection": 8, "empty_intersection": 4, "nothing_associated": 1}
+    least |= {"best": 8, "many values": 4}
     assert {name: reached[name] for name in least if reached[name] < least[name]} == {}
 
 
@@ -164,10 +194,10 @@ def make_table(rng, n_environments, n_values):
     X = rng.integers(0, n_values + 1, size=(n_rows, 6)).astype(float)
     environments = rng.integers(0, n_environments, n_rows)
     environments[:2] = [0, 1]
-    X[:, 0] += environments % 2
+    X[:, 0] += environments % 2 * max(1, n_values // 4)
     X[:, 4] = X[:, 1]
     X[:, 5] = -X[:, 0]
-    y = ((X[:, 0] > 1) & (X[:, 1] > 0)) ^ (rng.random(n_rows) < 0.1)
+    y = ((X[:, 0] > max(1, n_values // 3)) & (X[:, 1] > n_values // 8)) ^ (rng.random(n_rows) < 0.1)
     y = y.astype(int)
     y[:2] = [0, 1]
     return X, y, environments
@@ -221,7 +251,17 @@ def test_max_rules_bounds_the_sets():
     assert len(learner.rules_) <= 1
     assert max(len(test.features) for test in learner.trace_.sets) == 1
     assert learner.trace_.notes[-1].startswith("Sets of more than 1 of the ")
-    assert fit(data, max_rules=2, n_candidates=2).trace_.notes == ()
+    trace = fit(data, max_rules=2, n_candidates=2).trace_
+    n_beyond = len(fit(data).trace_.screening) - 2
+    assert n_beyond > 0
+    assert trace.untested == trace.notes[-1]
+    assert trace.untested.startswith(f"Sets with any of {n_beyond} weaker rule")
+    learner = ICSCMClassifier(search="exhaustive", n_candidates=2)
+    with (
+        pytest.warns(NothingFoundWarning),
+        pytest.warns(UntestedSetsWarning, match=re.escape(trace.untested)),
+    ):
+        learner.fit(data.X, data.y, environments=data.environments)
 
 
 def test_weights_choose_among_the_candidates():

@@ -40,7 +40,8 @@ MODELS: Final = {
 PARAMETERS: Final = (
     *("model_type", "p", "alpha", "max_rules", "max_thresholds", "test", "stop", "pruning"),
     *("search", "min_samples_leaf", "min_replication", "min_utility", "criterion", "margin"),
-    *("margin_on", "correction", "evidence", "invariance", "tolerance", "max_leaves"),
+    *("margin_on", "correction", "evidence", "conclusion", "n_candidates", "invariance"),
+    *("tolerance", "max_leaves"),
     *("probabilities", "n_estimators", "max_features", "resample", "missing", "n_jobs", "device"),
 )
 # Options besides these that only some models have.

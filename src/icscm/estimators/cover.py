@@ -255,6 +255,7 @@ class ICSCMClassifier(SCMClassifier):
         missing: str = "candidate",
         keep_columns: Any = None,
         device: str = "cpu",
+        conclusion: str = "intersection",
     ) -> None:
         shared = p, model_type, max_rules, max_thresholds, feature_weights, n_jobs
         super().__init__(*shared, missing, keep_columns, device)
@@ -273,6 +274,7 @@ class ICSCMClassifier(SCMClassifier):
         self.margin = margin
         self.margin_on = margin_on
         self.correction = correction
+        self.conclusion = conclusion
 
     def _check_together(self) -> None:
         make_test(self.test)
@@ -324,8 +326,8 @@ class ICSCMClassifier(SCMClassifier):
     def p_values_(self) -> dict[str | int, float]:
         """For each screened feature the largest p-value of the sets without it.
 
-        Of the exhaustive search: a feature is reported when this is not above alpha (and some
-        set was accepted).
+        Of the exhaustive search: a feature is in all accepted sets when this is not above alpha
+        (and some set was accepted).
         """
         sets = self.trace_.sets
         return {
@@ -338,6 +340,9 @@ class ICSCMClassifier(SCMClassifier):
         super()._warn_of_findings()
         if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
             warn(lone, exceptions.FewEnvironmentsWarning)
+        if self.trace_.untested is not None:
+            limits = Parameter("n_candidates"), " and ", Parameter("max_rules"), " set the limits"
+            warn((self.trace_.untested, " ", *limits, "."), exceptions.UntestedSetsWarning)
         names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
         blind = []
         for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):

@@ -13,15 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
 from icscm.engine.pieces import make_level_counts
-from icscm.exceptions import IcscmError, NothingAcceptedWarning, warn
-from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
-from icscm.search.sets import (
-    InvariantSets,
-    SetSettings,
-    check_affordable,
-    find_invariant_sets,
-    find_tree_sets,
+from icscm.exceptions import (
+    IcscmError,
+    NothingAcceptedWarning,
+    Parameter,
+    UntestedSetsWarning,
+    warn,
 )
+from icscm.formatting import count
+from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
+from icscm.search.sets import InvariantSets, check_affordable, find_best, find_invariant_sets
+from icscm.search.tree_sets import SetSettings, find_tree_sets
 from icscm.sources.memory import make_memory_source
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import check_table
@@ -47,12 +49,15 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     ----------
     parents_ : tuple or None
         The selected features: names, or positions where X had no names. `()` when the accepted
-        sets share nothing, None when every set was rejected.
+        sets share nothing, or the best of them is empty; None when every set was rejected. Only
+        those of `conclusion="intersection"` carry the guarantee.
     accepted_sets_ : dict
         p-value of each accepted set, by size and then in the order of features.
+    bic_ : dict
+        BIC of each accepted set for `conclusion="best"`, else empty.
     p_values_ : array of shape (n_features,)
-        For each feature the largest p-value of the sets without it: a feature is selected
-        when that is not above alpha (and something was accepted).
+        For each feature the largest p-value of the sets without it: a feature is in all accepted
+        sets when that is not above alpha (and something was accepted).
     n_sets_tested_ : int
         Number of sets tested.
     environments_ : tuple
@@ -81,6 +86,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
     parents_: tuple[str | int, ...] | None
     accepted_sets_: dict[tuple[str | int, ...], float]
+    bic_: dict[tuple[str | int, ...], float]
     p_values_: FloatArray
     n_sets_tested_: int
     environments_: tuple[Any, ...]
@@ -93,12 +99,14 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         max_set_size: int | None = None,
         dof: str = "adjusted",
         max_levels: int = 4,
+        conclusion: str = "intersection",
     ) -> None:
         self.alpha = alpha
         self.test = test
         self.max_set_size = max_set_size
         self.dof = dof
         self.max_levels = max_levels
+        self.conclusion = conclusion
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
@@ -136,13 +144,17 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         numbers, self.environments_ = encode_environments(environments, len(table))
         check_several(self.environments_)
         found, names = self._find_sets(table, labels, numbers), self._get_features()
-        self.parents_ = None
-        if found.shared is not None:
-            self.parents_ = tuple(names[j] for j in sorted(found.shared))
-        self.accepted_sets_ = {
-            tuple(names[j] for j in features): p for features, p in found.accepted.items()
-        }
+        is_best = self.conclusion == "best"
+        chosen = find_best(found.bics) if is_best else found.shared
+        self.parents_ = None if chosen is None else tuple(names[j] for j in sorted(chosen))
+        self.accepted_sets_, self.bic_ = (
+            {tuple(names[j] for j in features): value for features, value in each.items()}
+            for each in (found.accepted, found.bics if is_best else {})
+        )
         self.p_values_, self.n_sets_tested_ = found.p_values, found.n_tested
+        if found.n_beyond:
+            what = f"Sets with any of {count(found.n_beyond, 'weaker feature')} beyond "
+            warn((what, Parameter("max_features"), " were not tested."), UntestedSetsWarning)
         if self.parents_ is None:
             warn(
                 f"All {found.n_tested} sets of features were rejected at alpha={self.alpha}: "
@@ -162,7 +174,12 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         size = min(self.max_set_size or counts.n_features, counts.n_features)
         check_affordable(counts, size, self.max_set_size)
         return find_invariant_sets(
-            counts.merge_equal(), size, test=self.test, dof=self.dof, alpha=self.alpha
+            counts.merge_equal(),
+            size,
+            test=self.test,
+            dof=self.dof,
+            alpha=self.alpha,
+            scored=self.conclusion == "best",
         )
 
     def _get_features(self) -> list[str | int]:
@@ -198,16 +215,17 @@ class TreeCausalPrediction(InvariantCausalPrediction):
     - the causes are at most `max_set_size`, and among the features that were screened. A cause
       without marginal association (as in an exclusive or) is not;
     - the tree over the causes captures their whole effect: the label's rate is constant within each
-      leaf. With continuous causes and many samples it is not, since the true threshold lies
-      between two of the `max_thresholds` that are tried: then the causes' own set is rejected
-      more often than `alpha`, and less is found.
+      leaf. A true threshold lies between two of the `max_thresholds` that are tried, so samples in
+      the bins on either side of a cut are not tested; a feature of at most 16 distinct values has
+      no such bins.
 
     {parameters}
 
     Attributes
     ----------
-    parents_, accepted_sets_, p_values_, n_sets_tested_, environments_, n_features_in_
-        As in `InvariantCausalPrediction`. Of identical features none is selected.
+    parents_, accepted_sets_, bic_, p_values_, n_sets_tested_, environments_, n_features_in_
+        As in `InvariantCausalPrediction`. Of identical features the intersection holds
+        none, the best set the first.
     feature_names_in_ : array of str
         Names of the columns, where X had names.
 
@@ -226,12 +244,13 @@ class TreeCausalPrediction(InvariantCausalPrediction):
     def __init__(
         self,
         alpha: float = 0.05,
-        max_set_size: int = 4,
-        max_features: int = 7,
+        max_set_size: int | None = None,
+        max_features: int = 8,
         max_leaves: int = 32,
         min_samples_leaf: float = 0.01,
         max_thresholds: int | None = 50,
         random_state: Any = None,
+        conclusion: str = "intersection",
     ) -> None:
         self.alpha = alpha
         self.max_set_size = max_set_size
@@ -240,6 +259,7 @@ class TreeCausalPrediction(InvariantCausalPrediction):
         self.min_samples_leaf = min_samples_leaf
         self.max_thresholds = max_thresholds
         self.random_state = random_state
+        self.conclusion = conclusion
 
     def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
         options: dict[str, Any] = {"max_thresholds": self.max_thresholds, "n_jobs": 1}

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
+from icscm.search.records import CONCLUSIONS
 
 
 @lru_cache(maxsize=8)
@@ -26,6 +27,9 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
         "join_words": formatting.join_words,
         "count_conclusions": formatting.count_conclusions,
+        "conclusion": lambda reason: CONCLUSIONS[
+            "best" if reason in ("best", "empty_best") else "intersection"
+        ],
         "text": as_text,
         "shorten": shorten_list,
         "of": count,

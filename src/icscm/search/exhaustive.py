@@ -1,7 +1,7 @@
 """Exhaustive search over a screened set of rules, leaf by leaf.
 
     counts -> one rule per associated feature, copies joined -> their joint table
-           -> every subset's leaves -> accepted subsets -> what they all share
+           -> every subset's leaves -> accepted subsets -> what they all share, or the best
 
 The greedy search takes "not rejected" for "invariant" and may so be led astray by weak tests.
 Here every subset of a few candidate rules is tested as a whole, and only rules that all accepted
@@ -20,15 +20,22 @@ from scipy import special
 
 from icscm._constants import MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray
-from icscm.engine.counts import CountSource, Cut
+from icscm.engine.counts import BinnedRule, CountSource, Cut, PatternTable
+from icscm.formatting import count
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.records import Candidate, Screened, SetTest
-from icscm.search.sets import find_shared, list_subsets
+from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
 from icscm.search.settings import ConjunctionView, Settings, compute_leaves
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
-from icscm.stats.independence import ChiSquaredTest, GTest, compute_conditional, exceeds
+from icscm.stats.independence import (
+    ChiSquaredTest,
+    GTest,
+    compute_bic,
+    compute_conditional,
+    exceeds,
+)
 from icscm.stats.leaf_tables import LeafTables, make_utility
 from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
@@ -52,45 +59,71 @@ def choose_alpha(n_samples: int) -> float:
 def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted subsets of the screened rules share.
 
-    Subsets of more than `max_rules` rules are not tried.
+    Or, for `conclusion="best"`, the accepted subset of lowest BIC. Subsets of more than `max_rules`
+    rules are not tried.
     """
     view = ConjunctionView(source, settings)
-    screened, n_tried = _screen(view, settings)
+    screened, n_tried, n_beyond = _screen(view, settings)
     rules = [view.make_rule(each.cut) for each in screened]
-    table = source.count_patterns([view.make_binned_rule(each.cut) for each in screened])
+    table, wide, narrow = _count_table(source, [view.make_binned_rule(e.cut) for e in screened])
     subsets = list_subsets(len(rules), settings.max_rules)
-    # G summed over the leaves of each subset's conjunction
-    p_values = compute_conditional([compute_leaves(table, subset) for subset in subsets]).p_values
-    sets = tuple(
-        SetTest(tuple(rules[i].feature for i in subset), float(p), bool(exceeds(p, settings.alpha)))
-        for subset, p in zip(subsets, p_values, strict=True)
-    )
-    shared = find_shared(s for s, test in zip(subsets, sets, strict=True) if test.accepted)
-    kept = sorted(shared or ())
+    # G summed over the leaves of each subset's conjunction, of samples not beside a cut
+    certain = [([wide[i] for i in each], [narrow[i] for i in each]) for each in subsets]
+    p_values = compute_conditional([compute_leaves(table, *each) for each in certain]).p_values
+    bics = compute_bic([compute_leaves(table, each) for each in subsets])
+    is_accepted = exceeds(p_values, settings.alpha)
+    names = [tuple(rules[i].feature for i in each) for each in subsets]
+    found = zip(names, p_values.tolist(), is_accepted.tolist(), bics.tolist(), strict=True)
+    sets = tuple(SetTest(*each) for each in found)
+    accepted = {s: each.bic for s, each in zip(subsets, sets, strict=True) if each.accepted}
+    is_best = settings.conclusion == "best"
+    chosen = find_best(accepted) if is_best else find_shared(accepted)
+    kept = sorted(chosen or ())
     leaves = compute_leaves(table, kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were tested by
     verdicts = settings.make_verdicts(model.leaves, test=GTest())
-    notes = [*source.notes]
-    if len(rules) > settings.max_rules:
-        what = f"Sets of more than {settings.max_rules} of the {len(rules)} screened rules"
-        notes.append(f"{what} were not tested.")
+    untested = _describe_untested(len(rules), n_beyond, settings)
     reason = "nothing_associated" if not screened else "all_rejected"
-    if shared is not None and screened:
-        reason = "intersection" if shared else "empty_intersection"
+    if chosen is not None and screened:
+        reason = ("" if chosen else "empty_") + settings.conclusion
     statistics = [each.statistic for each in screened]
-    found = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
+    passed = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
     return model, make_trace(
         source,
         _make_steps(view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried),
-        notes=tuple(notes),
+        notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
         stop_reason=reason,
         alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
-        screening=tuple(Screened(*each) for each in found),
+        screening=tuple(Screened(*each) for each in passed),
         sets=sets,
+        untested=untested,
     )
+
+
+def _count_table(
+    source: CountSource, rules: Sequence[BinnedRule]
+) -> tuple[PatternTable, list[int], list[int]]:
+    """The joint table of the rules, and the places of their wide and narrow forms in it."""
+    wide, narrow = [*range(len(rules))], [*range(len(rules))]
+    every = [*rules]
+    for number, beside in enumerate(find_beside(source, rules)):
+        if beside is not None:
+            wide[number], narrow[number] = len(every), len(every) + 1
+            every += beside
+    return source.count_patterns(every), wide, narrow
+
+
+def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str | None:
+    """Which sets were not tested, since there are limits; None if all were."""
+    texts = []
+    if n_beyond:
+        texts.append(f"with any of {count(n_beyond, 'weaker rule')} beyond n_candidates")
+    if n_rules > settings.max_rules:
+        texts.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
+    return f"Sets {' and sets '.join(texts)} were not tested." if texts else None
 
 
 class _Association(NamedTuple):
@@ -107,12 +140,12 @@ class _Association(NamedTuple):
     alike: Sequence[Cut] = ()
 
 
-def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int]:
+def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int, int]:
     """The best rule of each feature that is significantly associated with the label.
 
     At most `n_candidates`, strongest first; those that cover the same samples are one, which the
     first of them stands for. And the number of rules tried, by which Bonferroni's correction
-    multiplies the p-values.
+    multiplies the p-values, and how many passed besides.
     """
     samples = view.flip(view.source.count_totals())
     found: list[_Association] = []
@@ -141,7 +174,7 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
         alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
         screened.append(first._replace(alike=[each for each in alike if each != first.cut]))
         found = [each for each in found if each.cut not in same]
-    return screened, n_tried
+    return screened, n_tried, len(found)
 
 
 def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> FloatArray:

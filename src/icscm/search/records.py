@@ -18,12 +18,21 @@ STOP_REASONS = {
     "no_candidate": "no candidate rule was left that may be added",
     "intersection": "all sets were tested, and the accepted sets share these rules",
     "empty_intersection": "all sets were tested, and the accepted sets share no rule",
+    "best": "all sets were tested, and these rules are the accepted set of lowest BIC, without a "
+    "guarantee (only what all accepted sets share has one)",
+    "empty_best": "all sets were tested, and the accepted set of lowest BIC has no rule",
     "all_rejected": "all sets were tested, and every one was rejected",
     "nothing_associated": "no feature is significantly associated with the label",
     "max_leaves": "the largest allowed number of leaves was reached",
     "small": "it is too small, or of one label only",
     "uninformative": "no split explains more deviance than chance would",
     "rejected": "all splits that explain more deviance than chance were rejected",
+}
+
+# What a model of the exhaustive search is.
+CONCLUSIONS = {
+    "intersection": "what all accepted sets share",
+    "best": "the accepted set of lowest BIC, without a guarantee",
 }
 
 # Why a candidate, a rule or a split, was rejected.
@@ -229,11 +238,14 @@ class SetTest:
     ----------
     features, p_value, accepted : tuple of str or int, float, bool
         The set, the test over the leaves of its conjunction, and whether it was passed.
+    bic : float
+        Deviance of the label given the leaf, and log(samples) for each leaf.
     """
 
     features: tuple[str | int, ...]
     p_value: float
     accepted: bool
+    bic: float
 
 
 @dataclass(frozen=True)

@@ -9,55 +9,32 @@ A largest set is all features, or each set of as many as may be. Its table is co
 rows; every smaller set belongs to exactly one largest set (see `_list_sets`) and its table is a sum
 over one feature of a table at hand.
 
-Trees test a set leaf by leaf:
-
-    one half of the rows of every environment   a tree over the features of a set
-    the other half                              label against environment in each leaf
-    and the same with the halves exchanged      the smaller p-value, twice
-
-A test on the rows that a tree was grown on would be biased; one on the other half is not.
-Halves are drawn without regard to the label. The level holds for a set given which the label is
-independent of the environment, provided that the tree found all of it: that the label's rate is
-the same all over a leaf. Where a true threshold lies between two that are tried, it is not.
+`icscm.search.tree_sets` tests sets by trees, `icscm.search.exhaustive` sets of rules.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, combinations
 from typing import Final
 
 import numpy as np
 
-from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
-from icscm.engine.counts import CandidateMap
+from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm.engine.counts import BinnedRule, CountSource
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
-from icscm.search.forest import DrawnSource
-from icscm.search.grow import (
-    DECIMALS,
-    LEVEL,
-    Found,
-    Node,
-    SplitScan,
-    grow,
-    list_binned_splits,
-    make_root,
-    rank,
-)
+from icscm.search.grow import DECIMALS
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
-    PearsonSum,
+    compute_bic,
     compute_conditional,
     compute_upper_tail,
     exceeds,
-    sum_pearson,
 )
-from icscm.stats.leaf_tables import compute_halves
-from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
 # Features whose sets may all be tested, and the most sets in any case: a minute or two of work.
 MAX_FEATURES = 20
@@ -70,10 +47,11 @@ _UNCOUNTED = 10**15
 _BATCH_CELLS = 2**16
 # From so many cells on it pays to drop strata without information.
 _LARGE_CELLS = 2**12
-# Sets that may be tested by trees, each by two.
-MAX_TREE_SETS: Final = 5_000
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
 SET_TESTS: dict[str, GTest | ChiSquaredTest] = {"g": GTest(), "chi2": ChiSquaredTest(yates=False)}
+# In a feature of no more bins each is taken for a single value; so is, in one of more bins, a bin
+# that holds a larger share of the samples than 1 of so many.
+EXACT_BINS: Final = 16
 
 
 def list_subsets(n: int, most: int) -> list[tuple[int, ...]]:
@@ -100,28 +78,78 @@ def find_shared(accepted: Iterable[Sequence[int]]) -> set[int] | None:
     return shared
 
 
+def find_best(bics: Mapping[tuple[int, ...], float]) -> set[int] | None:
+    """The accepted set of lowest BIC, of equals the smallest, then the first; None without any.
+
+    >>> find_best({(): 9.0, (0, 1): 5.0, (2,): 5.0}), find_best({})
+    ({2}, None)
+    """
+    if not bics:
+        return None
+    return {*min(bics, key=lambda each: (round(bics[each], DECIMALS), len(each), each))}
+
+
+def find_beside(
+    source: CountSource, rules: Sequence[BinnedRule]
+) -> list[tuple[BinnedRule, BinnedRule] | None]:
+    """Each rule with the two bins beside its cut added, and with both taken off.
+
+    A true threshold lies inside one of these bins where they hold several values. On which side
+    their samples are is not known, so no test should use them: a few, which with many samples
+    would be enough to reject a true set. None where the bins hold a value each.
+    """
+    numbers, forms = [], []
+    for number, rule in enumerate(rules):
+        layout = source.candidates.find_layout(rule.feature)
+        own = rule.satisfied[int(layout.has_missing) :]
+        at = np.flatnonzero(own[1:] != own[:-1]) + int(layout.has_missing)
+        if len(own) > EXACT_BINS and not layout.nominal and len(at):
+            numbers.append(number)
+            for truth in (True, False):
+                satisfied = rule.satisfied.copy()
+                satisfied[at] = satisfied[at + 1] = truth
+                forms.append(BinnedRule(rule.feature, satisfied))
+    found: list[tuple[BinnedRule, BinnedRule] | None] = [None] * len(rules)
+    if numbers:
+        changed = [rules[number] for number in numbers]
+        table = source.count_patterns([*changed, *forms])
+        n, n_changed = table.counts.sum(axis=(1, 2)), len(changed)
+        is_beside = table.patterns[:, n_changed:] != table.patterns[:, :n_changed].repeat(2, axis=1)
+        is_single = (n @ is_beside * EXACT_BINS > n.sum()).tolist()
+        for k, number in enumerate(numbers):
+            wide, narrow = (changed[k] if is_single[i] else forms[i] for i in (2 * k, 2 * k + 1))
+            found[number] = wide, narrow
+    return found
+
+
 @dataclass(frozen=True)
 class InvariantSets:
     """What was found, features by position.
 
     `accepted` sets have their p-values, by size and then in the order of features; `shared` is
     what they have in common, see `find_shared`. `p_values` holds for each feature the largest of
-    the sets that leave it out.
+    the sets that leave it out. `bics` are those of the accepted sets, where they were wanted.
+    `n_beyond` features passed a screen and were in no set, since it has a limit.
     """
 
     accepted: dict[tuple[int, ...], float]
     shared: set[int] | None
     p_values: FloatArray
     n_tested: int
+    bics: dict[tuple[int, ...], float] = field(default_factory=dict)
+    n_beyond: int = 0
 
 
 # --- sets tested by their tables ----------------------------------------------
 
 
 def find_invariant_sets(
-    counts: LevelCounts, size: int, *, test: str, dof: str, alpha: float
+    counts: LevelCounts, size: int, *, test: str, dof: str, alpha: float, scored: bool = False
 ) -> InvariantSets:
-    """Test the label against the environment given each set of up to `size` features."""
+    """Test the label against the environment given each set of up to `size` features.
+
+    With the BIC of every accepted set, if they are to be `scored`.
+    """
     n_features = counts.n_features
     sets = _list_sets(n_features, size)
     batches = _make_batches(_walk_all(counts, size))
@@ -143,13 +171,23 @@ def find_invariant_sets(
     largest = np.full(n_features, p_values[best])
     for feature in sets[best][sets[best] < n_features].tolist():
         largest[feature] = p_values[(sets != feature).all(axis=1)].max()
-    return InvariantSets(accepted, find_shared(accepted), largest, len(sets))
+    bics: list[float] = []
+    # counted again: the walk drops strata that a test does not need
+    for batch in _make_batches(_count_strata(counts, each) for each in accepted if scored):
+        bics += compute_bic(batch).tolist()
+    found = accepted, find_shared(accepted), largest, len(sets)
+    return InvariantSets(*found, dict(zip(accepted, bics, strict=scored)))
+
+
+def _count_strata(counts: LevelCounts, features: Sequence[int]) -> CountArray:
+    """The table (stratum, label, environment) of one set."""
+    return counts.count(features).reshape(2, counts.n_environments, -1).transpose(2, 0, 1)
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
     """Raise before starting what would take hours or not fit the memory."""
     n_features = counts.n_features
-    n_sets = _count_sets(n_features, size)
+    n_sets = count_sets(n_features, size)
     if n_sets > MAX_SETS:
         raise IcscmError(
             f"{n_features:,} features make "
@@ -167,7 +205,7 @@ def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -
         )
 
 
-def _count_sets(n_features: int, size: int) -> int:
+def count_sets(n_features: int, size: int) -> int:
     """Sets of up to `size` features; counting ends where nobody would read the number."""
     total = 0
     for k in range(size + 1):
@@ -186,7 +224,7 @@ def _count_cells(counts: LevelCounts, size: int) -> int:
 def _suggest_size(counts: LevelCounts, size: int) -> str:
     """The largest `max_set_size` below this size that can be afforded, in words."""
     for smaller in range(min(size - 1, MAX_FEATURES), 0, -1):
-        n_sets = _count_sets(counts.n_features, smaller)
+        n_sets = count_sets(counts.n_features, smaller)
         if n_sets <= MAX_SETS and _count_cells(counts, smaller) <= MAX_TABLE_CELLS:
             return f", or set max_set_size={smaller} or less"
     return ""
@@ -277,182 +315,3 @@ def _make_batches(tables: Iterable[CountArray]) -> Iterator[list[CountArray]]:
             batch, n_cells = [], 0
     if batch:
         yield batch
-
-
-# --- sets tested by trees -----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SetSettings:
-    """How sets are tested: `n_screened` features at most, in sets of up to `size`."""
-
-    alpha: float = 0.05
-    n_screened: int = 7
-    size: int = 4
-    max_leaves: int = 32
-    least_share: float = 0.01
-    seed: int = 0
-
-    def find_least(self, root: Node) -> int:
-        """Samples that a leaf must have."""
-        return max(1, int(np.ceil(self.least_share * root.size)))
-
-
-def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) -> InvariantSets:
-    """Test the sets of the features that explain most, and what the accepted ones share."""
-    screened, copied = screen_features(source, settings)
-    subsets = list_subsets(len(screened), settings.size)
-    if len(subsets) > MAX_TREE_SETS:
-        raise IcscmError(
-            f"{len(screened)} features make {len(subsets):,} sets to test, more than "
-            f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
-        )
-    tester = SetTester(source, screened, settings)
-    p_values = {}
-    for subset in subsets:
-        features = tuple(screened[i] for i in subset)
-        p_values[features] = tester.test(features)
-    largest = np.full(n_features, max(p_values.values()))
-    for feature in set(screened) - copied:  # a copy can stand in for its twin
-        largest[feature] = max(p for features, p in p_values.items() if feature not in features)
-    accepted = {each: p for each, p in p_values.items() if exceeds(p, settings.alpha)}
-    shared = find_shared(accepted)
-    shared = None if shared is None else shared - copied
-    return InvariantSets(accepted, shared, largest, len(subsets))
-
-
-def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[int], set[int]]:
-    """The features that explain most within environments, beyond chance, in their own order.
-
-    And those of them that stand for several identical ones.
-    """
-    root = make_root(source, is_shared=True)
-    n_least = settings.find_least(root)
-    found: list[tuple[float, int]] = []
-    copied: set[int] = set()
-    n_candidates = 0
-    for cube in root.count():
-        tables = compute_halves(cube, source.candidates)
-        rates = measure_rates(tables.tables, root.totals, n_least)
-        n_candidates += tables.count(rates.pooled >= 0)
-        best = rates.within.reshape(len(tables.features), -1).max(axis=1, initial=-1.0)
-        found += zip((-best.round(DECIMALS)).tolist(), tables.features.tolist(), strict=True)
-        if cube.n_alike is not None:
-            copied.update(cube.features[cube.n_alike > 1].tolist())
-    level = LEVEL / max(n_candidates, 1)
-    cutoff = find_quantile(level, int(np.count_nonzero(root.totals.sum(axis=0))))
-    beyond = [feature for less, feature in sorted(found) if -less > cutoff]
-    screened = sorted(beyond[: settings.n_screened])
-    return screened, copied.intersection(screened)
-
-
-class SetTester:
-    """Tests sets of some features; trees of one subsample share their nodes."""
-
-    def __init__(self, source: DrawnSource, features: Iterable[int], settings: SetSettings) -> None:
-        self._source = source
-        self._settings = settings
-        self._features = np.array([*features], dtype=np.int64)
-        self._labels, self._environments = source.list_cells()
-        first = draw_half(self._environments, np.random.default_rng(settings.seed))
-        self._halves = first, ~first
-        self._roots = [make_root(source.draw(half), is_shared=True) for half in self._halves]
-        self._tested: dict[tuple[int, tuple[object, ...]], PearsonSum] = {}
-
-    def test(self, features: Iterable[int]) -> float:
-        """p-value of a set: twice the smaller one of the two directions."""
-        return min(1.0, 2.0 * min(each.p_value for each in self.measure(features)))
-
-    def measure(self, features: Iterable[int]) -> list[PearsonSum]:
-        """Label against environment in the leaves, in each direction."""
-        source, wanted, found = self._source, {*features}, []
-        for number, root in enumerate(self._roots):
-            n_least = self._settings.find_least(root)
-            scan = _SetScanner(source.candidates, self._features, wanted, n_least)
-            splits = list_binned_splits(source, grow(root, scan, self._settings.max_leaves))
-            rules = tuple((s.rule.feature, s.rule.satisfied.tobytes(), *s[1:]) for s in splits)
-            if (number, rules) not in self._tested:
-                others = self._halves[1 - number]
-                leaves = source.find_leaves(splits, others)[others]
-                shape = len(splits) + 1, 2, len(source.environments)
-                rows = leaves, self._labels[others], self._environments[others]
-                cells = np.ravel_multi_index(rows, shape)
-                tables = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-                self._tested[number, rules] = sum_pearson(tables)
-            found.append(self._tested[number, rules])
-        return found
-
-
-def draw_half(environments: IntArray, rng: np.random.Generator) -> BoolArray:
-    """One half of the rows of every environment."""
-    order = rng.permutation(len(environments))
-    order = order[np.argsort(environments[order], kind="stable")]
-    starts = np.searchsorted(environments[order], environments[order])
-    sizes = np.bincount(environments)[environments[order]]
-    half = np.empty(len(order), dtype=np.bool_)
-    half[order] = np.arange(len(order)) - starts < sizes // 2
-    return half
-
-
-@dataclass(frozen=True)
-class _SetScanner:
-    """Scans for splits on the `wanted` ones of some features.
-
-    First those that explain more deviance of the label than chance; where there is none and the
-    label still depends on the environment, one that explains some of that.
-    """
-
-    candidates: CandidateMap
-    features: IntArray
-    wanted: set[int]
-    n_least: int
-
-    def __call__(self, node: Node, _: None = None) -> SplitScan:
-        if not self.wanted or not node.can_split(self.n_least):
-            return SplitScan(None)
-        if node.found is None:
-            node.found = self._find(node)
-        found: dict[int, tuple[int, Found, Found]] = node.found
-        own = [each for feature, each in found.items() if feature in self.wanted]
-        n_candidates = sum(n for n, _, _ in own)
-        if not n_candidates:
-            return SplitScan(None)
-        best = min((of_label for _, of_label, _ in own), key=rank)
-        if best.deviance_explained <= find_quantile(LEVEL / n_candidates, 1):
-            best = min((of_environment for _, _, of_environment in own), key=rank)
-            (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
-            is_dependent = statistic > find_quantile(LEVEL, int(dof))
-            if best.deviance_explained <= 0 or not is_dependent:
-                return SplitScan(None, n_candidates=n_candidates)
-        return SplitScan(best, n_candidates=n_candidates)
-
-    def _find(self, node: Node) -> dict[int, tuple[int, Found, Found]]:
-        """Of each feature how many splits it has, and the best one of two kinds.
-
-        The one that explains most deviance of the label, and the one that explains most of its
-        dependence on the environment. Features not wanted now may be by another set.
-        """
-        found: dict[int, tuple[int, Found, Found]] = {}
-        before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
-        for cube in node.count():
-            rows = np.flatnonzero(np.isin(cube.features, self.features))
-            counts, features = cube.counts[rows], cube.features[rows]
-            own = replace(cube, features=features, counts=counts, n_alike=None)
-            tables = compute_halves(own, self.candidates)
-            if not len(tables.tables):
-                continue
-            explained = measure_rates(tables.tables, node.totals, self.n_least).pooled
-            halves = tables.tables, node.totals - tables.tables
-            after = sum(compute_rate_heterogeneity(each)[0] for each in halves)
-            of_environment = np.where(explained >= 0, before - after, -1.0)
-            best = (
-                [
-                    Found(tables.locate(at), tables.tables[at].copy(), float(values[at]))
-                    for at in tables.find_best(values.round(DECIMALS)).tolist()
-                ]
-                for values in (explained, of_environment)
-            )
-            n_candidates = (explained >= 0).reshape(len(rows), -1).sum(axis=1).tolist()
-            rows_found = zip(n_candidates, *best, strict=True)
-            found.update(zip(features.tolist(), rows_found, strict=True))
-        return found

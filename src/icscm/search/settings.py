@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
-from icscm._types import CountArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.bits import expand, list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut, PatternTable, ScreenQuery
 from icscm.model.rules import Rule
@@ -51,6 +51,7 @@ class Settings:
     search: str = "greedy"
     feature_weights: FloatArray | None = None
     evidence: str = "step"
+    conclusion: str = "intersection"
     n_candidates: int = 8
     screen: str = "association"
     criterion: str = "pvalue"
@@ -139,14 +140,24 @@ class ConjunctionView:
         return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
 
 
-def compute_leaves(table: PatternTable, rules: Sequence[int]) -> CountArray:
-    """Counts (leaf, label, environment) of the conjunction of some of the table's rules."""
-    truth = table.patterns[:, list(rules)]
-    ends = np.zeros((len(truth), 1), dtype=np.bool_)
-    first_false = np.hstack((truth, ends)).argmin(axis=1)
+def compute_leaves(
+    table: PatternTable, rules: Sequence[int], others: Sequence[int] | None = None
+) -> CountArray:
+    """Counts (leaf, label, environment) of the conjunction of some of the table's rules.
+
+    With as many `others`, only of the samples that fall into the same leaf of their conjunction.
+    """
+    leaf, other = (_find_leaf(table.patterns[:, list(each)]) for each in (rules, others or rules))
     leaves = np.zeros((len(rules) + 1, *table.counts.shape[1:]), dtype=table.counts.dtype)
-    np.add.at(leaves, first_false, table.counts)
+    np.add.at(leaves, leaf[leaf == other], table.counts[leaf == other])
     return leaves
+
+
+def _find_leaf(truth: BoolArray) -> Array:
+    """The first rule that is not true of each pattern, or the number of rules."""
+    ends = np.zeros((len(truth), 1), dtype=np.bool_)
+    first: Array = np.hstack((truth, ends)).argmin(axis=1)
+    return first
 
 
 def make_screen_query(

@@ -116,6 +116,8 @@ class Trace(DisplayMixin):
         The tests made for pruning and its result; None without pruning.
     screening, sets : tuple of Screened, tuple of SetTest
         The candidates of the exhaustive search and the sets tested.
+    untested : str or None
+        Which sets it did not test, since there is a limit; a sentence.
     discarded : Tree or None
         Rules that were found and are no better than the majority-class baseline, so that the
         model has no rule.
@@ -158,6 +160,7 @@ class Trace(DisplayMixin):
     pruned: records.PruningOutcome | None = None
     screening: tuple[records.Screened, ...] = ()
     sets: tuple[records.SetTest, ...] = ()
+    untested: str | None = None
     discarded: Tree | None = None
     invariance: str | None = None
     tolerance: float | None = None

@@ -238,6 +238,25 @@ def compute_conditional(
     return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))
 
 
+def compute_bic(stratified: Sequence[CountArray]) -> FloatArray:
+    """BIC of the label given its stratum, for each way to stratify the same samples.
+
+    The deviance of the label, and the logarithm of the number of samples for each stratum that
+    occurs. Tables are as in `compute_conditional`.
+
+    >>> rates = np.array([[[30], [10]], [[10], [30]]])
+    >>> compute_bic([rates, rates.sum(axis=0, keepdims=True)]).round(1)
+    array([ 98.7, 115.3])
+    """
+    starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
+    labels = np.concatenate([strata.sum(axis=2) for strata in stratified])
+    n = labels.sum(axis=1)
+    deviance = 2.0 * (special.xlogy(n, n) - special.xlogy(labels, labels).sum(axis=1))
+    log_n = np.log(max(stratified[0].sum(), 1)) if len(stratified) else 0.0
+    bics: FloatArray = np.add.reduceat(deviance + (n > 0) * log_n, starts)
+    return bics
+
+
 # --- sums over many small tables ---------------------------------------------
 
 # Of smaller tables the variance is not defined.
