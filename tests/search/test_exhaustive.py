@@ -178,7 +178,7 @@ def test_equals_the_literal_search(model_type):
     least = {
         "equivalent": 5,
         "found": 15,
-        "set aside": 3,
+        "set aside": 1,
         "weighted": 5,
         "bounded": 8,
         "all_rejected": 5,
