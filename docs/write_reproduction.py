@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from paper import NAMES, find_experiment
+from paper import NAMES, SCREENS, find_experiment
 from paper.output import to_markdown, write_summary
 from paper.runner import read_rows
 
@@ -21,6 +21,7 @@ DOCS = Path(__file__).parent
 PAGES = {
     **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
     "transfer": "transfer.md",
+    **dict.fromkeys(SCREENS, "screen-study.md"),
 }
 
 
@@ -39,7 +40,7 @@ def describe(name: str, folder: Path) -> str:
 
 def main(folder: Path) -> None:
     """Rewrite the pages."""
-    for name in NAMES:
+    for name in (*NAMES, *SCREENS):
         if not (folder / f"{name}.csv").exists():
             continue
         page = DOCS / PAGES.get(name, "reproduction.md")

@@ -288,7 +288,7 @@ def test_shifts_of_a_table(prepared):
     pairs = list(screen_shifts.unfold(rows))
     assert len(pairs) == 2 * 5 * 2
     (table,) = screen_shifts.summarise(rows).tables
-    assert len(table.rows) == 2 * 2 * 3
+    assert len(table.rows) == 1 + 2 * 3
     cause = [pair for pair in pairs if pair["column"] == "cause"]
     assert not any(pair["both"] for pair in cause)
 
