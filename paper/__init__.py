@@ -15,7 +15,7 @@ NAMES = (
     *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
 # Studies of the screen of columns, and of many parents, take hours: `all` does not run them.
-SCREENS = ("screen", "screen-levels", "screen-shifts", "more-parents")
+SCREENS = ("screen", "screen-levels", "screen-shifts", "clones", "more-parents")
 
 
 def find_experiment(name: str) -> Experiment:

@@ -1,0 +1,144 @@
+"""A gene that a clone carries, with lineages as groups and without, on simulated genomes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr
+
+from icscm import ICSCMClassifier, InvariantTreeClassifier
+from icscm.exceptions import IcscmWarning
+from icscm.sources.memory import open_memory
+from icscm.stats.heterogeneity import compute_design_effects, measure_heterogeneity
+from paper.base import Options, Summary, Table, cross, make_long_plan
+from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
+from paper.shares import find_mean, format_mean, group_rows, read_numbers
+
+TITLE = "Clones and the genes that they carry"
+DESCRIPTION = (
+    "Genomes of lineages in four countries; one gene causes resistance. In one or two countries a "
+    "resistant lineage has expanded to 40 % of the genomes and carries a passenger gene, which "
+    "causes nothing. Trees and rules with lineages as groups and without."
+)
+
+N_PLACES, N_LINEAGES, N_GENOMES, N_GENES, CLONE_SHARE = 4, 60, 500, 30, 0.4
+EFFECT, BASELINE, SPREAD, N_RUNS = 2.5, -1.5, 1.0, 100
+CAUSE, PASSENGER = 0, 1
+LEARNERS = {
+    "tree": lambda: InvariantTreeClassifier(n_jobs=1),
+    "rules": lambda: ICSCMClassifier(n_jobs=1),
+}
+COLUMNS_OUT = ("cause", "cause_out", "passenger", "passenger_out", "others_out", "p_passenger")
+
+
+class Genomes(NamedTuple):
+    """Genes, resistance, country and lineage of each genome."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    places: NDArray[np.int64]
+    lineages: NDArray[np.int64]
+
+
+def make_plan(options: Options) -> Plan:
+    """A task for each simulated table, learner, and with groups or without."""
+    clones = [1] if options.quick else [0, 1, 2]
+    cells = cross(clones=clones, learner=[*LEARNERS], groups=["no", "lineage"])
+    return make_long_plan(options, options.repeat(cells, N_RUNS), run_task, COLUMNS_OUT)
+
+
+def simulate(n_clones: int, seed: int) -> Genomes:
+    """Lineages of unequal sizes, each with the genes and the risk of its founder.
+
+    The clone is the first lineage of the first `n_clones` countries: it has cause and passenger,
+    and its own risk, two standard deviations above the mean.
+
+    >>> simulate(1, 0).X.shape
+    (2000, 30)
+    """
+    rng = np.random.default_rng(seed)
+    places = np.repeat(np.arange(N_PLACES), N_GENOMES)
+    sizes = rng.dirichlet(np.full(N_LINEAGES, 0.5), N_PLACES)
+    sizes[:n_clones] *= 1 - CLONE_SHARE
+    sizes[:n_clones, 0] += CLONE_SHARE
+    own = np.concatenate([rng.choice(N_LINEAGES, N_GENOMES, p=each) for each in sizes])
+    lineages = places * N_LINEAGES + own
+    founders = rng.random((N_PLACES * N_LINEAGES, N_GENES)) < rng.uniform(0.1, 0.5, N_GENES)
+    founders[:, PASSENGER] = rng.random(len(founders)) < 0.1
+    risk = rng.normal(0, SPREAD, len(founders))
+    clones = np.arange(n_clones) * N_LINEAGES
+    founders[clones[:, np.newaxis], [CAUSE, PASSENGER]] = True
+    risk[clones] = 2 * SPREAD
+    X = founders[lineages].astype(float)
+    # mutation and exchange: a gene of a genome in 50 is not its founder's
+    X = np.where(rng.random(X.shape) < 0.02, 1 - X, X)
+    y = rng.random(len(X)) < expit(BASELINE + EFFECT * X[:, CAUSE] + risk[lineages])
+    return Genomes(X, y.astype(np.int64), places, lineages)
+
+
+def run_task(task: Task, seed: int) -> Row:
+    """Whether cause and passenger are used and rejected; the test of the passenger's effect."""
+    seed = make_seed(task["seed"], task["clones"], task["run"])  # the same for all ways
+    X, y, places, lineages = simulate(task["clones"], seed)
+    groups = None if task["groups"] == "no" else lineages
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        learner = LEARNERS[task["learner"]]().fit(X, y, places, groups=groups)
+    used = {*learner.features_used_}
+    out = {each.rule.feature for each in getattr(learner.trace_, "rejected_columns", ())}
+    return {
+        "cause": int(CAUSE in used),
+        "cause_out": int(CAUSE in out),
+        "passenger": int(PASSENGER in used),
+        "passenger_out": int(PASSENGER in out),
+        "others_out": len(out - {CAUSE, PASSENGER}) / (N_GENES - 2),
+        "p_passenger": compute_p_value(X[:, PASSENGER], y, places, groups),
+    }
+
+
+def compute_p_value(
+    x: NDArray[np.float64],
+    y: NDArray[np.int64],
+    places: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+) -> float:
+    """The p-value of a gene's mean effect over the countries, weights over the design effects."""
+    sizes, n_places = np.bincount(places), int(places.max()) + 1
+    rates = np.bincount(places, y) / sizes
+    g, h = y - rates[places], (rates * (1 - rates))[places]
+    design = np.ones(n_places)
+    if groups is not None:
+        source = open_memory(x[:, np.newaxis], y, places, groups=groups).source
+        squares = source.square_residuals([], rates[np.newaxis])
+        design = compute_design_effects(squares, sizes * rates * (1 - rates), sizes)
+    sums = [np.bincount(places, each * x, n_places) / design for each in (g, h)]
+    totals = [np.bincount(places, each, n_places) / design for each in (g, h)]
+    found = measure_heterogeneity(np.stack(sums)[np.newaxis], np.stack(totals))
+    z = float(found.mean[0]) * np.sqrt(float(found.weights[0].sum()))
+    return float(2 * ndtr(-abs(z)))
+
+
+def summarise(rows: Rows) -> Summary:
+    """One table: clones, learner, with groups or without."""
+    rows, failures = split_failed(rows)
+    lines, found = [], []
+    for key, own in sorted(group_rows(rows, "clones", "learner", "groups").items()):
+        shares = [format_mean(read_numbers(own, name)) for name in COLUMNS_OUT[:-1]]
+        significant = read_numbers(own, "p_passenger") < 0.05
+        lines.append([*key, str(len(own)), *shares, f"{significant.mean():.2f}"])
+        used = [find_mean(own, name) for name in ("cause", "passenger")]
+        found.append(
+            f"{key[0]} clones, {key[1]}, groups: {key[2]}: the cause is used in {used[0]:.2f}, the "
+            f"passenger in {used[1]:.2f} of {len(own)} runs."
+        )
+    header = ["clones", "learner", "groups", "runs", "cause used", "cause rejected"]
+    header += ["passenger used", "passenger rejected", "others rejected", "passenger p < 0.05"]
+    caption = (
+        f"{N_PLACES} countries of {N_GENOMES} genomes, {N_GENES} genes: share of runs in which the "
+        "causal gene and the passenger of a clone are used by the model and rejected as "
+        "heterogeneous or unreplicated, of other genes rejected, and of runs in which the mean "
+        "effect of the passenger is significant."
+    )
+    return Summary([Table("clones", caption, header, lines)], (), [*found, *failures])
