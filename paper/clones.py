@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ DESCRIPTION = (
 N_PLACES, N_LINEAGES, N_GENOMES, N_GENES, CLONE_SHARE = 4, 60, 500, 30, 0.4
 EFFECT, BASELINE, SPREAD, N_RUNS = 2.5, -1.5, 1.0, 100
 CAUSE, PASSENGER = 0, 1
-LEARNERS = {
+LEARNERS: dict[str, Callable[[], Any]] = {
     "tree": lambda: InvariantTreeClassifier(n_jobs=1),
     "rules": lambda: ICSCMClassifier(n_jobs=1),
 }

@@ -82,16 +82,18 @@ def test_what_cannot_be_told_counts_a_group_as_one_row():
 
 @pytest.mark.parametrize("n_visits", [5, 10])
 def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
-    """At most 5 % of the tables with any column of noise rejected; without groups most.
+    """At most 5 % of the tables with any column of noise rejected, or used; without groups most.
 
     25 tables: four standard errors of 5 % are four tables. The shortcut is always rejected.
     """
-    n_wrong, n_found = np.zeros(2), 0
+    n_wrong, n_used, n_found = np.zeros(2), np.zeros(2), 0
     for seed in range(25):
         X, y, places, patients = make_visits(seed, n_visits)
         for way, groups in enumerate((patients, None)):
             tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=groups)
             n_wrong[way] += bool(tree.trace_.rejected_columns)
+            n_used[way] += not {*tree.features_used_} <= {0, 1}
+            assert 0 in tree.features_used_ or groups is None
         if seed < 5:
             X, y, places, patients = make_visits(seed, n_visits, has_shortcut=True)
             tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=patients)
@@ -99,6 +101,8 @@ def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
             n_found += 2 + N_NOISE in rejected
     assert n_wrong[0] <= 5
     assert n_wrong[1] >= 12
+    assert n_used[0] <= 5
+    assert n_used[1] >= 10
     assert n_found == 5
 
 

@@ -17,6 +17,7 @@ from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
+from icscm.search.columns import average_design
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
@@ -83,6 +84,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             missing=self.missing,
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
+            design=average_design(countable.source),
         )
 
     def _warn_of_environments(

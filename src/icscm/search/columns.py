@@ -116,7 +116,7 @@ class ColumnScreen:
         known: FeatureSplits = self.root.found
         rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
         replication: dict[int, float] = {}
-        design = self._measure_design([], self.root.totals[np.newaxis], rate[np.newaxis])
+        design = measure_design(self._source, [], self.root.totals[np.newaxis], rate[np.newaxis])
         for cube in _add_leaves([self.root], rate[np.newaxis], design):
             is_known = np.isin(cube.features, known.features)
             measured, _ = measure_columns(cube.counts[is_known])
@@ -153,17 +153,6 @@ class ColumnScreen:
             self._judged[key] = self._judge_leaves(top, [*key])
         return self._judged[key]
 
-    def _measure_design(
-        self, splits: Sequence[BinnedSplit], labels: CountArray, p: FloatArray
-    ) -> FloatArray | None:
-        """Design effects of groups of rows by environment; None without groups."""
-        if getattr(self._source, "groups", None) is None:
-            return None
-        source: Any = self._source
-        sizes = labels.sum(axis=1)
-        own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
-        return heterogeneity.compute_design_effects(source.square_residuals(splits, p), *own)
-
     def _judge_leaves(self, top: Growing, banned: Sequence[int]) -> _Judged:
         leaves = [each.node for each, _ in walk(top) if not each.children]
         n_environments = self.root.totals.shape[1]
@@ -172,7 +161,7 @@ class ColumnScreen:
         n_judged = 0
         labels: Array = np.stack([leaf.totals for leaf in leaves])
         p = heterogeneity.predict_leaves(labels)
-        design = self._measure_design(list_binned_splits(self._source, top), labels, p)
+        design = measure_design(self._source, list_binned_splits(self._source, top), labels, p)
         if design is not None:  # as many as there were, were the rows independent
             labels = labels / design
         totals = np.zeros((2, n_environments))
@@ -199,6 +188,27 @@ class ColumnScreen:
         adjusted = np.minimum(np.concatenate(p_values) * n_judged, 1.0)
         measured = shares[order], adjusted[order], np.concatenate(effects)[order]
         return _Judged(tuple(cuts[i] for i in order), *measured)
+
+
+def measure_design(
+    source: Any, splits: Sequence[BinnedSplit], labels: CountArray, p: FloatArray
+) -> FloatArray | None:
+    """Design effects of groups of rows by environment, given a tree; None without groups."""
+    if getattr(source, "groups", None) is None:
+        return None
+    sizes = labels.sum(axis=1)
+    own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
+    return heterogeneity.compute_design_effects(source.square_residuals(splits, p), *own)
+
+
+def average_design(source: CountSource) -> float:
+    """The design effect of all samples: that of each environment, weighted by its hessian."""
+    totals = source.count_totals()
+    sizes = np.maximum(totals.sum(axis=0), 1)
+    rate = totals[1] / sizes
+    found = measure_design(source, [], totals[np.newaxis], rate[np.newaxis])
+    weights = sizes * rate * (1.0 - rate)
+    return 1.0 if found is None else float(np.average(found, weights=np.maximum(weights, 1e-9)))
 
 
 def _add_leaves(

@@ -44,7 +44,8 @@ TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
 class TreeSettings:
     """What the growth of a tree needs besides the counts.
 
-    Without a `tolerance` nothing is rejected, and environments play no part: a plain tree.
+    Without a `tolerance` nothing is rejected, and environments play no part: a plain tree. With
+    groups of rows, chance explains more of the labels: `design` times as much.
     """
 
     invariance: str = "effect"
@@ -54,6 +55,7 @@ class TreeSettings:
     missing: str = "candidate"
     balanced: bool = False
     min_replication: float = 0.25
+    design: float = 1.0
 
     @property
     def needs_rates(self) -> bool:

@@ -108,7 +108,7 @@ class Scanner:
                 blocks.append((tables, rates))
         n_candidates = sum(tables.count(rates.pooled >= 0) for tables, rates in blocks)
         n_tests = max(n_candidates, 1) * (settings.max_leaves if settings.needs_rates else 1)
-        enough = splits.find_quantiles(LEVEL / n_tests, node.totals.shape[1])
+        enough = splits.find_quantiles(LEVEL / n_tests, node.totals.shape[1]) * settings.design
         rows, halves, light = [np.empty((5, 0))], [node.totals[np.newaxis][:0]], []
         for number, (tables, rates) in enumerate(blocks):
             is_informative = (rates.pooled > enough[1]) & (rates.within > enough[rates.n_divided])
