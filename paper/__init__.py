@@ -14,8 +14,8 @@ NAMES = (
     *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
     *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
-# Studies of the screen of columns, and of many parents, take hours: `all` does not run them.
-SCREENS = ("screen", "screen-levels", "screen-shifts", "clones", "more-parents")
+# Long studies of the screen of columns, of many parents and of intervals: `all` does not run them.
+SCREENS = ("screen", "screen-levels", "screen-shifts", "clones", "more-parents", "intervals")
 
 
 def find_experiment(name: str) -> Experiment:

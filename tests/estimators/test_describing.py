@@ -6,9 +6,10 @@ from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
+from icscm.exceptions import IcscmError
 from icscm.stats.new_environments import make_expectations
 
-NUMBERS = ["tau", "tau_low", "tau_high", "i2", "new_low", "new_high"]
+NUMBERS = ["tau", "tau_low", "tau_high", "i2", "new_low", "new_high", "known_low", "known_high"]
 COLUMNS = ["leaf", "rule", "n", "rate", *NUMBERS, "verdict", "note"]
 
 
@@ -36,6 +37,7 @@ def test_columns_rows_and_numbers():
         found.itertuples(), make_expectations(learner.model_.leaves), strict=True
     ):
         assert (row.new_low, row.new_high) == wanted.interval
+        assert (row.known_low, row.known_high) == wanted.known_interval
         assert (row.tau, row.i2, row.note) == (wanted.tau, wanted.i2, None)
         assert row.new_low < row.rate < row.new_high
         assert row.tau_low <= row.tau <= row.tau_high
@@ -84,3 +86,13 @@ def test_a_model_without_rules_has_one_leaf():
 def test_unfitted():
     with pytest.raises(NotFittedError):
         SCMClassifier().describe_leaves()
+
+
+def test_a_known_prevalence_moves_one_interval():
+    X, y, e = make_table(8)
+    learner = SCMClassifier(max_rules=1).fit(X, y, environments=e)
+    typical, high = learner.describe_leaves(), learner.describe_leaves(prevalence=0.8)
+    assert (high["known_low"] > typical["known_low"]).all()
+    assert high["new_low"].equals(typical["new_low"])
+    with pytest.raises(IcscmError, match="prevalence is a rate"):
+        learner.describe_leaves(prevalence=80)

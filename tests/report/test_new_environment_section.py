@@ -40,6 +40,7 @@ def test_the_summary_holds_the_intervals(learner):
     wanted = make_expectations(learner.model_.leaves)
     for leaf, expected in zip(summary["leaves"], wanted, strict=True):
         assert tuple(leaf["new_interval"]) == expected.interval
+        assert tuple(leaf["known_interval"]) == expected.known_interval
         assert (leaf["tau"], leaf["i2"], leaf["new_reason"]) == (expected.tau, expected.i2, None)
     assert summary["new_environments"]["leaves"] == [1, 2]
     totals = np.array(learner.model_.leaves).sum(axis=0)
@@ -49,12 +50,14 @@ def test_the_summary_holds_the_intervals(learner):
 
 def test_page_markdown_and_terminal_say_the_same(learner):
     report = learner.report()
-    low, high = report.to_dict()["leaves"][0]["new_interval"]
-    text = f"{low:.1%} to {high:.1%}"
+    leaf = report.to_dict()["leaves"][0]
+    ends = leaf["new_interval"], leaf["known_interval"]
+    texts = [f"{low:.1%} to {high:.1%}" for low, high in ends]
     shown = print_all(render_summary(report.to_dict()))
     for rendering in (report.to_html(), report.to_markdown(), shown):
         assert TITLE in rendering
-        assert text in rendering
+        assert all(text in rendering for text in texts)
+        assert "at a new site" in " ".join(rendering.split()).lower()
         assert "another kind" in " ".join(rendering.split())
 
 
@@ -89,7 +92,8 @@ def test_leaves_that_too_few_environments_share_are_counted():
 
 def test_show_says_it_for_each_leaf(learner):
     shown = print_all(render_saved(make_saved_model(learner), 3))
-    assert shown.count("95% prediction interval for a new environment:") == 2
+    assert shown.count("95% prediction interval at a new site:") == 2
+    assert " ".join(shown.split()).count("at a new site with the rate of training:") == 2
     assert "no prediction interval for a new environment: Only two environments" in " ".join(
         print_all(render_saved(make_saved_model(fit(2)), 3)).split()
     )

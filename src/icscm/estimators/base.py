@@ -382,11 +382,18 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
 
-    def describe_leaves(self) -> pandas.DataFrame:
+    def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
         """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.
 
         The log odds of the positive label are modelled as normal across environments, with
-        standard deviation tau; a new environment is one more draw. See `docs/new-environments.md`.
+        standard deviation tau, of which a part is shared by all leaves of an environment; a new
+        environment is one more draw. See `docs/new-environments.md`.
+
+        Parameters
+        ----------
+        prevalence : float, optional
+            The rate of `classes_[1]` among all samples of the new environment, where it is
+            known; by default that of training.
 
         Returns
         -------
@@ -396,15 +403,20 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             - `leaf`, `rule`: its number, from 1, and what decides for its samples;
             - `n`, `rate`: training samples, and the share of `classes_[1]` among them;
             - `tau`, `tau_low`, `tau_high`, `i2`: standard deviation of the log odds between
-              environments, its 95% interval, and the share of the variance between the observed
-              ones that is not sampling error;
+              environments, estimated from all leaves together, its 95% interval, and the share of
+              the variance between the observed ones that is not sampling error;
             - `new_low`, `new_high`: 95% prediction interval of the rate in a new environment;
+            - `known_low`, `known_high`: the same once the rate of all its samples is known to be
+              `prevalence` (NaN for a single leaf);
             - `verdict`: whether the rate is the same in all environments (None without any);
             - `note`: why there is no interval (fewer than three environments have samples); the
               numbers are NaN then.
         """
         verdicts = getattr(self.trace_, "verdicts", ())
-        return describe_leaves(self.model_, verdicts, has_environments=bool(self.environments_))
+        has_environments = bool(self.environments_)
+        return describe_leaves(
+            self.model_, verdicts, has_environments=has_environments, prevalence=prevalence
+        )
 
     def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
         """The tree of the rules and the label's rate in each leaf, by environment.

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def describe_leaves(
-    model: Model, verdicts: Sequence[Verdict], *, has_environments: bool
+    model: Model,
+    verdicts: Sequence[Verdict],
+    *,
+    has_environments: bool,
+    prevalence: float | None = None,
 ) -> pandas.DataFrame:
     """A row for each leaf, as `BaseRuleClassifier.describe_leaves` documents.
 
@@ -42,12 +46,15 @@ def describe_leaves(
     if not verdicts and has_environments:
         verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA, DEFAULT_MARGIN)
     conclusions: list[str | None] = [each.conclusion for each in verdicts] or [None] * len(tables)
-    sizes, found, nothing = tables.sum(axis=(1, 2)), make_expectations(tables), (None, None)
+    sizes, nothing = tables.sum(axis=(1, 2)), (None, None)
+    found = make_expectations(tables, prevalence)
     numbers = [
-        (each.tau, *(each.tau_interval or nothing), each.i2, *(each.interval or nothing))
+        (each.tau, *(each.tau_interval or nothing), each.i2)
+        + (each.interval or nothing)
+        + (each.known_interval or nothing)
         for each in found
     ]
-    names = "tau", "tau_low", "tau_high", "i2", "new_low", "new_high"
+    names = "tau", "tau_low", "tau_high", "i2", "new_low", "new_high", "known_low", "known_high"
     return pandas.DataFrame(
         {
             "leaf": np.arange(1, len(tables) + 1),

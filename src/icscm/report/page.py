@@ -262,6 +262,7 @@ def _lay_out_new_environments(
     plot["line"] = None  # the rates of leaves are meant to differ
     for row, source in zip(plot["rows"], all_rows, strict=True):
         row |= {"seen": format_range(source["environments"]), "tau": source["tau"]}
+        row["known"] = source["known_interval"]
     return plot
 
 

@@ -322,7 +322,7 @@ def describe_new_environments(leaves: Sequence[Plain], totals: LeafCounts, names
     (overall,) = make_expectations([np.array(totals, dtype=np.int64)])
     known = [leaf["number"] for leaf in leaves if leaf["new_interval"] is not None]
     content = {"leaves": leaves, "known": known, "names": names, "confidence": CONFIDENCE}
-    content |= {"overall": overall}
+    content |= {"overall": overall, "rate": sum(totals[1]) / max(sum(map(sum, totals)), 1)}
     return {
         "confidence": CONFIDENCE,
         "overall": of_leaves.describe_expectation(overall),

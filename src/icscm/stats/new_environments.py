@@ -1,34 +1,38 @@
-"""What the counts of a leaf let one expect of its rate in an environment not seen.
+"""What the counts of a model's leaves let one expect of their rates in an environment not seen.
 
-Model. Environment e has its own log odds theta_e, drawn from a normal distribution of mean mu and
-standard deviation tau; of its n_e samples k_e ~ Binomial(n_e, expit(theta_e)) are positive. An
-environment not seen draws its theta from the same distribution. Log odds are never estimated one
-environment at a time: with rates of 2 % most environments would have none to estimate.
+Model. In leaf l of environment e the log odds are theta_le = mu_l + b_e + c_le, with an intercept
+b_e ~ N(0, tau_b^2) that the leaves of an environment share, and c_le ~ N(0, tau_c^2) of each leaf;
+of its n_le samples k_le ~ Binomial(n_le, expit(theta_le)) are positive. A new environment draws
+its b and c from the same distributions. The heterogeneity tau = sqrt(tau_b^2 + tau_c^2) is that of
+every leaf: few environments tell little about it, and all leaves are used.
 
-Methods, all on one grid of (tau, mu).
+Methods.
 
-- The likelihood of (mu, tau) integrates each theta_e out, by Gauss-Hermite quadrature around its
-  mode (adaptive quadrature).
-- tau is where the *restricted* likelihood is largest: that in which mu is integrated out, too,
-  over Jeffreys' prior of a rate, which keeps leaves of a single class finite. Its 95 % interval is
-  where twice the log of it is within 3.84 of the largest.
-- I2 is tau^2 / (tau^2 + s^2), s^2 being the typical sampling variance of a log odds (Higgins and
-  Thompson) at the pooled rate.
-- The prediction interval holds 95 % of the predictive distribution, a mixture of the normal
-  distributions (mu, tau), weighted by the likelihood times the prior of mu and a prior of tau:
-  Jeffreys' (the reference prior), as if the log odds were measured with the variances s_e^2,
+- Given tau_b and tau_c, all theta and mu are integrated out by Laplace's approximation, mu over
+  Jeffreys' prior of a rate, which keeps leaves of a single class finite. What remains is the
+  *restricted* likelihood of (tau_b, tau_c), and a normal distribution of the mu. Log odds are never
+  estimated one environment at a time: with rates of 2 % most would have none to estimate.
+- Prior: tau is half-t of 4 degrees of freedom and scale 1, the angle of (tau_b, tau_c) uniform. In
+  the coordinates (F(tau), angle), F its distribution function, that is uniform on a rectangle, on
+  which Gauss-Legendre nodes are put.
+- tau is where the restricted likelihood, integrated over the angle, is largest. Its 95 % interval
+  is where twice the log of it is within 3.84 of the largest. I2 is tau^2 / (tau^2 + s^2), s^2 being
+  the typical sampling variance of the leaf's log odds (Higgins and Thompson) at its pooled rate.
+- The prediction interval of a leaf at a new site holds 95 % of a mixture over the nodes: normal
+  distributions of mean mu_l and variance var(mu_l) + tau_b^2 + tau_c^2.
+- Where the rate of the site as a whole is known, its log odds differ from those expected with
+  training's mean shares of the leaves by z. To first order
 
-      p(tau) ~ sqrt(sum_e (tau / (tau^2 + min(s_e^2, 1/4)))^2) / (1 + (tau / 4)^4).
+      z = b + sum_l v_l (c_l + error of mu_l) + d,
 
-  With many samples this is nearly the t interval of K - 1 degrees of freedom, which is exact; and
-  it does not collapse where tau is estimated as 0. Where hardly a sample is positive, Jeffreys'
-  prior alone would take the sampling error for the spread: hence the 1/4, and the divisor, which
-  keeps leaves of a single class from allowing for everything; for a tau of 1 it does nothing.
+  v_l being the leaves' shares in the variance of the label, and d the effect of other shares of
+  the leaves, whose variance is that in training (of K - 1 degrees of freedom: five quantiles of
+  chi-squared stand for it). The mixture is then that of theta_l given z.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +42,7 @@ from scipy import special
 
 from icscm._repr import Display, DisplayMixin
 from icscm._types import CountArray, FloatArray
+from icscm.exceptions import IcscmError
 
 # Environments with samples that a leaf needs: two do not separate spread from chance.
 LEAST_ENVIRONMENTS = 3
@@ -47,28 +52,29 @@ _LEAST_NEEDED = "how much environments differ takes at least three to tell."
 CONFIDENCE = 0.95
 # Log odds that spread more are no longer told apart from this: rates of 0 and of 1 side by side.
 MAX_TAU = 10.0
-# Of the prior of tau: the least precision of a log odds, and where its tail begins.
-LEAST_PRECISION, TAIL = 4.0, 4.0
+# Degrees of freedom of the prior of tau, a half-t distribution of scale 1.
+PRIOR_DF = 4
 
-# Places of the grid: of tau (Gauss-Legendre), of mu given tau (evenly, in standard deviations to
-# either side) and of theta given both. Tests hold the result to that of much finer ones.
-_N_TAU, _N_MU, _N_THETA, _SPAN = 16, 13, 9, 6.0
-# Where tau is searched first, by the normal approximation, and how far below its peak.
-_N_ROUGH, _DEEP = 96, 14.0
-# Steps of Newton's method for the modes of all thetas and mu, and from there of theta given mu.
-_N_JOINT_STEPS, _N_STEPS = 12, 4
-# Cells of the grid, times environments, worked on at once.
-_MAX_CELLS = 2**17
-_N_BISECTIONS, _N_BINS = 40, 256
-
-_LEGENDRE = np.polynomial.legendre.leggauss(_N_TAU)
-_HERMITE = np.polynomial.hermite_e.hermegauss(_N_THETA)
-_STEPS = np.linspace(-_SPAN, _SPAN, _N_MU)
+# Nodes of tau and of the angle: even ones to find where the likelihood is not negligible (this far
+# below its peak), as long as that shrinks the rectangle, then Gauss-Legendre. Tests hold the
+# result to that of a much finer grid.
+_N_ROUGH, _N_ZOOMS, _DEEP, _SMALLER = (10, 6), 6, 9.0, 0.85
+_LEGENDRE = [np.polynomial.legendre.leggauss(n) for n in (16, 8)]
+# Steps of Newton's method: at first, in a smaller rectangle, and for z.
+_N_STEPS, _N_MORE_STEPS, _N_SHIFTS = 8, 5, 20
+# Parts of a mixture with less weight are dropped.
+_NEGLIGIBLE = 1e-9
+# Nodes, times environments and leaves, worked on at once.
+_MAX_CELLS = 2**20
+_N_BISECTIONS, _N_BINS = 30, 256
+# Shares of the distribution of a variance that stand for it.
+_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 # Shares of the range of tau at which the restricted likelihood is read, and the matrix that takes
 # values at Legendre's nodes to those of their polynomial there.
 _FINE = np.linspace(0.0, 1.0, 513)
 _BASIS, _FINE_BASIS = (
-    np.polynomial.legendre.legvander(at, _N_TAU - 1) for at in (_LEGENDRE[0], 2 * _FINE - 1)
+    np.polynomial.legendre.legvander(at, len(_LEGENDRE[0][0]) - 1)
+    for at in (_LEGENDRE[0][0], 2 * _FINE - 1)
 )
 _REFINING = _FINE_BASIS @ np.linalg.inv(_BASIS)
 
@@ -82,16 +88,19 @@ class Expectation(DisplayMixin):
     n_environments : int
         Those with samples in the leaf.
     tau : float or None
-        Standard deviation of the log odds between environments; None, as all that follows, where
-        it cannot be estimated.
+        Standard deviation of the log odds between environments, that of all leaves; None, as all
+        that follows, where it cannot be estimated.
     tau_interval : (float, float) or None
         Of tau, 95 %.
     i2 : float or None
-        Share of the variance between observed log odds that is not sampling error.
+        Share of the variance between the leaf's observed log odds that is not sampling error.
     middle : float or None
         The rate that a new environment exceeds as often as not.
     interval : (float, float) or None
         Holds the rate in an environment not seen with probability 95 %.
+    known_interval : (float, float) or None
+        The same once the rate of all samples of that environment is known; None also where the
+        leaf has all samples.
     reason : str or None
         Why it cannot be estimated.
     """
@@ -102,6 +111,7 @@ class Expectation(DisplayMixin):
     i2: float | None = None
     middle: float | None = None
     interval: tuple[float, float] | None = None
+    known_interval: tuple[float, float] | None = None
     reason: str | None = None
 
     def _display(self) -> Display:
@@ -112,26 +122,21 @@ class Expectation(DisplayMixin):
 
 
 class _Predictive(NamedTuple):
-    """The mixture from which new log odds are drawn, (leaf, part), and what is known of tau."""
+    """The mixture from which new log odds are drawn: weights (part,), normals (part, leaf)."""
 
     weights: FloatArray
     centres: FloatArray
     spreads: FloatArray
-    tau: FloatArray
-    tau_low: FloatArray
-    tau_high: FloatArray
-    i2: FloatArray
 
     def compute_below(self, theta: FloatArray) -> FloatArray:
         """(leaf,): the chance that the log odds of a new environment are below theta."""
-        z = (theta[:, np.newaxis] - self.centres) / self.spreads
-        below: FloatArray = (self.weights * special.ndtr(z)).sum(axis=1)
+        below: FloatArray = self.weights @ special.ndtr((theta - self.centres) / self.spreads)
         return below
 
     def find_quantile(self, share: float) -> FloatArray:
         """(leaf,): log odds below which those of a new environment are with this chance."""
         reach = 12.0 * self.spreads
-        low, high = (self.centres - reach).min(axis=1), (self.centres + reach).max(axis=1)
+        low, high = (self.centres - reach).min(axis=0), (self.centres + reach).max(axis=0)
         for _ in range(_N_BISECTIONS):
             middle = (low + high) / 2
             is_below = self.compute_below(middle) < share
@@ -139,10 +144,81 @@ class _Predictive(NamedTuple):
         quantile: FloatArray = (low + high) / 2
         return quantile
 
+    def find_rates(self, *shares: float) -> FloatArray:
+        """(leaf, share): the same as rates."""
+        rates: FloatArray = special.expit([self.find_quantile(share) for share in shares]).T
+        return rates
 
-def make_expectations(tables: Sequence[Any] | CountArray) -> tuple[Expectation, ...]:
-    """What to expect of each of several leaves, given by label and environment."""
-    tables = np.asarray(tables, dtype=np.int64)
+
+def _mix(logs: FloatArray, centres: FloatArray, variances: FloatArray) -> _Predictive:
+    weights = special.softmax(logs)
+    kept = weights > _NEGLIGIBLE
+    spreads = np.sqrt(np.maximum(variances[kept], 1e-10))
+    return _Predictive(weights[kept] / weights[kept].sum(), centres[kept], spreads)
+
+
+class _Nodes(NamedTuple):
+    """Log likelihoods (node,), log odds (node, leaf), their errors squared (node, leaf, leaf)."""
+
+    values: FloatArray
+    mu: FloatArray
+    errors: FloatArray
+    modes: FloatArray  # of theta (node, environment, leaf)
+
+
+class _Fit(NamedTuple):
+    """Nodes with their weights, squares of tau_b and tau_c (node,), and what is known of tau."""
+
+    nodes: _Nodes
+    squares: tuple[FloatArray, FloatArray]
+    shares: FloatArray  # of the leaves in each environment
+    tau: float
+    tau_interval: tuple[float, float]
+
+    def compute_variances(self) -> FloatArray:
+        """(node, leaf): of log odds in a new environment."""
+        own = np.diagonal(self.nodes.errors, axis1=1, axis2=2)
+        variances: FloatArray = own + np.add(*self.squares)[:, np.newaxis]
+        return variances
+
+    def predict(self) -> _Predictive:
+        return _mix(self.nodes.values, self.nodes.mu, self.compute_variances())
+
+    def predict_known(self, prevalence: float) -> _Predictive:
+        """Log odds in a new environment where this is the rate of all samples."""
+        (values, mu, errors, _), (shared, own) = self.nodes, self.squares
+        n, mean = len(self.shares), self.shares.mean(axis=0)
+        z = np.zeros((len(mu), 1))
+        for _ in range(_N_SHIFTS):
+            rates = special.expit(mu + z)
+            weights = mean * rates * (1 - rates)
+            gap = (mean * rates).sum(axis=1) - prevalence
+            z = z - np.clip(gap / weights.sum(axis=1), -1, 1)[:, np.newaxis]
+        weights /= weights.sum(axis=1, keepdims=True)
+        rates = special.expit(mu)
+        mixes = rates @ (self.shares - mean).T / (rates * (1 - rates) @ mean)[:, np.newaxis]
+        of_mu = (errors @ weights[..., np.newaxis])[..., 0]
+        common = shared[:, np.newaxis] + weights * own[:, np.newaxis] + of_mu
+        parts = []
+        for share in _SHARES:
+            of_mix = (mixes**2).sum(axis=1) * (1 + 1 / n) / special.chdtri(n - 1, 1 - share)
+            total = shared + own * (weights**2).sum(axis=1) + of_mix + (weights * of_mu).sum(axis=1)
+            gain, logs = common / total[:, np.newaxis], np.log(total) + z[:, 0] ** 2 / total
+            variances = self.compute_variances() - gain * common
+            parts.append((values - logs / 2, mu + gain * z, variances))
+        return _mix(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def make_expectations(
+    tables: Sequence[Any] | CountArray, prevalence: float | None = None
+) -> tuple[Expectation, ...]:
+    """What to expect of each leaf of a model, given by label and environment.
+
+    `prevalence` is the rate of all samples in a new environment, by default that in training.
+    """
+    if prevalence is not None and not 0 < prevalence < 1:
+        raise IcscmError(f"prevalence is a rate between 0 and 1, not {prevalence!r}")
+    tables = np.asarray(tables)
     if len(tables) == 0:
         return ()
     n_seen = (tables.sum(axis=1) > 0).sum(axis=1).tolist()
@@ -152,13 +228,19 @@ def make_expectations(tables: Sequence[Any] | CountArray) -> tuple[Expectation, 
         if tables.shape[2] < 2:
             reason = "The data name no environments, so that nothing is known of another one."
         found.append(Expectation(n, reason=reason))
+    if max(n_seen) < LEAST_ENVIRONMENTS:
+        return tuple(found)
+    fit = _fit(tables)
+    rate = (tables[:, 1].sum() + 0.5) / (tables.sum() + 1) if prevalence is None else prevalence
     tail = (1 - CONFIDENCE) / 2
-    for part, fitted in _fit_all(tables):
-        rates = [special.expit(fitted.find_quantile(q)) for q in (tail, 0.5, 1 - tail)]
-        columns = (fitted.tau, fitted.tau_low, fitted.tau_high, fitted.i2, *rates)
-        for i, numbers in zip(part.tolist(), np.column_stack(columns).tolist(), strict=True):
-            tau, tau_low, tau_high, i2, low, middle, high = numbers
-            found[i] = Expectation(n_seen[i], tau, (tau_low, tau_high), i2, middle, (low, high))
+    ends = fit.predict().find_rates(tail, 0.5, 1 - tail).tolist()
+    known = fit.predict_known(float(rate)).find_rates(tail, 1 - tail).tolist()
+    i2 = (fit.tau**2 / (fit.tau**2 + _compute_typical_variance(tables))).tolist()
+    for i, (low, middle, high) in enumerate(ends):
+        if found[i].reason is None:
+            of_known = tuple(known[i]) if len(tables) > 1 else None
+            own = i2[i], middle, (low, high), of_known
+            found[i] = Expectation(n_seen[i], fit.tau, fit.tau_interval, *own)
     return tuple(found)
 
 
@@ -172,180 +254,138 @@ def compute_surprise(
     between environments, what is not known of it and the sampling error of the new rows are all
     accounted for. Above 0.05, the rate is where the prediction interval said that it would be.
     """
-    tables = np.asarray(tables, dtype=np.int64)
     p_values = np.full(sizes.shape, np.nan)
-    for part, fitted in _fit_all(tables):
-        ends = fitted.find_quantile(1e-6), fitted.find_quantile(1 - 1e-6)
-        edges = np.linspace(*ends, _N_BINS + 1, axis=1)
-        chances = np.diff([fitted.compute_below(each) for each in edges.T], axis=0).T
-        rates = special.expit((edges[:, 1:] + edges[:, :-1]) / 2)
-        for new in range(sizes.shape[1]):
-            k, n = positives[part, new, np.newaxis], sizes[part, new, np.newaxis]
-            at_most, more = special.bdtr(k, n, rates), special.bdtrc(k, n, rates)
-            fewer = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
-            below = (chances * (fewer + at_most) / 2).sum(axis=1)
-            above = (chances * (2 * more + at_most - fewer) / 2).sum(axis=1)
-            found = np.clip(2 * np.minimum(below, above), 0.0, 1.0)
-            p_values[part, new] = np.where(n[:, 0] > 0, found, np.nan)
+    is_known = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
+    if not is_known.any():
+        return p_values
+    drawn = _fit(tables).predict()
+    ends = drawn.find_quantile(1e-6), drawn.find_quantile(1 - 1e-6)
+    edges = np.linspace(*ends, _N_BINS + 1, axis=1)
+    chances = np.diff([drawn.compute_below(each) for each in edges.T], axis=0).T
+    rates = special.expit((edges[:, 1:] + edges[:, :-1]) / 2)
+    for new in range(sizes.shape[1]):
+        k, n = positives[:, new, np.newaxis], sizes[:, new, np.newaxis]
+        at_most, more = special.bdtr(k, n, rates), special.bdtrc(k, n, rates)
+        fewer = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
+        below = (chances * (fewer + at_most) / 2).sum(axis=1)
+        above = (chances * (2 * more + at_most - fewer) / 2).sum(axis=1)
+        found = np.clip(2 * np.minimum(below, above), 0.0, 1.0)
+        p_values[:, new] = np.where(is_known & (n[:, 0] > 0), found, np.nan)
     return p_values
 
 
-def _fit_all(tables: CountArray) -> Iterator[tuple[NDArray[np.intp], _Predictive]]:
-    """The leaves in enough environments, as many at once as memory should hold."""
-    leaves = np.flatnonzero((tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS)
-    most = max(_MAX_CELLS // (_N_TAU * _N_MU * tables.shape[2]), 1)
-    for start in range(0, len(leaves), most):
-        part = leaves[start : start + most]
-        yield part, _fit(tables[part])
+def _fit(tables: CountArray) -> _Fit:
+    """The joint model of the leaves (leaf, label, environment)."""
+    seen = np.asarray(tables, dtype=np.float64)[:, :, tables.sum(axis=(0, 1)) > 0]
+    counts = seen[:, 1].T, seen.sum(axis=1).T  # positives and all, (environment, leaf)
+    mu = special.logit((counts[0].sum(axis=0) + 0.5) / (counts[1].sum(axis=0) + 1))
+    start, n_steps = (mu, np.broadcast_to(mu, counts[0].shape)), _N_STEPS
+    low, high = np.zeros(2), np.array([2 * special.stdtr(PRIOR_DF, MAX_TAU) - 1, 1.0])
+    for _ in range(_N_ZOOMS):
+        at = [(np.arange(n) + 0.5) / n for n in _N_ROUGH]
+        nodes = _compute_nodes(*counts, *_place_nodes(low, high, at), start, n_steps)
+        best, n_steps = nodes.values.argmax(), _N_MORE_STEPS
+        start = nodes.mu[best], nodes.modes[best]
+        is_near = (nodes.values > nodes.values[best] - _DEEP).reshape(_N_ROUGH)
+        places = [np.flatnonzero(is_near.any(axis=1 - axis)) for axis in (0, 1)]
+        step = (high - low) / _N_ROUGH
+        first, last = np.array([(each[0], each[-1]) for each in places]).T
+        old, low, high = high - low, low + np.maximum(first - 0.5, 0) * step, high
+        high = np.minimum(low + (last - np.maximum(first - 0.5, 0) + 1.5) * step, high)
+        if ((high - low) > _SMALLER * old).all():
+            break
+    at = [(1 + each) / 2 for each, _ in _LEGENDRE]
+    squares = _place_nodes(low, high, at)
+    nodes = _compute_nodes(*counts, *squares, start, n_steps)
+    weights = np.log(np.outer(*(each for _, each in _LEGENDRE))).ravel()
+    weighted = nodes._replace(values=nodes.values + weights)
+    restricted = special.logsumexp(weighted.values.reshape(len(at[0]), -1), axis=1)
+    tau = _read_tau(restricted - np.log(_LEGENDRE[0][1]), low[0], high[0])
+    return _Fit(weighted, squares, (counts[1] / counts[1].sum(axis=1, keepdims=True)), *tau)
 
 
-def _fit(tables: CountArray) -> _Predictive:
-    """The posterior of each leaf (label, environment) on its grid (leaf, tau, mu)."""
-    positives, sizes = tables[:, 1].astype(np.float64), tables.sum(axis=1).astype(np.float64)
-    pooled = (positives.sum(axis=1) + 0.5) / (sizes.sum(axis=1) + 1)
-    precisions = sizes * (pooled * (1 - pooled))[:, np.newaxis]
-    scale, start, end = _find_range(positives, sizes, precisions)
-    # Gauss-Legendre in x, where tau = scale x / (1 - x): the places, and the width of each
-    at, shares = _LEGENDRE
-    half = (end - start)[:, np.newaxis] / 2
-    x = start[:, np.newaxis] + half * (1 + at)
-    tau = scale[:, np.newaxis] * x / (1 - x)
-    widths = half * shares * scale[:, np.newaxis] / (1 - x) ** 2
-    centre, error, modes = _place_mu(positives, sizes, pooled, tau)
-    mu = centre[..., np.newaxis] + error[..., np.newaxis] * _STEPS
-    log_weights = _compute_log_likelihood(positives, sizes, mu, tau, modes)
-    log_weights += (special.log_expit(mu) + special.log_expit(-mu)) / 2  # Jeffreys' of a rate
-    log_weights += np.log(error)[..., np.newaxis]
-    restricted = special.logsumexp(log_weights, axis=2)
-    log_weights += (_compute_log_prior(precisions, tau) + np.log(widths))[..., np.newaxis]
-    parts = log_weights.reshape(len(tables), -1)
-    spreads = np.broadcast_to(tau[..., np.newaxis], mu.shape).reshape(parts.shape)
-    best, low, high = _read_restricted(restricted, scale, start, end)
-    i2 = best**2 / (best**2 + _compute_typical_variance(precisions))
-    centres, weights = mu.reshape(parts.shape), special.softmax(parts, axis=1)
-    return _Predictive(weights, centres, spreads, best, low, high, i2)
+def _place_nodes(
+    low: FloatArray, high: FloatArray, at: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """tau_b^2 and tau_c^2 at these shares of the rectangle, the angle changing fastest."""
+    x, angle = (a + (b - a) * share for a, b, share in zip(low, high, at, strict=True))
+    square = special.stdtrit(PRIOR_DF, (1 + x) / 2)[:, np.newaxis] ** 2
+    shared, own = square * np.cos(np.pi / 2 * angle) ** 2, square * np.sin(np.pi / 2 * angle) ** 2
+    return shared.ravel(), own.ravel()
 
 
-def _compute_typical_variance(precisions: FloatArray) -> FloatArray:
+def _compute_typical_variance(tables: CountArray) -> FloatArray:
     """Higgins and Thompson's: between that of the largest environments and that of the mean one."""
+    sizes = tables.sum(axis=1)
+    pooled = (tables[:, 1].sum(axis=1) + 0.5) / (sizes.sum(axis=1) + 1)
+    precisions = sizes * (pooled * (1 - pooled))[:, np.newaxis]
     total, squares = precisions.sum(axis=1), (precisions**2).sum(axis=1)
-    n_others = (precisions > 0).sum(axis=1) - 1
-    typical: FloatArray = n_others * total / (total**2 - squares)
-    return typical
+    n_others = np.maximum((precisions > 0).sum(axis=1) - 1, 1)
+    typical: FloatArray = n_others * total / np.maximum(total**2 - squares, 1e-300)
+    return np.maximum(typical, 1e-300)
 
 
-def _compute_log_prior(precisions: FloatArray, tau: FloatArray) -> FloatArray:
-    """The prior of tau, the log odds being measured with these precisions."""
-    weights = np.where(precisions > 0, np.maximum(precisions, LEAST_PRECISION), 0.0)
-    parts = weights[:, np.newaxis] / (1 + tau[..., np.newaxis] ** 2 * weights[:, np.newaxis])
-    norm: FloatArray = np.sqrt((parts**2).sum(axis=2))
-    return np.log(tau * norm) - np.log1p((tau / TAIL) ** 4)
+def _compute_nodes(
+    positives: FloatArray,
+    sizes: FloatArray,
+    shared: FloatArray,
+    own: FloatArray,
+    start: tuple[FloatArray, FloatArray],
+    n_steps: int,
+) -> _Nodes:
+    """Laplace's approximation at each node, as many at once as memory should hold."""
+    n_parts = -(-len(shared) * positives.size // _MAX_CELLS)
+    pairs = zip(np.array_split(shared, n_parts), np.array_split(own, n_parts), strict=True)
+    parts = [_approximate(positives, sizes, *pair, *start, n_steps) for pair in pairs]
+    return _Nodes(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _find_range(
-    positives: FloatArray, sizes: FloatArray, precisions: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Where to search for tau = scale x / (1 - x): the scale, and x from where to where.
+def _approximate(
+    k: FloatArray,
+    n: FloatArray,
+    shared: FloatArray,
+    own: FloatArray,
+    mu: FloatArray,
+    theta: FloatArray,
+    n_steps: int,
+) -> _Nodes:
+    """Newton's method for all theta and mu; then the likelihood and the errors of mu.
 
-    By the likelihood of empirical log odds as if these were normal, which is near enough for that.
+    With the working weights w of the samples, those of an environment's working log odds around
+    mu are diag(d) - a d d', where d = w / (1 + tau_c^2 w) and a = tau_b^2 / (1 + tau_b^2 sum d):
+    the inverse of diag(1 / w + tau_c^2) + tau_b^2, which stays finite without samples.
     """
-    shift = np.where(sizes > 0, 0.5, np.inf)  # an environment without samples has no weight
-    variances = 1 / (positives + shift) + 1 / (sizes - positives + shift)
-    variances = np.where(sizes > 0, variances, np.inf)
-    log_odds = np.log((positives + 0.5) / (sizes - positives + 0.5))
-    weights = 1 / variances
-    mean = (weights * log_odds).sum(axis=1) / weights.sum(axis=1)
-    n_seen = (sizes > 0).sum(axis=1)
-    spread = ((log_odds - mean[:, np.newaxis]) ** 2 * (sizes > 0)).sum(axis=1) / (n_seen - 1)
-    scale = np.sqrt(spread + _compute_typical_variance(precisions))
-    top = MAX_TAU / (MAX_TAU + scale)
-    x = top[:, np.newaxis] * (np.arange(_N_ROUGH) + 0.5) / _N_ROUGH
-    tau = scale[:, np.newaxis] * x / (1 - x)
-    w = 1 / (variances[:, np.newaxis] + tau[..., np.newaxis] ** 2)
-    total = w.sum(axis=2)
-    means = (w * log_odds[:, np.newaxis]).sum(axis=2) / total
-    misfit = (w * (log_odds[:, np.newaxis] - means[..., np.newaxis]) ** 2).sum(axis=2)
-    logs = np.where(sizes[:, np.newaxis] > 0, np.log(w, where=w > 0, out=np.zeros_like(w)), 0.0)
-    rough = (logs.sum(axis=2) - np.log(total) - misfit) / 2 + _compute_log_prior(precisions, tau)
-    is_near = rough > rough.max(axis=1, keepdims=True) - _DEEP
-    first, last = is_near.argmax(axis=1), _N_ROUGH - 1 - is_near[:, ::-1].argmax(axis=1)
-    slack = 1 + 0.1 * (last - first)
-    start = np.maximum(first - slack, 0) / _N_ROUGH * top
-    return scale, start, np.minimum(last + 1 + slack, _N_ROUGH) / _N_ROUGH * top
+    shared, own = shared[:, np.newaxis], own[:, np.newaxis, np.newaxis]
+    mu, theta = (np.repeat(each[np.newaxis], len(own), axis=0) for each in (mu, theta))
+    diagonal = np.arange(mu.shape[1])
+    for step in range(n_steps + 1):
+        rate, typical = special.expit(theta), special.expit(mu)
+        weight = np.maximum(n * rate * (1 - rate), 1e-10)
+        d = weight / (1 + own * weight)
+        total = d.sum(axis=2)
+        a = shared / (1 + shared * total)
+        precision = -np.swapaxes(d * a[..., np.newaxis], 1, 2) @ d
+        precision[:, diagonal, diagonal] += d.sum(axis=1) + typical * (1 - typical)
+        errors = np.linalg.inv(precision)
+        if step == n_steps:
+            break
+        residual = theta + (k - n * rate) / weight - mu[:, np.newaxis]
+        pull = d * (residual - (a * (d * residual).sum(axis=2))[..., np.newaxis])
+        deviation = own * pull + (shared * pull.sum(axis=2))[..., np.newaxis]
+        theta = theta + np.clip(mu[:, np.newaxis] + deviation - theta, -2, 2)
+        slope = pull.sum(axis=1) + 0.5 - typical
+        mu = mu + np.clip((errors @ slope[..., np.newaxis])[..., 0], -2, 2)
+    deviation = theta - mu[:, np.newaxis]
+    values = (k * theta - n * np.logaddexp(0, theta) - pull * deviation / 2).sum(axis=(1, 2))
+    values -= np.log1p(own * weight).sum(axis=(1, 2)) / 2 + np.log1p(shared * total).sum(axis=1) / 2
+    values += (special.log_expit(mu) + special.log_expit(-mu)).sum(axis=1) / 2
+    values -= np.linalg.slogdet(precision)[1] / 2
+    return _Nodes(values, mu, errors, theta)
 
 
-def _place_mu(
-    positives: FloatArray, sizes: FloatArray, pooled: FloatArray, tau: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """About where mu lies given tau, its error, and the log odds (leaf, tau, environment) there.
-
-    By penalised quasi-likelihood.
-    """
-    k, n = positives[:, np.newaxis], sizes[:, np.newaxis]
-    mu = np.repeat(special.logit(pooled)[:, np.newaxis], tau.shape[1], axis=1)
-    theta = np.repeat(mu[..., np.newaxis], k.shape[2], axis=2)
-    square = tau[..., np.newaxis] ** 2
-    for _ in range(_N_JOINT_STEPS):
-        rate = special.expit(theta)
-        weight = np.maximum(n * rate * (1 - rate), 1e-12)
-        working = theta + (k - n * rate) / weight
-        joint = weight / (1 + weight * square)
-        typical = special.expit(mu)
-        gain = (joint * (working - mu[..., np.newaxis])).sum(axis=2) + 0.5 - typical
-        information = joint.sum(axis=2) + typical * (1 - typical)
-        mu = mu + np.clip(gain / information, -2, 2)
-        wanted = (working * weight * square + mu[..., np.newaxis]) / (1 + weight * square)
-        theta = theta + np.clip(wanted - theta, -2, 2)
-    return mu, 1 / np.sqrt(information), theta
-
-
-def _compute_log_likelihood(
-    positives: FloatArray, sizes: FloatArray, mu: FloatArray, tau: FloatArray, modes: FloatArray
-) -> FloatArray:
-    """(leaf, tau, mu): the environments' own log odds integrated out, each around its mode.
-
-    `modes` are those at the middle mu; from there each place starts from its neighbour's.
-    """
-    k, n, precision = positives[:, np.newaxis], sizes[:, np.newaxis], 1 / tau[..., np.newaxis] ** 2
-
-    def compute_exponent(theta: FloatArray, mu: FloatArray) -> FloatArray:
-        """Log of what is integrated over theta, but for what does not depend on it."""
-        # not log1p, which is slow; what is lost beside 1 is lost beside the sum, too
-        softplus = np.maximum(theta, 0) + np.log(1 + np.exp(-np.abs(theta)))
-        exponent: FloatArray = k * theta - n * softplus - (theta - mu) ** 2 * precision / 2
-        return exponent
-
-    found, middle = np.empty_like(mu), _N_MU // 2
-    for places in (range(middle, _N_MU), range(middle - 1, -1, -1)):
-        theta = modes
-        for place in places:
-            centre = mu[:, :, place, np.newaxis]
-            for _ in range(_N_STEPS):  # Newton's method for the mode
-                rate = special.expit(theta)
-                slope = k - n * rate - (theta - centre) * precision
-                theta = theta + np.clip(slope / (n * rate * (1 - rate) + precision), -2, 2)
-            rate = special.expit(theta)
-            width = 1 / np.sqrt(n * rate * (1 - rate) + precision)
-            peak = compute_exponent(theta, centre)
-            total = np.zeros_like(theta)
-            for at, share in zip(*_HERMITE, strict=True):
-                exponent = compute_exponent(theta + at * width, centre)
-                total += share * np.exp(exponent - peak + at**2 / 2)
-            found[:, :, place] = (peak + np.log(total * width)).sum(axis=2)
-    found -= np.log(tau)[..., np.newaxis] * n.shape[2]
-    return found
-
-
-def _read_restricted(
-    restricted: FloatArray, scale: FloatArray, start: FloatArray, end: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _read_tau(restricted: FloatArray, low: float, high: float) -> tuple[float, tuple[float, float]]:
     """tau of the largest restricted likelihood, and the ends of its interval."""
-    finer = restricted @ _REFINING.T
-    x = start[:, np.newaxis] + (end - start)[:, np.newaxis] * _FINE
-    tau = scale[:, np.newaxis] * x / (1 - x)
-    best = finer.argmax(axis=1)
-    limit = special.chdtri(1, 1 - CONFIDENCE) / 2
-    is_inside = finer >= finer.max(axis=1, keepdims=True) - limit
-    ends = is_inside.argmax(axis=1), len(_FINE) - 1 - is_inside[:, ::-1].argmax(axis=1)
-    rows = np.arange(len(tau))
-    return tau[rows, best], tau[rows, ends[0]], tau[rows, ends[1]]
+    finer = _REFINING @ restricted
+    tau = special.stdtrit(PRIOR_DF, (1 + low + (high - low) * _FINE) / 2)
+    inside = np.flatnonzero(finer >= finer.max() - special.chdtri(1, 1 - CONFIDENCE) / 2)
+    return float(tau[finer.argmax()]), (float(tau[inside[0]]), float(tau[inside[-1]]))

@@ -180,6 +180,7 @@ def describe_expectation(found: Expectation) -> Plain:
         "tau_interval": found.tau_interval and list(found.tau_interval),
         "i2": found.i2,
         "new_interval": found.interval and list(found.interval),
+        "known_interval": found.known_interval and list(found.known_interval),
         "new_reason": found.reason,
     }
 
