@@ -153,7 +153,7 @@ def compute_meta(k: Any, n: Any) -> list[Floats]:
 
 
 def _hold_rate(rates: Floats, leaf: int, low: float, high: float) -> tuple[float, ...]:
-    return _score(*special.expit((low, high)), rates[leaf])
+    return _score(special.expit(low), special.expit(high), rates[leaf])
 
 
 def _score(low: float, high: float, rate: float) -> tuple[float, ...]:
@@ -167,8 +167,8 @@ def _hold_counts(k: Any, n: Any, leaf: int, low: float, high: float) -> tuple[fl
     rates = special.expit((low + high) / 2 + z * (high - low) / 2 / stats.norm.ppf(0.975))
     counts = np.unique(np.linspace(0, n[leaf], 1001).round())
     below = special.bdtr(counts[:, np.newaxis], n[leaf], rates).mean(axis=1)
-    ends = [counts[min(np.searchsorted(below, p), len(counts) - 1)] for p in (0.025, 0.975)]
-    _, score, width = _score(*np.array(ends) / n[leaf], k[leaf] / n[leaf])
+    first, last = np.minimum(np.searchsorted(below, (0.025, 0.975)), len(counts) - 1)
+    _, score, width = _score(counts[first] / n[leaf], counts[last] / n[leaf], k[leaf] / n[leaf])
     at_most = special.bdtr(k[leaf], n[leaf], rates).mean()
     fewer = special.bdtr(k[leaf] - 1, n[leaf], rates).mean() if k[leaf] else 0.0
     middle = (at_most + fewer) / 2
