@@ -35,12 +35,12 @@ def test_counts_are_held_against_the_widened_interval():
 
 
 def test_the_study_has_both_tables(tmp_path):
-    choose = {"size": ["30", "0"]}
+    choose = {"size": ["30", "0"], "places": ["3", "0"]}
     options = Options(1, quick=True, data_home=tmp_path, max_rows=800, max_out=1, choose=choose)
     plan = intervals.make_plan(options)
     rows = run_plan(plan, tmp_path / "rows.csv", n_jobs=1)
     assert not any(row["error"] for row in rows)
     summary = intervals.summarise(rows)
     assert [table.name for table in summary.tables] == ["intervals-simulated", "intervals-shared"]
-    assert len(summary.tables[0].rows) == 10
+    assert len(summary.tables[0].rows) == 5
     assert "coverage" in summary.findings[0]
