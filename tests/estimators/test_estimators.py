@@ -314,6 +314,7 @@ def test_clone_keeps_every_parameter():
         "missing": "separate",
         "keep_columns": "all",
         "device": "auto",
+        "conclusion": "best",
     }
     learner = ICSCMClassifier(**changed)
     assert set(changed) == set(learner.get_params())

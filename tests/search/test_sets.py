@@ -63,10 +63,10 @@ def test_too_many_cells():
 
 
 def test_numbers_of_sets():
-    assert [sets._count_sets(5, size) for size in range(6)] == [1, 6, 16, 26, 31, 32]
+    assert [sets.count_sets(5, size) for size in range(6)] == [1, 6, 16, 26, 31, 32]
     with mock.patch.object(sets, "_UNCOUNTED", 16):
-        assert sets._count_sets(5, 2) == 16
-        assert sets._count_sets(5, 5) == 26, "counting ends with the first number beyond"
+        assert sets.count_sets(5, 2) == 16
+        assert sets.count_sets(5, 5) == 26, "counting ends with the first number beyond"
 
 
 def test_subsets():

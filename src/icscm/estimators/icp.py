@@ -173,14 +173,9 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         counts = make_level_counts(*own, self.max_levels)
         size = min(self.max_set_size or counts.n_features, counts.n_features)
         check_affordable(counts, size, self.max_set_size)
-        return find_invariant_sets(
-            counts.merge_equal(),
-            size,
-            test=self.test,
-            dof=self.dof,
-            alpha=self.alpha,
-            scored=self.conclusion == "best",
-        )
+        options: dict[str, Any] = {"alpha": self.alpha, "scored": self.conclusion == "best"}
+        merged = counts.merge_equal()
+        return find_invariant_sets(merged, size, test=self.test, dof=self.dof, **options)
 
     def _get_features(self) -> list[str | int]:
         """Names where X had names, positions otherwise."""

@@ -27,9 +27,7 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
         "join_words": formatting.join_words,
         "count_conclusions": formatting.count_conclusions,
-        "conclusion": lambda reason: CONCLUSIONS[
-            "best" if reason in ("best", "empty_best") else "intersection"
-        ],
+        "conclusion": lambda why: CONCLUSIONS["best" if "best" in why else "intersection"],
         "text": as_text,
         "shorten": shorten_list,
         "of": count,

@@ -71,13 +71,11 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     certain = [([wide[i] for i in each], [narrow[i] for i in each]) for each in subsets]
     p_values = compute_conditional([compute_leaves(table, *each) for each in certain]).p_values
     bics = compute_bic([compute_leaves(table, each) for each in subsets])
-    is_accepted = exceeds(p_values, settings.alpha)
     names = [tuple(rules[i].feature for i in each) for each in subsets]
-    found = zip(names, p_values.tolist(), is_accepted.tolist(), bics.tolist(), strict=True)
-    sets = tuple(SetTest(*each) for each in found)
+    found = p_values, exceeds(p_values, settings.alpha), bics
+    sets = tuple(map(SetTest, names, *(each.tolist() for each in found)))
     accepted = {s: each.bic for s, each in zip(subsets, sets, strict=True) if each.accepted}
-    is_best = settings.conclusion == "best"
-    chosen = find_best(accepted) if is_best else find_shared(accepted)
+    chosen = find_best(accepted) if settings.conclusion == "best" else find_shared(accepted)
     kept = sorted(chosen or ())
     leaves = compute_leaves(table, kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
@@ -120,7 +118,7 @@ def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str |
     """Which sets were not tested, since there are limits; None if all were."""
     texts = []
     if n_beyond:
-        texts.append(f"with any of {count(n_beyond, 'weaker rule')} beyond n_candidates")
+        texts.append(f"with any of {count(n_beyond, 'weaker rule')}")
     if n_rules > settings.max_rules:
         texts.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
     return f"Sets {' and sets '.join(texts)} were not tested." if texts else None

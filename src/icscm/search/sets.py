@@ -116,8 +116,8 @@ def find_beside(
         n, n_changed = table.counts.sum(axis=(1, 2)), len(changed)
         is_beside = table.patterns[:, n_changed:] != table.patterns[:, :n_changed].repeat(2, axis=1)
         is_single = (n @ is_beside * EXACT_BINS > n.sum()).tolist()
-        for k, number in enumerate(numbers):
-            wide, narrow = (changed[k] if is_single[i] else forms[i] for i in (2 * k, 2 * k + 1))
+        for k, (number, rule) in enumerate(zip(numbers, changed, strict=True)):
+            wide, narrow = (rule if is_single[i] else forms[i] for i in (2 * k, 2 * k + 1))
             found[number] = wide, narrow
     return found
 
