@@ -38,7 +38,7 @@ def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
     >>> cause = [[8, 12, 7, 0], [10, 5, 15, 0]]
     >>> artefact = [[0, 0, 0, 0], [0, 0, 14, 0]]
     >>> measure_replication(np.array([cause, artefact]), samples).round(2).tolist()
-    [0.98, 0.0]
+    [0.93, 0.0]
     """
     effective = np.empty(len(tables))
     factors = compute_factors(samples)
