@@ -12,10 +12,11 @@ from icscm.model.rules import CategoryRule, MissingRule
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
 
 
-def fit_quietly(estimator, X, y, environments, sample_weight=None):
+def fit_quietly(estimator, X, y, environments, sample_weight=None, groups=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        return estimator.fit(X, y, environments=environments, sample_weight=sample_weight)
+        weights = {"sample_weight": sample_weight, "groups": groups}
+        return estimator.fit(X, y, environments=environments, **weights)
 
 
 def assert_same(fitted, expected, inverted, environments, positions=None):

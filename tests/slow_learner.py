@@ -76,7 +76,22 @@ def is_true(rule, value):
     return (value in what if kind == "level" else value > what) == sign
 
 
-def compute_p_value(pairs, test):
+def compute_design_effect(rows, y, environments, groups):
+    """How much larger the variance of rates is than that of independent rows, at least 1."""
+    found = expected = 0.0
+    for place in {environments[i] for i in rows}:
+        own = [i for i in rows if environments[i] == place]
+        rate, clusters = sum(y[i] for i in own) / len(own), {groups[i] for i in own}
+        if len(clusters) < 2:
+            continue
+        errors = [sum(y[i] - rate for i in own if groups[i] == each) for each in clusters]
+        variance = sum(e**2 for e in errors) * len(clusters) / (len(clusters) - 1) / len(own)
+        found += (1 - len(own) / len(rows)) * variance
+        expected += (1 - len(own) / len(rows)) * rate * (1 - rate)
+    return max(found / expected, 1.0) if expected > 0 else 1.0
+
+
+def compute_p_value(pairs, test, effect=1.0):
     """p-value of the test of label against environment for (label, environment) pairs."""
     labels = sorted({label for label, _ in pairs})
     places = sorted({place for _, place in pairs})
@@ -85,10 +100,10 @@ def compute_p_value(pairs, test):
     table = [
         [sum(pair == (label, place) for pair in pairs) for place in places] for label in labels
     ]
-    if test == "chi2":
-        return stats.chi2_contingency(table, correction=True).pvalue
-    if test == "g":
-        return stats.chi2_contingency(table, correction=False, lambda_="log-likelihood").pvalue
+    if test in ("chi2", "g"):
+        way = {"correction": True} if test == "chi2" else {"lambda_": "log-likelihood"}
+        result = stats.chi2_contingency(table, **{"correction": False} | way)
+        return float(stats.chi2.sf(result.statistic / effect, result.dof))
     return compute_fisher(table)
 
 
@@ -210,10 +225,11 @@ def learn_slowly(
     margin_on="rate",
     correction=None,
     missing="candidate",
+    groups=None,
 ):
     """Everything worth comparing about the search, in plain values. `y` is 0 or 1.
 
-    Values of X are numbers, text, or None where one is missing.
+    Values of X are numbers, text, or None where one is missing. Rows of a group are alike.
     """
     if model_type == "disjunction":
         y = [1 - label for label in y]
@@ -232,6 +248,10 @@ def learn_slowly(
 
     def pairs_of(rows):
         return [(y[i], environments[i]) for i in rows]
+
+    def compute_p(rows):
+        effect = 1.0 if groups is None else compute_design_effect(rows, y, environments, groups)
+        return compute_p_value(pairs_of(rows), test, effect)
 
     def make_leaf(rule):
         return {i for i in positives | negatives if not holds(rule, i)}
@@ -255,7 +275,7 @@ def learn_slowly(
         if criterion == "equivalence":
             shown = is_shown if margin_on == "rate" else is_shown_by_odds
             return shown(pairs_of(rows), set(environments), alpha, margin)
-        return compute_p_value(pairs_of(rows), test) > level
+        return compute_p(rows) > level
 
     def find_refused():
         """The candidates that are not allowed for depending on the environment, and the level."""
@@ -263,7 +283,7 @@ def learn_slowly(
         if criterion == "equivalence" or correction is None:
             refused = {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
             return refused, alpha
-        p_values = [compute_p_value(pairs_of(make_leaf(rule)), test) for rule in tested]
+        p_values = [compute_p(make_leaf(rule)) for rule in tested]
         adjusted = adjust(p_values, correction)
         refused = {rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= alpha}
         return refused, find_level(len(tested), len(refused), alpha, correction)
@@ -314,7 +334,7 @@ def learn_slowly(
             if test and min_utility is not None and utility < as_fraction(min_utility):
                 n_refused["unhelpful"] += 1
                 continue
-            p_value = compute_p_value(pairs_of(leaf), test) if test else None
+            p_value = compute_p(leaf) if test else None
             key = (utility, len(leaf & negatives) - len(leaf & positives))
             if best is None or key > best_key:
                 best, best_key, best_leaf, best_p = rule, key, leaf, p_value
@@ -337,9 +357,7 @@ def learn_slowly(
                 "p_value": best_p,
                 "leaf": sorted(pairs_of(best_leaf)),
                 "remaining": sorted(pairs_of(positives | negatives)),
-                "p_value_uncovered": (
-                    compute_p_value(pairs_of(positives | negatives), test) if test else None
-                ),
+                "p_value_uncovered": (compute_p(positives | negatives) if test else None),
                 "n_candidates": n_candidates,
                 "n_refused": n_refused,
                 "equivalent": equal,
@@ -380,7 +398,7 @@ def learn_slowly(
         verdicts = []
         for feature in dict.fromkeys(rule[0] for rule in kept):
             others = [rule for rule in kept if rule[0] != feature]
-            p_value = compute_conditional_p(others, holds, y, environments)
+            p_value = compute_conditional_p(others, holds, y, environments, groups)
             verdicts.append((round(p_value, 12), len(verdicts), p_value, feature, others))
         for *_, p_value, feature, others in sorted(verdicts, reverse=True):
             if not p_value > alpha:
@@ -403,12 +421,12 @@ def learn_slowly(
     }
 
 
-def compute_conditional_p(rules, holds, y, environments):
+def compute_conditional_p(rules, holds, y, environments, groups=None):
     """G-test of label against environment within each combination of the rules' values."""
     strata = {}
     for i in range(len(y)):
         strata.setdefault(tuple(holds(rule, i) for rule in rules), []).append(i)
-    statistic, dof = 0.0, 0
+    statistic, dof, inflated = 0.0, 0, 0.0
     for rows in strata.values():
         labels = sorted({y[i] for i in rows})
         places = sorted({environments[i] for i in rows})
@@ -422,7 +440,10 @@ def compute_conditional_p(rules, holds, y, environments):
         )
         result = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")
         statistic, dof = statistic + result.statistic, dof + result.dof
-    return float(stats.chi2.sf(statistic, dof)) if dof else 1.0
+        if groups is not None:
+            inflated += result.dof * compute_design_effect(rows, y, environments, groups)
+    effect = 1.0 if groups is None else inflated / max(dof, 1)
+    return float(stats.chi2.sf(statistic / effect, dof)) if dof else 1.0
 
 
 def find_beside(values, threshold):

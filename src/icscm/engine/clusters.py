@@ -96,10 +96,13 @@ class ClusterPatterns:
     starts: IntArray
 
     def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
-        """Moments (part, environment, 4), given the part that each pattern is in."""
+        """Moments (part, environment, 4), given the part of each pattern; -1 for none."""
         n_clusters, shape = int(self.starts[-1]), (n_parts, len(self.starts) - 1)
-        keys, at = np.unique(parts[self.patterns] * n_clusters + self.clusters, return_inverse=True)
-        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts.T)
+        part = parts[self.patterns]
+        inside = part >= 0
+        pairs = part[inside] * n_clusters + self.clusters[inside]
+        keys, at = np.unique(pairs, return_inverse=True)
+        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts[inside].T)
         n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
         cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
         sums = [

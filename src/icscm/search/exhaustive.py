@@ -19,14 +19,20 @@ import numpy as np
 from scipy import special
 
 from icscm._constants import MAX_EQUIVALENT_RULES
-from icscm._types import CountArray, FloatArray
-from icscm.engine.counts import BinnedRule, CountSource, Cut, PatternTable
+from icscm._types import CountArray, FloatArray, IntArray
+from icscm.engine.counts import BinnedRule, CountSource, Cut
 from icscm.formatting import count
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
-from icscm.search.settings import ConjunctionView, Settings, compute_leaves
+from icscm.search.settings import (
+    ConjunctionView,
+    PatternEffects,
+    Settings,
+    compute_leaves,
+    find_leaf_numbers,
+)
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import (
@@ -65,11 +71,14 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     view = ConjunctionView(source, settings)
     screened, n_tried, n_beyond = _screen(view, settings)
     rules = [view.make_rule(each.cut) for each in screened]
-    table, wide, narrow = _count_table(source, [view.make_binned_rule(e.cut) for e in screened])
+    binned, wide, narrow = _list_forms(source, [view.make_binned_rule(e.cut) for e in screened])
+    table, effects = source.count_patterns(binned), PatternEffects(view, binned)
     subsets = list_subsets(len(rules), settings.max_rules)
     # G summed over the leaves of each subset's conjunction, of samples not beside a cut
     certain = [([wide[i] for i in each], [narrow[i] for i in each]) for each in subsets]
-    p_values = compute_conditional([compute_leaves(table, *each) for each in certain]).p_values
+    every = [compute_leaves(table, *each) for each in certain]
+    numbers = (find_leaf_numbers(table, *each) for each in certain)
+    p_values = compute_conditional(every, effects=effects.measure_all(numbers, every)).p_values
     bics = compute_bic([compute_leaves(table, each) for each in subsets])
     names = [tuple(rules[i].feature for i in each) for each in subsets]
     found = p_values, exceeds(p_values, settings.alpha), bics
@@ -80,7 +89,9 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     leaves = compute_leaves(table, kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were tested by
-    verdicts = settings.make_verdicts(model.leaves, test=GTest())
+    places = find_leaf_numbers(table, kept)
+    own = effects.measure(places, leaves)
+    verdicts = settings.make_verdicts(model.leaves, test=GTest(), effects=own)
     untested = _describe_untested(len(rules), n_beyond, settings)
     reason = "nothing_associated" if not screened else "all_rejected"
     if chosen is not None and screened:
@@ -89,7 +100,9 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     passed = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
     return model, make_trace(
         source,
-        _make_steps(view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried),
+        _make_steps(
+            view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried, effects, places
+        ),
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
         stop_reason=reason,
@@ -101,17 +114,17 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     )
 
 
-def _count_table(
+def _list_forms(
     source: CountSource, rules: Sequence[BinnedRule]
-) -> tuple[PatternTable, list[int], list[int]]:
-    """The joint table of the rules, and the places of their wide and narrow forms in it."""
+) -> tuple[list[BinnedRule], list[int], list[int]]:
+    """The rules of the joint table, and the places of their wide and narrow forms among them."""
     wide, narrow = [*range(len(rules))], [*range(len(rules))]
     every = [*rules]
     for number, beside in enumerate(find_beside(source, rules)):
         if beside is not None:
             wide[number], narrow[number] = len(every), len(every) + 1
             every += beside
-    return source.count_patterns(every), wide, narrow
+    return every, wide, narrow
 
 
 def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str | None:
@@ -149,7 +162,7 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistics = _associate(leaves, samples, settings)
+        statistics = _associate(view, leaves, samples, settings)
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
@@ -175,7 +188,9 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
     return screened, n_tried, len(found)
 
 
-def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> FloatArray:
+def _associate(
+    view: ConjunctionView, leaves: LeafTables, samples: CountArray, settings: Settings
+) -> FloatArray:
     """Pearson's statistic of each rule against the label.
 
     0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
@@ -191,7 +206,10 @@ def _associate(leaves: LeafTables, samples: CountArray, settings: Settings) -> F
     if settings.feature_weights is not None:
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
-        allowed &= PValueCriterion(settings.test, settings.alpha).find_accepted(leaves.tables)
+        which = np.flatnonzero(allowed)
+        rules = [view.make_binned_rule(leaves.locate(one)) for one in which.tolist()]
+        own = leaves.tables[which], view.measure_effects(rules, leaves.tables[which])
+        allowed[which] = PValueCriterion(settings.test, settings.alpha).find_accepted(*own)
     tables = np.stack((leaf, rest), axis=2)
     return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
 
@@ -208,12 +226,18 @@ def _make_steps(
     leaves: CountArray,
     verdicts: Sequence[Verdict],
     n_tried: int,
+    effects: PatternEffects,
+    places: IntArray,
 ) -> Iterator[Step]:
     """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
     samples = view.flip(view.source.count_totals())
     utility = make_utility(settings.p, settings.feature_weights, int(samples.sum()))
     for number, each in enumerate(chosen):
         uncovered = leaves[number + 1 :].sum(axis=0)
+        both = np.stack((uncovered, leaves[: number + 1].sum(axis=0)))
+        own = effects.measure((places <= number).astype(np.int64), both)
+        found = None if own is None else [own[:1]]
+        tested = compute_conditional([uncovered[np.newaxis]], effects=found)
         alone = np.frombuffer(each.leaf, samples.dtype).reshape(samples.shape)
         yield Step(
             n_candidates=n_tried,
@@ -225,7 +249,7 @@ def _make_steps(
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),
-            p_value_uncovered=float(compute_conditional([uncovered[np.newaxis]]).p_values[0]),
+            p_value_uncovered=float(tested.p_values[0]),
             equivalent=tuple(map(view.make_rule, each.alike)),
             n_tied=1 + len(each.alike),
         )

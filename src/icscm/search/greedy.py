@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
-from icscm._types import Array, BoolArray, CountArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm.engine.clusters import EVERY_ROW
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.model.splits import freeze_counts
 from icscm.search.records import Candidate, Rejection
@@ -22,12 +23,16 @@ from icscm.search.settings import ConjunctionView, Settings, make_screen_query
 from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats import criteria
 from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.independence import compute_corrected
 from icscm.stats.leaf_tables import LeafTables, Worth, make_utility
 from icscm.stats.replication import find_replicated
 
 # Why rules are rejected, in the order in which that is checked.
 REASONS = "dependent", "small", "unreplicated", "unhelpful"
 _DEPENDENT, _SMALL, _UNREPLICATED, _UNHELPFUL = range(len(REASONS))
+
+# Candidates whose clusters are counted at a time: at first, and at the most.
+FIRST_CORRECTED, _MOST_CORRECTED = 2**4, 2**10
 
 # The candidates of one block of features; reasons number `REASONS`, -1 if not rejected.
 _Block = tuple[LeafTables, Worth, Array]
@@ -78,11 +83,13 @@ class Growth:
         self._settings = settings
         # what a correction leaves of alpha, and what was rejected before, is each search's own
         is_alike = settings.correction is None and settings.evidence != "cumulative"
-        self._shared = shared if is_alike else None
+        self._shared = shared if is_alike and not self.view.is_clustered else None
         self._uncovered = self.view.flip(source.count_totals())
         n_samples = int(self._uncovered.sum())
         self._utility = make_utility(settings.p, settings.feature_weights, n_samples)
         self._rejected_before: dict[int, BoolArray] = {}
+        #: the design effect of the uncovered samples
+        self._effects: FloatArray | None = None
 
     def run(self) -> tuple[list[Cut], Trace]:
         """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
@@ -106,13 +113,16 @@ class Growth:
             leaf, alike = min(found.ties.items(), key=lambda tie: tie[1][0])
             cuts.append(alike[0])
             equivalent = view.find_equivalent(alike[0], alike[1:])
-            view.source.keep(view.make_binned_rule(alike[0]))
             chosen = self._make_candidate(alike[0], leaf)
+            view.source.keep(view.make_binned_rule(alike[0]))
             self._uncovered = self._uncovered - self._read_leaf(leaf)
+            effects = view.measure_effects([EVERY_ROW], self._uncovered[np.newaxis])
+            self._effects = effects if settings.test is not None else None
             step = Step(
                 **vars(scan),
                 chosen=chosen,
                 uncovered=freeze_counts(view.flip(self._uncovered)),
+                effect_uncovered=None if effects is None else float(effects[0]),
                 equivalent=tuple(map(view.make_rule, equivalent)),
                 n_tied=found.n_ties,
             )
@@ -128,7 +138,8 @@ class Growth:
             return "covered"
         if n_steps and settings.stop == "independence":
             criterion = settings.make_criterion()
-            if criterion is not None and criterion.find_accepted(self._uncovered[np.newaxis])[0]:
+            own = self._uncovered[np.newaxis], self._effects
+            if criterion is not None and criterion.find_accepted(*own)[0]:
                 return "independence"
         return "max_rules" if n_steps == settings.max_rules else None
 
@@ -147,7 +158,8 @@ class Growth:
         for leaves in self.view.leaf_tables():
             worth = self._weigh(leaves)
             is_tested = worth.is_candidate & ~worth.is_small
-            found = settings.test.compute_p_values(leaves.tables[is_tested])
+            effects = self._measure_effects(leaves, np.flatnonzero(is_tested))
+            found = compute_corrected(settings.test, leaves.tables[is_tested], effects)
             p_values.append(np.repeat(found, leaves.find_n_alike()[is_tested]))
         joined = np.concatenate(p_values)
         cutoff = criteria.find_cutoff(joined, settings.alpha, settings.correction)
@@ -158,9 +170,15 @@ class Growth:
         return self._utility.weigh(leaves, n_uncovered, self._settings.min_samples_leaf)
 
     def _examine(
-        self, by: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
+        self,
+        by: Sequence[Criterion | None],
+        cubes: Iterable[CountCube] | None = None,
+        so_far: _Found | None = None,
     ) -> Iterator[list[_Block]]:
-        """All candidates, a block of features at a time: once for each criterion."""
+        """All candidates, a block of features at a time: once for each criterion.
+
+        Candidates that cannot change the scan `so_far` are not corrected for clusters.
+        """
         settings = self._settings
         for leaves in self.view.leaf_tables(cubes):
             worth = self._weigh(leaves)
@@ -183,11 +201,52 @@ class Growth:
                 if len(tables) < len(is_tested):
                     is_dependent = np.zeros_like(is_tested)
                     is_dependent[is_tested] = ~is_accepted
+                if self.view.is_clustered and by[0] is not None:
+                    block = leaves, worth, np.where(is_tested, reasons, np.int8(_SMALL))
+                    is_dependent = self._correct(block, is_dependent, by[0], so_far)
                 if settings.evidence == "cumulative":
                     is_dependent = self._recall(leaves, is_dependent) & is_tested
                 own = np.where(is_dependent, np.int8(_DEPENDENT), reasons)
                 blocks.append((leaves, worth, own))
             yield blocks
+
+    def _measure_effects(self, leaves: LeafTables, which: Array) -> FloatArray | None:
+        """Design effects of some candidates; None for independent rows."""
+        if not self.view.is_clustered:
+            return None
+        rules = [self.view.make_binned_rule(leaves.locate(one)) for one in which.tolist()]
+        return self.view.measure_effects(rules, leaves.tables[which])
+
+    def _correct(
+        self, block: _Block, is_dependent: BoolArray, criterion: Criterion, found: _Found | None
+    ) -> BoolArray:
+        """Which candidates of a block depend on the environment when clusters are allowed for.
+
+        Clusters are counted in descending utility, some candidates at a time, as long as one could
+        be the best accepted so far or among the first rejected. A scan keeps nothing else of a
+        block, so it finds what it would if all were corrected. The others keep the verdict of the
+        test for independent rows, which only enters the number of the rejected.
+        """
+        leaves, worth, reasons = block
+        which = np.flatnonzero(worth.is_candidate & (reasons != _SMALL))
+        which = which[np.lexsort((which, -worth.margin[which], -worth.utility[which]))]
+        needs_all = found is None or self._settings.evidence == "cumulative"
+        first = [] if found is None else found.rejected
+        best = -np.inf if found is None or found.key is None else found.key[0]
+        last = -first[-1][0] if len(first) == N_REJECTED_KEPT else -np.inf
+        corrected, start, size = is_dependent.copy(), 0, FIRST_CORRECTED
+        while start < len(which):
+            some, n_rejected = which[start : start + size], int(corrected[which[:start]].sum())
+            highest = worth.utility[some[0]]
+            can_be_listed = n_rejected < N_REJECTED_KEPT and highest >= last
+            if not (needs_all or highest >= best or can_be_listed):
+                break
+            effects = self._measure_effects(leaves, some)
+            corrected[some] = ~criterion.find_accepted(leaves.tables[some], effects)
+            allowed = some[~corrected[some] & (reasons[some] < 0)]
+            best = max(best, worth.utility[allowed[0]]) if len(allowed) else best
+            start, size = start + size, min(2 * size, _MOST_CORRECTED)
+        return corrected
 
     def _recall(self, leaves: LeafTables, is_dependent: BoolArray) -> BoolArray:
         """Those rejected now or before; remembered from now on."""
@@ -230,7 +289,7 @@ class Growth:
     def _query(self, method: str, criterion: Criterion | None) -> Any:
         """The answer of a source that examines candidates itself; None if it does not."""
         judge = getattr(self.view.source, "judge", None)
-        if judge is None:
+        if judge is None or (self.view.is_clustered and criterion is not None):
             return None
         own = self._settings, criterion, self._utility, self._uncovered
         query = make_screen_query(*own, inverted=self.view.inverted)
@@ -241,7 +300,7 @@ class Growth:
     ) -> list[_Found]:
         """All candidates, or those in some cubes."""
         scans = [_Found() for _ in by]
-        for blocks in self._examine(by, cubes):
+        for blocks in self._examine(by, cubes, scans[0]):
             for found, (leaves, worth, reasons) in zip(scans, blocks, strict=True):
                 found.n_candidates += leaves.count(worth.is_candidate)
                 for number, reason in enumerate(REASONS):
@@ -306,7 +365,8 @@ class Growth:
             leaves, _, reasons = block
             is_dependent = reasons == _DEPENDENT
             p_values = np.zeros(len(is_dependent))
-            p_values[is_dependent] = test.compute_p_values(leaves.tables[is_dependent])
+            effects = self._measure_effects(leaves, np.flatnonzero(is_dependent))
+            p_values[is_dependent] = compute_corrected(test, leaves.tables[is_dependent], effects)
             self._merge_rejected(nearest, block, is_dependent, p_values)
         return self._describe_rejected(nearest)
 
@@ -320,8 +380,14 @@ class Growth:
     def _make_candidate(self, cut: Cut, leaf: bytes) -> Candidate:
         table = self._read_leaf(leaf)
         utility = self._utility.compute(table, cut.feature)
-        covered = freeze_counts(self.view.flip(table))
-        return Candidate(rule=self.view.make_rule(cut), covered=covered, utility=utility)
+        covered, rules = freeze_counts(self.view.flip(table)), [self.view.make_binned_rule(cut)]
+        effects = self.view.measure_effects(rules, table[np.newaxis])
+        return Candidate(
+            rule=self.view.make_rule(cut),
+            covered=covered,
+            utility=utility,
+            design_effect=None if effects is None else float(effects[0]),
+        )
 
     def _read_leaf(self, leaf: bytes) -> CountArray:
         return np.frombuffer(leaf, self._uncovered.dtype).reshape(self._uncovered.shape)

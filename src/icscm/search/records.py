@@ -74,6 +74,8 @@ class Candidate:
     replication : float or None
         For rule sets: how many environments inform on the rule, less 1, relative to those that
         could; None where it cannot be told.
+    design_effect : float or None
+        Of the leaf, where rows come in groups or have weights.
     if_true, if_false : tuple of tuple of int
         For trees: the samples on either side.
     deviance_explained : float or None
@@ -100,6 +102,7 @@ class Candidate:
     heterogeneity: float | None = None
     heterogeneity_share: float | None = None
     log_odds_ratio: float | None = None
+    design_effect: float | None = None
 
     @property
     def worth(self) -> float:

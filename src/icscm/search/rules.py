@@ -22,18 +22,25 @@ import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm._types import CountArray
-from icscm.engine.counts import CountSource, PatternTable
+from icscm.engine.counts import CountSource, Cut, PatternTable
 from icscm.engine.pieces import merge_patterns, select_patterns
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import Growth, SharedScans
 from icscm.search.records import Candidate, PruningOutcome, PruningTest, Rejection
-from icscm.search.settings import Settings, compute_leaves
+from icscm.search.settings import (
+    ConjunctionView,
+    PatternEffects,
+    Settings,
+    compute_leaves,
+    find_leaf_numbers,
+)
 from icscm.search.trace import Scan, Step, Trace
 from icscm.stats.criteria import EquivalenceCriterion
 from icscm.stats.independence import compute_conditional, exceeds
 from icscm.stats.replication import measure_replication
+from icscm.stats.verdicts import Verdict
 
 
 def find_model(
@@ -52,7 +59,8 @@ def find_model(
         gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
         if gain < Fraction(str(settings.min_utility)):
             found, model = model, model.make_baseline()
-            trace = replace(trace, verdicts=settings.make_verdicts(model.leaves), discarded=found)
+            verdicts = make_leaf_verdicts(ConjunctionView(source, settings), (), model, settings)
+            trace = replace(trace, verdicts=verdicts, discarded=found)
     if is_greedy and settings.test is not None:
         light = replace(settings, feature_weights=None)  # may be large, and are not needed
         trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light, source.count_totals()))
@@ -86,22 +94,40 @@ def learn(
     leaves = (*(step.chosen.covered for step in steps), uncovered)
     model = make_chain(settings.model_type, rules, leaves)
     if settings.pruning and settings.test is not None and rules:
-        table = source.count_patterns([view.make_binned_rule(cut) for cut in cuts])
-        kept, tests, outcome = prune_where_allowed(table, trace, settings)
+        binned = [view.make_binned_rule(cut) for cut in cuts]
+        table, effects = source.count_patterns(binned), PatternEffects(view, binned)
+        kept, tests, outcome = prune_where_allowed(table, trace, settings, effects)
         leaves = freeze_counts(compute_leaves(table, kept))
         pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
         n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
         model = pruned
     levels = [*(steps[i].cutoff for i in kept), None]
-    return model, replace(trace, verdicts=settings.make_verdicts(model.leaves, levels))
+    verdicts = make_leaf_verdicts(view, [cuts[i] for i in kept], model, settings, levels)
+    return model, replace(trace, verdicts=verdicts)
+
+
+def make_leaf_verdicts(
+    view: ConjunctionView,
+    cuts: Sequence[Cut],
+    model: Tree,
+    settings: Settings,
+    levels: Sequence[float | None] | None = None,
+) -> tuple[Verdict, ...]:
+    """The verdicts on the leaves of a model of these cuts."""
+    effects = None
+    if view.is_clustered and settings.test is not None:
+        rules = [view.make_binned_rule(cut) for cut in cuts]
+        numbers = find_leaf_numbers(view.source.count_patterns(rules), range(len(rules)))
+        effects = PatternEffects(view, rules).measure(numbers, np.array(model.leaves))
+    return settings.make_verdicts(model.leaves, levels, effects=effects)
 
 
 # --- pruning ------------------------------------------------------------------
 
 
 def prune_where_allowed(
-    table: PatternTable, trace: Trace, settings: Settings
+    table: PatternTable, trace: Trace, settings: Settings, effects: PatternEffects
 ) -> tuple[list[int], list[PruningTest], str]:
     """The rules to keep, every test made, and the outcome: a key of `PRUNING_OUTCOMES`.
 
@@ -118,19 +144,21 @@ def prune_where_allowed(
         The leaf of a rule is tested at the level of its rule, the uncovered samples at alpha.
         """
         leaves = compute_leaves(table, rules)
-        if settings.pruning == "shown" and not inside.find_accepted(leaves).all():
+        found = effects.measure(find_leaf_numbers(table, rules), leaves)
+        if settings.pruning == "shown" and not inside.find_accepted(leaves, found).all():
             return False
         levels = [*(steps[i].cutoff for i in rules), None]
         criteria = map(settings.make_criterion, levels)
         return all(
-            criterion is None or criterion.find_accepted(leaf[np.newaxis])[0]
-            for criterion, leaf in zip(criteria, leaves, strict=True)
+            criterion is None or criterion.find_accepted(leaves[i : i + 1], own)[0]
+            for i, criterion in enumerate(criteria)
+            for own in [None if found is None else found[i : i + 1]]
         )
 
     if settings.pruning == "always":
-        kept, tests = prune(table, features, settings.alpha)
+        kept, tests = prune(table, features, settings.alpha, effects=effects)
     elif trace.stop_reason == "independence":
-        kept, tests = prune(table, features, settings.alpha, is_allowed)
+        kept, tests = prune(table, features, settings.alpha, is_allowed, effects)
     else:
         return list(range(len(features))), [], "not_ended"
     outcome = "single" if not tests else "removed" if len(kept) < len(features) else "needed"
@@ -142,6 +170,7 @@ def prune(
     features: Sequence[str | int],
     alpha: float,
     is_allowed: Callable[[Sequence[int]], bool] = lambda _: True,
+    effects: PatternEffects | None = None,
 ) -> tuple[list[int], list[PruningTest]]:
     """The rules to keep, by number, and every test made on the way.
 
@@ -151,7 +180,7 @@ def prune(
     after which the rules left are not `is_allowed` is undone, and the next one tried. One feature
     always stays.
     """
-    kept = list(range(len(features)))
+    kept, patterns = list(range(len(features))), table.patterns
     tests: list[PruningTest] = []
     for number in count(1):
         of_kept = [features[i] for i in kept]  # the table is over those kept
@@ -160,7 +189,11 @@ def prune(
             break
         others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
         merged = merge_patterns(table, others)
-        results = compute_conditional([counts for _, counts in merged])
+        strata = [counts for _, counts in merged]
+        own = (patterns[:, [kept[i] for i in each]] for each in others)
+        numbers = (np.unique(each, axis=0, return_inverse=True)[1].ravel() for each in own)
+        found = None if effects is None else effects.measure_all(numbers, strata)
+        results = compute_conditional(strata, effects=found)
         made = [
             PruningTest(number, feature, float(statistic), int(dof), float(p), removed=False)
             for feature, statistic, dof, p in zip(tested, *results, strict=True)
@@ -190,13 +223,15 @@ def _add_verdicts(
 ) -> tuple[Scan, ...]:
     """The nodes with p-values, verdicts and replications; each leaf is tested once."""
     tested = [*dict.fromkeys(each for node in nodes for each in _list_tested(node))]
-    leaves, levels = [leaf for leaf, _ in tested], [level for _, level in tested]
-    verdicts = dict(zip(tested, settings.make_verdicts(leaves, levels), strict=True))
+    leaves, levels, effects = zip(*tested, strict=True) if tested else ((), (), ())
+    found = None if None in effects or not tested else np.array(effects)
+    made = settings.make_verdicts(leaves, levels, effects=found)
+    verdicts = dict(zip(tested, made, strict=True))
 
     def add(candidate: Candidate, node: Scan) -> Candidate:
-        (found,) = measure_replication(np.array([candidate.covered]), in_play).tolist()
-        verdict = verdicts[candidate.covered, node.cutoff]
-        return replace(candidate, verdict=verdict, replication=None if found != found else found)
+        (ratio,) = measure_replication(np.array([candidate.covered]), in_play).tolist()
+        verdict = verdicts[candidate.covered, node.cutoff, candidate.design_effect]
+        return replace(candidate, verdict=verdict, replication=None if ratio != ratio else ratio)
 
     added = []
     for node in nodes:
@@ -206,7 +241,7 @@ def _add_verdicts(
         )
         node = replace(node, best_rejected=rejected, nearest=nearest)
         if isinstance(node, Step):
-            verdict = verdicts[node.uncovered, None]
+            verdict = verdicts[node.uncovered, None, node.effect_uncovered]
             node = replace(
                 node,
                 chosen=add(node.chosen, node),
@@ -218,10 +253,14 @@ def _add_verdicts(
     return tuple(added)
 
 
-def _list_tested(node: Scan) -> Iterator[tuple[LeafCounts, float | None]]:
-    """The leaves of a node with the levels at which criterion (i) tested them, None for alpha."""
+def _list_tested(node: Scan) -> Iterator[tuple[LeafCounts, float | None, float | None]]:
+    """The leaves of a node, the levels at which criterion (i) tested them, and design effects.
+
+    The level is None for alpha.
+    """
+    candidates = [each.candidate for each in (*node.best_rejected, *node.nearest)]
     if isinstance(node, Step):
-        yield node.chosen.covered, node.cutoff
-        yield node.uncovered, None
-    for each in (*node.best_rejected, *node.nearest):
-        yield each.candidate.covered, node.cutoff
+        candidates.append(node.chosen)
+        yield node.uncovered, None, node.effect_uncovered
+    for each in candidates:
+        yield each.covered, node.cutoff, each.design_effect

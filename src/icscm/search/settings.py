@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
-from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.bits import expand, list_alike
-from icscm.engine.counts import CountCube, CountSource, Cut, PatternTable, ScreenQuery
+from icscm.engine.clusters import ClusterPatterns
+from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable, ScreenQuery
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
-from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
+from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest, compute_design_effects
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.stats.replication import compute_factors, find_effective_bounds
 from icscm.stats.verdicts import Verdict, make_verdicts
@@ -74,11 +76,12 @@ class Settings:
         leaves: Sequence[LeafCounts],
         levels: Sequence[float | None] | None = None,
         test: IndependenceTest | None = None,
+        effects: FloatArray | None = None,
     ) -> tuple[Verdict, ...]:
         """The verdict on each leaf by the settings' own or another test; none without a test.
 
         A leaf that the criterion accepts is never *not invariant*. `levels` are those at which
-        criterion (i) tested the leaves, None for alpha.
+        criterion (i) tested the leaves, None for alpha; `effects` are their design effects.
         """
         test = test or self.test
         if test is None:
@@ -91,6 +94,7 @@ class Settings:
             margin_on=self.margin_on,
             trivial_is_invariant=self.criterion == "equivalence",
             levels=[self.alpha if each is None else each for each in levels] if levels else None,
+            effects=effects,
         )
 
 
@@ -108,6 +112,8 @@ class ConjunctionView:
         self._sides = (self.inverted,) if settings.missing == "separate" else EITHER_SIDE
         self._expanded = settings.feature_weights is not None
         self.make_binned_rule = source.candidates.make_binned_rule
+        #: whether rows come in groups, or have weights
+        self.is_clustered = getattr(source, "groups", None) is not None
 
     def flip(self, counts: CountArray) -> CountArray:
         """Counts by the labels as the search sees them, or back."""
@@ -131,6 +137,13 @@ class ConjunctionView:
         """The cut and those of identical features, the first of them."""
         return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
 
+    def measure_effects(self, rules: Sequence[BinnedRule], tables: CountArray) -> FloatArray | None:
+        """Design effects of the leaves that rules would cover; None for independent rows."""
+        if not self.is_clustered:
+            return None
+        counter: Any = self.source
+        return compute_design_effects(self.flip(tables), counter.count_clusters(rules))
+
     def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
         """Which of the others cover exactly the uncovered samples that the chosen one covers."""
         if not others:
@@ -140,6 +153,21 @@ class ConjunctionView:
         return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
 
 
+def find_leaf_numbers(
+    table: PatternTable, rules: Sequence[int], others: Sequence[int] | None = None
+) -> IntArray:
+    """The leaf of each pattern in the conjunction of some of the table's rules: the first false.
+
+    With as many `others`, -1 for patterns that fall into another leaf of their conjunction.
+    """
+    ends = np.zeros((len(table.patterns), 1), dtype=np.bool_)
+    numbers, other = (
+        np.hstack((table.patterns[:, list(each)], ends)).argmin(axis=1)
+        for each in (rules, others or rules)
+    )
+    return np.where(numbers == other, numbers, -1)
+
+
 def compute_leaves(
     table: PatternTable, rules: Sequence[int], others: Sequence[int] | None = None
 ) -> CountArray:
@@ -147,17 +175,35 @@ def compute_leaves(
 
     With as many `others`, only of the samples that fall into the same leaf of their conjunction.
     """
-    leaf, other = (_find_leaf(table.patterns[:, list(each)]) for each in (rules, others or rules))
+    numbers = find_leaf_numbers(table, rules, others)
     leaves = np.zeros((len(rules) + 1, *table.counts.shape[1:]), dtype=table.counts.dtype)
-    np.add.at(leaves, leaf[leaf == other], table.counts[leaf == other])
+    np.add.at(leaves, numbers[numbers >= 0], table.counts[numbers >= 0])
     return leaves
 
 
-def _find_leaf(truth: BoolArray) -> Array:
-    """The first rule that is not true of each pattern, or the number of rules."""
-    ends = np.zeros((len(truth), 1), dtype=np.bool_)
-    first: Array = np.hstack((truth, ends)).argmin(axis=1)
-    return first
+class PatternEffects:
+    """Design effects of leaves and strata, which are sums of patterns; None for independent rows.
+
+    The patterns are those of `count_patterns` for the same rules.
+    """
+
+    def __init__(self, view: ConjunctionView, rules: Sequence[BinnedRule]) -> None:
+        counter: Any = view.source
+        self._clusters: ClusterPatterns | None = None
+        if view.is_clustered:
+            self._clusters = counter.count_cluster_patterns(rules)
+
+    def measure(self, parts: IntArray, tables: CountArray) -> FloatArray | None:
+        """Of tables, given the one that each pattern is in; -1 for none."""
+        if self._clusters is None:
+            return None
+        return compute_design_effects(tables, self._clusters.count_moments(parts, len(tables)))
+
+    def measure_all(self, parts: Iterable[IntArray], tables: Iterable[CountArray]) -> Any:
+        """The same for several lists of tables."""
+        if self._clusters is None:
+            return None
+        return [self.measure(*each) for each in zip(parts, tables, strict=True)]
 
 
 def make_screen_query(

@@ -79,6 +79,8 @@ class Step(Scan):
     uncovered, p_value_uncovered, verdict_uncovered : tuple, float or None, Verdict or None
         For rule sets: the samples that no rule has covered so far, and the test on these
         (criterion (ii)).
+    effect_uncovered : float or None
+        The design effect of the uncovered samples, where rows come in groups or have weights.
     equivalent : tuple of Rule
         Other rules that would have covered exactly the same samples.
     n_tied : int
@@ -91,6 +93,7 @@ class Step(Scan):
     verdict_uncovered: Verdict | None = None
     equivalent: tuple[Rule, ...] = ()
     n_tied: int = 1
+    effect_uncovered: float | None = None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -230,13 +233,17 @@ class Trace(DisplayMixin):
         reason = records.STOP_REASONS[self.stop_reason or "no_candidate"]
         return f"The search stopped because {reason}."
 
-    def find_outlier_environments(self, leaf: LeafCounts) -> tuple[Any, ...] | None:
+    def find_outlier_environments(
+        self, leaf: LeafCounts, effect: float | None = None
+    ) -> tuple[Any, ...] | None:
         """The environments without which a leaf would be taken for invariant.
 
         Parameters
         ----------
         leaf : tuple of tuple of int
             Its samples by label and environment.
+        effect : float, optional
+            Its design effect, where rows come in groups or have weights.
 
         Returns
         -------
@@ -246,7 +253,7 @@ class Trace(DisplayMixin):
         """
         if self.criterion is None:
             return None
-        found = find_outlier_environments(np.array(leaf), self.criterion)
+        found = find_outlier_environments(np.array(leaf), self.criterion, effect=effect)
         return None if found is None else tuple(self.environments[k] for k in found)
 
     def describe_lone(self) -> str | None:
@@ -367,7 +374,8 @@ class Trace(DisplayMixin):
                 if self.invariance is None:
                     outliers = None
                     if each.reason == "dependent":
-                        outliers = self.find_outlier_environments(each.candidate.covered)
+                        own = each.candidate.covered, each.candidate.design_effect
+                        outliers = self.find_outlier_environments(*own)
                     listed = list(outliers or ()) or None
                     row = {"step": number, **row, "outlier_environments": listed}
                 yield row | self._count_columns("covered", each.candidate.covered)

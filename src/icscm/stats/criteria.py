@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.stats.independence import IndependenceTest, find_independent
-from icscm.stats.verdicts import find_shown
+from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
+from icscm.stats.verdicts import deflate, find_shown
 
 METHODS = (None, "bonferroni", "holm", "bh")
 
@@ -22,9 +22,12 @@ _N_TRIED = 16
 
 
 class Criterion(Protocol):
-    """Decides which leaves, given as tables (n, 2, K), are accepted as invariant."""
+    """Decides which leaves, given as tables (n, 2, K), are accepted as invariant.
 
-    def find_accepted(self, tables: CountArray) -> BoolArray: ...
+    Where samples come in clusters, `effects` are the design effects of the leaves.
+    """
+
+    def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray: ...
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,11 @@ class PValueCriterion:
     test: IndependenceTest
     alpha: float
 
-    def find_accepted(self, tables: CountArray) -> BoolArray:
-        return next(find_independent(self.test, tables, [self.alpha]))
+    def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
+        if effects is None:
+            return next(find_independent(self.test, tables, [self.alpha]))
+        accepted: BoolArray = exceeds(compute_corrected(self.test, tables, effects), self.alpha)
+        return accepted
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,8 @@ class EquivalenceCriterion:
     margin: float
     margin_on: str = "rate"
 
-    def find_accepted(self, tables: CountArray) -> BoolArray:
-        return find_shown(tables, self.alpha, self.margin, self.margin_on)
+    def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
+        return find_shown(deflate(tables, effects), self.alpha, self.margin, self.margin_on)
 
 
 def find_accepted_by(
@@ -118,19 +124,20 @@ def adjust_holm(p_values: FloatArray) -> FloatArray:
 
 
 def find_outlier_environments(
-    table: CountArray, criterion: Criterion, most: int | None = None
+    table: CountArray, criterion: Criterion, most: int | None = None, effect: float | None = None
 ) -> list[int] | None:
     """The environments to leave out of a leaf (label, environment) for it to pass, the first first.
 
     One is left out after the other, each time that without which label and environment depend least
     on each other. None where as many would have to go as stay: then no environment is the odd one.
-    Nor is it where more than `most` would have to go.
+    Nor is it where more than `most` would have to go. `effect` is the design effect of the leaf.
     """
+    effects = None if effect is None else np.array([effect])
     seen = np.flatnonzero(table.sum(axis=0))
     outliers: list[int] = []
     while len(seen) > 1:
         own = table[:, seen]
-        if criterion.find_accepted(own[np.newaxis])[0]:
+        if criterion.find_accepted(own[np.newaxis], effects)[0]:
             return outliers
         # that without which Pearson's statistic is smallest, of those that stand out most
         tried = np.argsort(-_split_pearson(own), kind="stable")[:_N_TRIED]

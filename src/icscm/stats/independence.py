@@ -200,6 +200,43 @@ def find_independent(
     yield from (exceeds(p_values, alpha) for alpha in alphas)
 
 
+def compute_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
+    """By how much likeness within clusters inflates the statistic of each table, at least 1.
+
+    With V_e = G/(G - 1) sum (p_c - r_e n_c)^2 over the G clusters of environment e, V_e / n_e^2
+    estimates the variance of its rate r_e, which would be r_e (1 - r_e) / n_e of independent
+    samples. Pearson's statistic has the mean sum (1 - n_e / n) V_e / n_e / (r (1 - r)) instead of
+    K - 1, and is divided by the ratio of the two (Rao and Scott 1981, to first order). One ratio
+    for all environments: their own vary too much where clusters are few. `moments` are those of
+    `icscm.engine.clusters`; environments of a single cluster carry nothing.
+    """
+    n, positives = tables.sum(axis=1).astype(np.float64), tables[:, 1]
+    rates = positives / np.maximum(n, 1.0)
+    n_clusters, nn, n_p, pp = np.moveaxis(moments, 2, 0)
+    squares = pp - 2.0 * rates * n_p + rates**2 * nn
+    variance = n_clusters / np.maximum(n_clusters - 1, 1) * squares / np.maximum(n, 1.0)
+    weights = np.where(n_clusters > 1, n.sum(axis=1, keepdims=True) - n, 0.0)
+    expected = (weights * rates * (1.0 - rates)).sum(axis=1)
+    found = (weights * variance).sum(axis=1) / np.where(expected > 0, expected, 1.0)
+    return np.where(expected > 0, np.maximum(found, 1.0), 1.0)
+
+
+def compute_corrected(
+    test: IndependenceTest, tables: CountArray, effects: FloatArray | None
+) -> FloatArray:
+    """p-values of a test, whose statistic is divided by the design effect of each table.
+
+    A test without a statistic gets tables that are divided, and rounded to whole samples.
+    """
+    if effects is None:
+        return test.compute_p_values(tables)
+    if isinstance(test, _StatisticTest):
+        statistics, dof = test.compute_statistics(tables)
+        return compute_upper_tail(statistics / effects, dof)
+    whole = np.rint(tables / effects[:, np.newaxis, np.newaxis])
+    return test.compute_p_values(whole.astype(COUNT_DTYPE))
+
+
 def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:
     """Whether p-values are above alpha, beyond rounding.
 
@@ -224,17 +261,23 @@ class ConditionalTests(NamedTuple):
 
 
 def compute_conditional(
-    stratified: Sequence[CountArray], test: _StatisticTest | None = None
+    stratified: Sequence[CountArray],
+    test: _StatisticTest | None = None,
+    effects: Sequence[FloatArray] | None = None,
 ) -> ConditionalTests:
     """Tests of label against environment within strata, one for each way to stratify; G by default.
 
     Each item holds the tables (stratum, label, environment) of one test. Statistics and
     degrees of freedom add up over the strata; a stratum that is empty, pure or of a single
-    environment carries neither.
+    environment carries neither. With design `effects` (stratum), a sum is divided by their mean,
+    by degrees of freedom.
     """
     starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
     by_stratum = (test or GTest()).compute_statistics(np.concatenate(stratified))
     statistics, dof = (np.add.reduceat(each, starts) for each in by_stratum)
+    if effects is not None:
+        inflated = np.add.reduceat(np.concatenate(effects) * by_stratum[1], starts)
+        statistics = statistics * dof / np.maximum(inflated, 1.0)
     return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))
 
 

@@ -47,8 +47,14 @@ from icscm._constants import (
     VERDICT_POWER,
 )
 from icscm._repr import Display, DisplayMixin
-from icscm._types import BoolArray, CountArray, FloatArray
-from icscm.stats.independence import ChiSquaredTest, FisherTest, IndependenceTest, exceeds
+from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm.stats.independence import (
+    ChiSquaredTest,
+    FisherTest,
+    IndependenceTest,
+    compute_corrected,
+    exceeds,
+)
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -87,6 +93,9 @@ class Verdict(DisplayMixin):
     alpha : float or None
         The level of the test: *not invariant* are p-values up to it. With a correction for many
         candidates this is what the correction left for the step in which the leaf was tested.
+    design_effect : float or None
+        Where rows come in groups or have weights: by how much that inflates the variance. All of
+        the above are for as many samples as there are, divided by it.
     """
 
     conclusion: str
@@ -97,6 +106,7 @@ class Verdict(DisplayMixin):
     difference_interval: tuple[float, float] | None
     minimum_detectable_difference: float | None
     alpha: float | None = None
+    design_effect: float | None = None
 
     @property
     def detectable(self) -> float | None:
@@ -121,6 +131,8 @@ class Verdict(DisplayMixin):
             The fields above, tuples as lists.
         """
         plain = dict(vars(self), rates=list(self.rates))
+        if self.design_effect is None:
+            del plain["design_effect"]
         plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
         plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
         return plain
@@ -153,11 +165,12 @@ def make_verdicts(
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
     levels: Sequence[float] | None = None,
+    effects: FloatArray | None = None,
 ) -> tuple[Verdict, ...]:
     """The verdict on each of several leaves, given by label and environment.
 
     `levels` are those of the tests where they are not alpha, as after a correction for many
-    tests; intervals are at alpha all the same.
+    tests; intervals are at alpha all the same. `effects` are the design effects of the leaves.
 
     With very many samples a test also rejects differences that are shown to lie inside the
     margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
@@ -166,7 +179,8 @@ def make_verdicts(
     if len(tables) == 0:
         return ()
     tested_at = np.full(len(tables), alpha) if levels is None else np.asarray(levels)
-    p_values = test.compute_p_values(tables)
+    p_values = compute_corrected(test, tables, effects)
+    tables = deflate(tables, effects)
     differences = compute_differences(tables, alpha)
     if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
         is_shown = _is_inside(differences.high, margin)
@@ -178,7 +192,7 @@ def make_verdicts(
     smallest = compute_minimum_detectable_difference(tables, tested_at, is_corrected(test))
     detectable = [each if np.isfinite(each) else None for each in smallest.tolist()]
     sizes = tables.sum(axis=1)
-    rates = tables[:, 1] / np.maximum(sizes, 1)
+    rates = _divide(tables[:, 1], sizes)
     bounds = compute_wilson(tables[:, 1], sizes, _find_quantile((1 - VERDICT_CONFIDENCE) / 2))
     verdicts = []
     for i, is_seen in enumerate((sizes > 0).tolist()):
@@ -194,9 +208,25 @@ def make_verdicts(
             difference_interval=(low, high) if has_pair else None,
             minimum_detectable_difference=detectable[i],
             alpha=float(tested_at[i]),
+            design_effect=None if effects is None else float(effects[i]),
         )
         verdicts.append(verdict)
     return tuple(verdicts)
+
+
+def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array:
+    """Effective counts: those of each leaf divided by its design effect, where it has one."""
+    factors = [1.0 if each is None else each for each in (() if effects is None else effects)]
+    if all(each == 1.0 for each in factors):
+        return tables
+    effective: FloatArray = tables / np.array(factors)[:, np.newaxis, np.newaxis]
+    return effective
+
+
+def _divide(positives: Array, sizes: Array) -> FloatArray:
+    """Rates; 0 without samples."""
+    rates: FloatArray = positives / np.where(sizes > 0, sizes, 1)
+    return rates
 
 
 def _blank(values: Iterable[Any], is_seen: Sequence[bool]) -> tuple[Any, ...]:
@@ -210,7 +240,7 @@ def compute_wilson(
     """Wilson's score interval of a rate; from 0 to 1 without samples."""
     positives = np.asarray(positives, dtype=np.float64)
     sizes = np.asarray(sizes, dtype=np.float64)
-    variance = positives * (sizes - positives) / np.maximum(sizes, 1.0)
+    variance = positives * (sizes - positives) / np.where(sizes > 0, sizes, 1.0)
     # z = 0 is the interval that has shrunk to the rate itself
     weight = np.maximum(sizes + z**2, 1e-300)
     centre = (positives + z**2 / 2) / weight
@@ -260,7 +290,7 @@ def _has_gap(tables: CountArray) -> BoolArray:
 def _bound_pairs(tables: CountArray, z: float) -> Differences:
     """Largest difference, lower and upper bound over all pairs of environments with samples."""
     sizes = tables.sum(axis=1)
-    rates = tables[:, 1] / np.maximum(sizes, 1)
+    rates = _divide(tables[:, 1], sizes)
     low, high = compute_wilson(tables[:, 1], sizes, z)
     return bound_pairs(rates, rates - low, high - rates, sizes > 0)
 
