@@ -160,7 +160,7 @@ def test_clones_and_weights():
     X, y, environment = make_table(600)
     weights = np.random.default_rng(1).integers(0, 3, len(y))
     forest = make_forest(n_estimators=3)
-    weighted = clone(forest).fit(X, y, environments=environment, sample_weight=weights)
+    weighted = clone(forest).fit(X, y, environments=environment, frequency_weight=weights)
     again = np.repeat(np.arange(len(y)), weights)
     repeated = forest.fit(X.iloc[again], y[again], environments=environment[again])
     assert weighted.model_ == repeated.model_

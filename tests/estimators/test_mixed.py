@@ -325,7 +325,7 @@ def test_identifiers_in_disguise_are_left_out(kind):
         frame["id"] = frame["id"].astype(float)
     weight = np.full(N, 3) if kind == "weights" else None
     with pytest.warns(LeftOutWarning, match="'id'"):
-        SCMClassifier().fit(frame, ill, environments=hospital, sample_weight=weight)
+        SCMClassifier().fit(frame, ill, environments=hospital, frequency_weight=weight)
 
 
 @pytest.mark.parametrize("largest", [150_000, 400_000])

@@ -157,7 +157,7 @@ def test_weights_act_as_repeated_rows(genomes, form):
     weights = np.random.default_rng(1).integers(0, 3, N)
     again = np.repeat(np.arange(N), weights)
     wanted = ICSCMClassifier().fit(X[again], y[again], environments=e[again])
-    fitted = ICSCMClassifier().fit(form(X), y, environments=e, sample_weight=weights)
+    fitted = ICSCMClassifier().fit(form(X), y, environments=e, frequency_weight=weights)
     assert (fitted.model_, fitted.trace_) == (wanted.model_, wanted.trace_)
 
 

@@ -37,10 +37,10 @@ def assert_same_as_repeated(learner, X, y, environments, weights):
     except IcscmError as error:
         wanted = str(error)
         with pytest.raises(IcscmError) as caught:
-            weighted.fit(X, y, environments=environments, sample_weight=weights)
+            weighted.fit(X, y, environments=environments, frequency_weight=weights)
         assert str(caught.value) == wanted
         return
-    weighted.fit(X, y, environments=environments, sample_weight=weights)
+    weighted.fit(X, y, environments=environments, frequency_weight=weights)
     assert weighted.model_ == repeated.model_
     assert weighted.trace_ == repeated.trace_
     assert weighted.classes_.tolist() == repeated.classes_.tolist()
@@ -82,7 +82,7 @@ def test_weights_of_one_change_nothing_and_copy_nothing():
     plain = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     for ones in (np.ones(len(data.y)), np.ones(len(data.y), dtype=bool), [1] * len(data.y)):
         weighted = ICSCMClassifier().fit(
-            data.X, data.y, environments=data.environments, sample_weight=ones
+            data.X, data.y, environments=data.environments, frequency_weight=ones
         )
         assert weighted.trace_ == plain.trace_
 
@@ -92,7 +92,7 @@ def test_classes_and_environments_of_no_weight_are_not_there():
     y = np.array(["a", "b", "a", "b", "c", "a"])
     environments = ["e", "e", "f", "f", "f", "g"]
     weights = [10, 10, 10, 10, 0, 0]
-    fitted = ICSCMClassifier().fit(X, y, environments=environments, sample_weight=weights)
+    fitted = ICSCMClassifier().fit(X, y, environments=environments, frequency_weight=weights)
     assert fitted.classes_.tolist() == ["a", "b"]
     assert fitted.environments_ == ("e", "f")
 
@@ -117,14 +117,14 @@ def test_classes_and_environments_of_no_weight_are_not_there():
 )
 def test_other_weights_are_errors(learner, weights, message):
     with pytest.raises(IcscmError, match=message):
-        learner.fit([[0], [1], [0], [1]], [0, 1, 0, 1], list("eeff"), sample_weight=weights)
+        learner.fit([[0], [1], [0], [1]], [0, 1, 0, 1], list("eeff"), frequency_weight=weights)
 
 
 def test_a_frame_and_a_series():
     data = make_conjunction(500, 2, random_state=0)
     weights = pd.Series(np.arange(len(data.y)) % 3, index=np.arange(len(data.y))[::-1])
     rows = np.repeat(np.arange(len(data.y)), weights.to_numpy())
-    weighted = SCMClassifier().fit(data.X, data.y, sample_weight=weights)
+    weighted = SCMClassifier().fit(data.X, data.y, frequency_weight=weights)
     assert weighted.trace_ == SCMClassifier().fit(data.X.iloc[rows], data.y[rows]).trace_
     assert weighted.feature_names_in_.tolist() == list(data.X.columns)
 
@@ -138,9 +138,9 @@ def test_weights_are_routed_as_environments_are(with_routing):
         warnings.simplefilter("error", NoEnvironmentsWarning)
         learner = ICSCMClassifier()
         if with_routing:
-            learner.set_fit_request(environments=True, sample_weight=True)
+            learner.set_fit_request(environments=True, frequency_weight=True)
             learner.set_score_request(sample_weight=True)
         search = GridSearchCV(learner, {"alpha": [0.05]}, cv=2)
-        search.fit(data.X, data.y, environments=data.environments, sample_weight=weights)
+        search.fit(data.X, data.y, environments=data.environments, frequency_weight=weights)
         totals = np.sum(search.best_estimator_.model_.leaves)
     assert totals == weights.sum()

@@ -86,12 +86,12 @@ def test_levels_may_come_from_a_generator(simulation):
 
 
 def test_a_weighted_fit_can_be_reported(simulation):
-    """`report` had no `sample_weight`: what it learned again was another model, an error."""
+    """`report` had no weights: what it learned again was another model, an error."""
     X, y, environments = simulation.X, simulation.y, simulation.environments
     weight = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        learner = ICSCMClassifier().fit(X, y, environments=environments, sample_weight=weight)
-    report = learner.report(X, y, environments, weight, alphas=[0.05])
+        learner = ICSCMClassifier().fit(X, y, environments=environments, frequency_weight=weight)
+    report = learner.report(X, y, environments, frequency_weight=weight, alphas=[0.05])
     assert report.to_dict()["path"]["own"] == 0.05
 
 

@@ -569,7 +569,7 @@ def test_wrong_arrays_get_one_clear_error():
         ),
         ((X, y.rechunk(100), e), "y has 1 partitions and X has 3"),
         ((X.astype(str), y, e), "give numbers, or a Dask DataFrame"),
-        ((X, y, e, np.ones(100)), "sample_weight cannot be used with Dask"),
+        ((X, y, e, np.ones(100)), "weights cannot be used with Dask"),
     ):
         with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
             ICSCMClassifier().fit(*bad)

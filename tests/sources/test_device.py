@@ -193,7 +193,7 @@ def test_weights_and_missing_values_on_the_card(stand_in):
     X[:20, 1] = np.nan
     weights = np.random.default_rng(0).integers(0, 3, len(X))
     found = [
-        ICSCMClassifier(device=device).fit(X, y, environments, sample_weight=weights)
+        ICSCMClassifier(device=device).fit(X, y, environments, frequency_weight=weights)
         for device in ("cpu", "cuda")
     ]
     assert found[0].trace_ == found[1].trace_

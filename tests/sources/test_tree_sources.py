@@ -135,7 +135,7 @@ def test_layouts_and_types_of_arrays():
 def test_weights_are_repeated_rows():
     X, y, place = make_arrays()
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    found = InvariantTreeClassifier().fit(X, y, place, sample_weight=weights)
+    found = InvariantTreeClassifier().fit(X, y, place, frequency_weight=weights)
     repeated = [np.repeat(each, weights, axis=0) for each in (X, y, place)]
     assert_same(found, InvariantTreeClassifier().fit(*repeated))
 

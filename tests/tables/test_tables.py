@@ -171,7 +171,7 @@ def test_labels_and_environments_are_refused_in_the_same_words():
 
 def test_weights_that_are_no_numbers():
     for wrong in (["a", "b"], [None, {}], ["1", "2"]):
-        with pytest.raises(IcscmError, match="sample_weight must hold whole numbers"):
+        with pytest.raises(IcscmError, match="frequency_weight must hold whole numbers"):
             find_counted_rows(np.array(wrong, dtype=object if None in wrong else None), 2)
 
 

@@ -60,6 +60,7 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         environments: Any = None,
         sample_weight: Any = None,
         groups: Any = None,
+        frequency_weight: Any = None,
     ) -> Self:
         """Learn from a table, its labels and the environment of each row.
 
@@ -73,10 +74,13 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             One hashable label per row, at least two of them distinct; or the name of the column of
             a frame that holds them, which is then no feature; several columns are joined.
         sample_weight : array-like of shape (n_samples,), optional
-            Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
+            Design weights, such as those of a survey: any numbers from 0 on, of which only the
+            ratios matter. Tests are for the effective number of samples.
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient or the genomes of a lineage:
             a label per row, or the name of a column. Tests are corrected for their likeness.
+        frequency_weight : array-like of shape (n_samples,), optional
+            Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
 
         Returns
         -------
@@ -93,7 +97,8 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask(X):
             from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
 
-        countable = open_table(X, y, environments, sample_weight, groups, preparation=config)
+        data = X, y, environments, sample_weight, groups, frequency_weight
+        countable = open_table(*data, preparation=config)
         return self._fit(countable, config, y, environments)
 
     def fit_dataset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icscm import exceptions
@@ -142,6 +143,8 @@ class SCMClassifier(BaseRuleClassifier):
         y: Any = None,
         environments: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
+        frequency_weight: Any = None,
         *,
         data_name: str | None = None,
         alphas: Iterable[float] | None = DEFAULT_ALPHAS,
@@ -151,7 +154,7 @@ class SCMClassifier(BaseRuleClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight : optional
+        X, y, environments, sample_weight, groups, frequency_weight : optional
             What the learner was fitted on. With them, and environments, the report also shows
             how the model depends on alpha. The label and the environments have the names of their
             Series, here or in `fit`.
@@ -175,7 +178,8 @@ class SCMClassifier(BaseRuleClassifier):
         """
         levels, path = list(alphas or ()), None
         if X is not None and environments is not None and levels and self.tests_invariance:
-            countable = self._open_again(X, y, environments, sample_weight)
+            data = X, y, environments, sample_weight, groups, frequency_weight
+            countable = self._open_again(*data)
             path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
             self._check_same(path.own_point.model, "report")
         names = {"data_name": data_name, "stability": stability}
@@ -289,15 +293,24 @@ class ICSCMClassifier(SCMClassifier):
             raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
-        plain = replace(super()._make_settings(countable), min_samples_leaf=self.min_samples_leaf)
+        unit = getattr(getattr(countable.source, "groups", None), "unit", 1.0)
+        n_least = (
+            self.min_samples_leaf
+            if self.min_samples_leaf == 1
+            else ceil(unit * self.min_samples_leaf)
+        )
+        plain = replace(super()._make_settings(countable), min_samples_leaf=n_least)
         if not countable.has_environments:
             return plain
         check_several(countable.source.environments)
         alpha = self.alpha
         if isinstance(alpha, str):  # "auto"
-            alpha = choose_alpha(int(countable.source.count_totals().sum()))
+            alpha = choose_alpha(int(countable.source.count_totals().sum() / unit))
         values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(plain)}
         values |= {"p": plain.p, "feature_weights": plain.feature_weights}
+        values |= {"min_samples_leaf": n_least}
+        if self.min_utility is not None:
+            values["min_utility"] = unit * self.min_utility
         return Settings(**values | {"alpha": float(alpha), "test": make_test(self.test)})
 
     def _learn(self, countable: Countable[Any]) -> None:

@@ -13,7 +13,7 @@ from icscm.model.forest import Forest, Model
 from icscm.report.sections.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
-from icscm.stats.verdicts import Verdict, make_verdicts
+from icscm.stats.verdicts import Verdict, deflate_alike, make_verdicts
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +47,7 @@ def describe_leaves(
         verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA, DEFAULT_MARGIN)
     conclusions: list[str | None] = [each.conclusion for each in verdicts] or [None] * len(tables)
     sizes, nothing = tables.sum(axis=(1, 2)), (None, None)
-    found = make_expectations(tables, prevalence)
+    found = make_expectations(deflate_alike(tables, verdicts), prevalence)
     numbers = [
         (each.tau, *(each.tau_interval or nothing), each.i2)
         + (each.interval or nothing)

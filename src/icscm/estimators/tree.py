@@ -183,6 +183,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         y: Any = None,
         environments: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
+        frequency_weight: Any = None,
         *,
         data_name: str | None = None,
         tolerances: Iterable[float | None] | None = DEFAULT_TOLERANCES,
@@ -192,7 +194,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight : optional
+        X, y, environments, sample_weight, groups, frequency_weight : optional
             What the learner was fitted on. With them, and environments, the report also shows
             how the tree depends on the tolerance. The label and the environments have the names of
             their Series, here or in `fit`.
@@ -219,8 +221,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         if path is not None:
             self._check_same(path.own_point.model, "tolerance_path")
         elif has_data and self.tolerance_ is not None and tolerances is not None:
-            data = X, y, environments, sample_weight
-            path = self._compute_path(*data, tolerances, "report")
+            data = X, y, environments, sample_weight, groups, frequency_weight
+            path = self._compute_path(data, tolerances, "report")
         return self._make_report(y, environments, data_name=data_name, path=path)
 
     def tolerance_path(
@@ -229,6 +231,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         y: Any,
         environments: Any,
         sample_weight: Any = None,
+        groups: Any = None,
+        frequency_weight: Any = None,
         *,
         tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
     ) -> Path:
@@ -239,7 +243,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight : optional
+        X, y, environments, sample_weight, groups, frequency_weight : optional
             What the learner was fitted on.
         tolerances : iterable of float or None, optional
             Those to grow the tree at; None is a plain tree. The learner's own is always among
@@ -255,15 +259,13 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on, or it is a plain tree.
         """
-        data = X, y, environments, sample_weight
-        return self._compute_path(*data, tolerances, "tolerance_path")
+        data = X, y, environments, sample_weight, groups, frequency_weight
+        return self._compute_path(data, tolerances, "tolerance_path")
 
-    def _compute_path(
-        self, X: Any, y: Any, environments: Any, weight: Any, tolerances: Any, what: str
-    ) -> Path:
+    def _compute_path(self, data: tuple[Any, ...], tolerances: Any, what: str) -> Path:
         from icscm.report.path import compute_tolerance_path  # rules have no use for it
 
-        countable = self._open_again(X, y, environments, weight)
+        countable = self._open_again(*data)
         path = compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)
         self._check_same(path.own_point.model, what)
         return path

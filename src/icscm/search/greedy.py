@@ -117,7 +117,7 @@ class Growth:
             view.source.keep(view.make_binned_rule(alike[0]))
             self._uncovered = self._uncovered - self._read_leaf(leaf)
             effects = view.measure_effects([EVERY_ROW], self._uncovered[np.newaxis])
-            self._effects = effects if settings.test is not None else None
+            self._effects = effects
             step = Step(
                 **vars(scan),
                 chosen=chosen,
@@ -289,7 +289,7 @@ class Growth:
     def _query(self, method: str, criterion: Criterion | None) -> Any:
         """The answer of a source that examines candidates itself; None if it does not."""
         judge = getattr(self.view.source, "judge", None)
-        if judge is None or (self.view.is_clustered and criterion is not None):
+        if judge is None or self.view.is_clustered:
             return None
         own = self._settings, criterion, self._utility, self._uncovered
         query = make_screen_query(*own, inverted=self.view.inverted)

@@ -61,6 +61,14 @@ def find_model(
             found, model = model, model.make_baseline()
             verdicts = make_leaf_verdicts(ConjunctionView(source, settings), (), model, settings)
             trace = replace(trace, verdicts=verdicts, discarded=found)
+    effects = [each.design_effect for each in trace.verdicts if each.design_effect is not None]
+    if effects:
+        unit: float = source.groups.unit  # type: ignore[attr-defined]
+        note = (
+            "Tests and intervals are corrected for groups and weights of rows: the mean design "
+            f"effect of the leaves is {sum(effects) / len(effects) / unit:.2f}."
+        )
+        trace = replace(trace, notes=(*trace.notes, note))
     if is_greedy and settings.test is not None:
         light = replace(settings, feature_weights=None)  # may be large, and are not needed
         trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light, source.count_totals()))
@@ -116,7 +124,7 @@ def make_leaf_verdicts(
 ) -> tuple[Verdict, ...]:
     """The verdicts on the leaves of a model of these cuts."""
     effects = None
-    if view.is_clustered and settings.test is not None:
+    if view.is_clustered:
         rules = [view.make_binned_rule(cut) for cut in cuts]
         numbers = find_leaf_numbers(view.source.count_patterns(rules), range(len(rules)))
         effects = PatternEffects(view, rules).measure(numbers, np.array(model.leaves))

@@ -112,8 +112,9 @@ class ConjunctionView:
         self._sides = (self.inverted,) if settings.missing == "separate" else EITHER_SIDE
         self._expanded = settings.feature_weights is not None
         self.make_binned_rule = source.candidates.make_binned_rule
-        #: whether rows come in groups, or have weights
-        self.is_clustered = getattr(source, "groups", None) is not None
+        #: whether tests are corrected for rows that come in groups, or have weights
+        has_groups = getattr(source, "groups", None) is not None
+        self.is_clustered = has_groups and settings.test is not None
 
     def flip(self, counts: CountArray) -> CountArray:
         """Counts by the labels as the search sees them, or back."""

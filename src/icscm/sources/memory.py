@@ -25,6 +25,7 @@ from icscm.tables.labels import (
     check_labels,
     encode_environments,
     find_counted_rows,
+    find_weighted_rows,
     number_environments,
     take_environments,
 )
@@ -73,6 +74,7 @@ def open_memory(
     environments: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    frequency_weight: Any = None,
     *,
     preparation: BinningConfig | None = None,
 ) -> Countable[MemorySource]:
@@ -87,9 +89,11 @@ def open_memory(
     environments : array-like of shape (n_samples,), str or list of str, optional
         The environment of each row, or the column of a frame that holds it; several are joined.
     sample_weight : array-like of shape (n_samples,), optional
-        How often each row counts: whole numbers.
+        Design weights, any numbers from 0 on; only their ratios matter.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as the visits of a patient; as `environments`.
+    frequency_weight : array-like of shape (n_samples,), optional
+        How often each row counts: whole numbers.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -123,6 +127,8 @@ def open_memory(
         )
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
+    if sample_weight is not None and frequency_weight is not None:
+        raise IcscmError("sample_weight and frequency_weight were both given; give one of them")
     y, environments, sample_weight, groups = map(bring, (y, environments, sample_weight, groups))
     given: ParsedTable | CardValues | None = None
     if config.device != "cpu":
@@ -131,13 +137,18 @@ def open_memory(
         given = put_values(X, config.device, config.max_thresholds)
     if given is None:
         given = read_table(X)
-    rows = find_counted_rows(sample_weight, given.n_rows)
+    rows = find_counted_rows(bring(frequency_weight), given.n_rows)
+    if sample_weight is not None:
+        rows = find_weighted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
     numbers, places = number_environments(environments, given.n_rows, rows)
     options: dict[str, Any] = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}
     options |= {"classes": classes.tolist(), "environment_labels": places, "device": config.device}
     if groups is not None:
         options["groups"] = encode_environments(groups, given.n_rows, rows, "groups")[0]
+    unit = 1.0 if rows is None or sample_weight is None else len(rows) / len(np.unique(rows))
+    if unit > 1:  # a row that is repeated is one sample, however often
+        options = {"groups": rows, **options, "unit": unit}
     counted = labels, numbers, options
     try:
         source, table = _count(given, rows, *counted, config)
@@ -189,13 +200,15 @@ def make_memory_source(
     n_jobs: int | None = None,
     device: str = "cpu",
     groups: Array | None = None,
+    unit: float = 1.0,
 ) -> MemorySource:
     """Bin a table and make it countable.
 
     An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
     only go straight to bits, and so do sparse matrices, which hold nothing else. Values on a card
     are binned there. For each row of X, `labels` holds 0 or 1, `environments` a position in
-    `environment_labels`, and `groups` the number of the group that it belongs to.
+    `environment_labels`, and `groups` the number of the group that it belongs to. `unit` is how
+    many rows stand for one sample.
     """
     position, rows = sort_rows(labels, environments, len(environment_labels))
     n_threads = count_threads(n_jobs)
@@ -215,8 +228,14 @@ def make_memory_source(
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
         stores = place(stores, rows, device)
     notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
+    if unit > 1:
+        notes.append(
+            f"Rows have weights. Counts are in units of weight, of which a row has {unit:.1f} on "
+            "average; tests and intervals are for the effective number of rows."
+        )
     info = SourceInfo(candidates, classes, environment_labels, notes)
     clusters = None
     if groups is not None:
-        clusters = number_clusters(groups, environments, len(environment_labels), position)
+        codes = groups, environments, len(environment_labels), position
+        clusters = number_clusters(*codes, unit)
     return MemorySource(info, stores, rows, position, clusters)

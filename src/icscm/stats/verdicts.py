@@ -223,6 +223,12 @@ def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array
     return effective
 
 
+def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
+    """Counts divided by the mean design effect of all leaves, whose shares stay as they are."""
+    effects = [each.design_effect for each in verdicts if each.design_effect is not None]
+    return deflate(tables, [sum(effects) / len(effects)] * len(tables) if effects else None)
+
+
 def _divide(positives: Array, sizes: Array) -> FloatArray:
     """Rates; 0 without samples."""
     rates: FloatArray = positives / np.where(sizes > 0, sizes, 1)

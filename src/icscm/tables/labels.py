@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from icscm._constants import JOINT, ROW_DTYPE, SPARSE_ENVIRONMENT
-from icscm._types import Array, CountArray, IntArray
+from icscm._constants import JOINT, LARGEST_EXACT, ROW_DTYPE, SPARSE_ENVIRONMENT
+from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.exceptions import FewEnvironmentsWarning, IcscmError, SparseEnvironmentWarning, warn
 from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
@@ -118,39 +118,83 @@ def check_known(y: Any, classes: Array) -> None:
         )
 
 
-def find_counted_rows(sample_weight: Any, n_rows: int) -> Array | None:
+def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -> FloatArray:
+    """Weights of the rows, checked: finite numbers, 0 or more, `whole` ones if they are counts."""
+    given = np.asarray(weights)
+    if given.shape != (n_rows,):
+        raise IcscmError(
+            f"{what} must hold one weight for each of the {n_rows} rows of X, got "
+            f"shape {given.shape}"
+        )
+    numbers = np.full(given.shape, np.nan)  # also of text that looks like numbers
+    if given.dtype.kind in "biufO":
+        with suppress(TypeError, ValueError):
+            numbers = given.astype(np.float64)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+    if whole:
+        wrong |= numbers != np.floor(numbers)
+    if wrong.any():
+        first, kind = int(np.argmax(wrong)), "finite numbers, 0 or more"
+        if whole:
+            kind = "whole numbers, 0 or more, since a weight is how often a row counts"
+        raise IcscmError(f"{what} must hold {kind}; got {given.tolist()[first]!r} in row {first}")
+    if not numbers.any():
+        raise IcscmError(f"{what} is zero in every row; learning needs rows that count")
+    return numbers
+
+
+def find_counted_rows(frequency_weight: Any, n_rows: int) -> Array | None:
     """The rows that count, repeated by its weight; None when each counts once.
 
     >>> find_counted_rows([2, 0, 1], n_rows=3)
     array([0, 0, 2])
     """
-    if sample_weight is None:
+    if frequency_weight is None:
         return None
-    weights = np.asarray(sample_weight)
-    if weights.shape != (n_rows,):
-        raise IcscmError(
-            f"sample_weight must hold one weight for each of the {n_rows} rows of X, got "
-            f"shape {weights.shape}"
-        )
-    numbers = np.full(weights.shape, np.nan)  # also of text that looks like numbers
-    if weights.dtype.kind in "biufO":
-        with suppress(TypeError, ValueError):
-            numbers = weights.astype(np.float64)
-    wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise IcscmError(
-            "sample_weight must hold whole numbers, 0 or more, since a weight is how often a row "
-            f"counts; got {weights.tolist()[first]!r} in row {first}"
-        )
-    if not numbers.any():
-        raise IcscmError("sample_weight is zero in every row; learning needs rows that count")
+    numbers = read_weights(frequency_weight, n_rows, "frequency_weight", whole=True)
     total, most = numbers.sum(), np.iinfo(ROW_DTYPE).max
     if total > most:
-        raise IcscmError(f"sample_weight adds up to {total:.3g} samples; {most:,} are the most")
+        raise IcscmError(f"frequency_weight adds up to {total:.3g} samples; {most:,} are the most")
     if (numbers == 1).all():
         return None
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
+
+
+# Rows that stand for one on average, where weights are not small whole numbers: at the most, fewer
+# where there are many; and the scales that are tried for them.
+_MOST_REPEATED, _LEAST_REPEATED, _REPEATED_ROWS = 16.0, 4.0, 2**24
+_N_SCALES, _N_WEIGHTS_TRIED = 200, 1000
+
+
+def find_weighted_rows(sample_weight: Any, n_rows: int) -> Array | None:
+    """The rows that count, repeated in proportion to their weights; None when each counts once.
+
+    Whole numbers are divided by their greatest common divisor. Others, and large ones, are rounded
+    at the scale at which that loses least. So rows of equal weights are repeated equally often,
+    in whatever order they are.
+
+    >>> find_weighted_rows([30, 0, 60], n_rows=3), find_weighted_rows([7.5, 7.5], n_rows=2)
+    (array([0, 2, 2]), None)
+    """
+    if sample_weight is None:
+        return None
+    weights = read_weights(sample_weight, n_rows, "sample_weight")
+    counted = np.flatnonzero(weights)
+    own = weights[counted]
+    most = max(min(_MOST_REPEATED, _REPEATED_ROWS / len(own)), _LEAST_REPEATED)
+    own = own / own[0] if (own == own[0]).all() else own
+    is_whole = own.max() < LARGEST_EXACT and bool((own == np.floor(own)).all())
+    repeats = own.astype(np.int64) if is_whole else np.zeros(1, dtype=np.int64)
+    repeats //= max(np.gcd.reduce(repeats), 1)
+    if not is_whole or repeats.mean() > most:
+        own = own / own.mean()
+        tried = np.quantile(own, np.linspace(0, 1, _N_WEIGHTS_TRIED), method="nearest")
+        scales = np.linspace(most / 4, most, _N_SCALES)[:, np.newaxis]
+        errors = np.abs(np.maximum(np.rint(tried * scales), 1.0) - tried * scales) / scales
+        scale = scales[int(errors.sum(axis=1).round(9).argmin()), 0]
+        repeats = np.maximum(np.rint(own * scale), 1.0).astype(np.int64)
+    is_plain = len(counted) == n_rows and (repeats == 1).all()
+    return None if is_plain else np.repeat(counted, repeats)
 
 
 # Stands for everything in counts by environment where no environments were given.

@@ -18,7 +18,7 @@ from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_enviro
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import Expectation, make_expectations
 from icscm.stats.splits import compute_auc, find_extreme_environments
-from icscm.stats.verdicts import NOT_INVARIANT, Verdict, make_verdicts
+from icscm.stats.verdicts import NOT_INVARIANT, Verdict, deflate_alike, make_verdicts
 
 # The level at which leaves are tested where the search itself did not test them.
 AFTERWARDS_ALPHA = 0.05
@@ -85,7 +85,8 @@ def describe_leaves(
         return []
     judged: Sequence[Verdict | None] = verdicts or [None] * len(tables)
     is_positive, conditions = model.leaf_verdicts.tolist(), list_conditions(model)
-    expected = make_expectations(tables)
+    effects = [each and each.design_effect for each in judged]
+    expected = make_expectations(deflate_alike(np.array(tables), verdicts))
     leaves = []
     for i, (counts, verdict) in enumerate(zip(tables, judged, strict=True)):
         overall, environments = formatting.describe_counts(counts, names)
@@ -103,7 +104,7 @@ def describe_leaves(
             **describe_expectation(expected[i]),
         }
         tested = criterion if leaf["conclusion"] == NOT_INVARIANT else None
-        leaf |= describe_outliers(counts, names, tested, leaf["n_seen"])
+        leaf |= describe_outliers(counts, names, tested, leaf["n_seen"], effects[i])
         leaves.append({**leaf, "name": _name_leaf(leaf, model)})
     return leaves
 
@@ -129,10 +130,15 @@ def _name_leaf(leaf: Plain, model: Any) -> str:
 
 
 def describe_outliers(
-    counts: LeafCounts, names: Names, criterion: Criterion | None, n_seen: int
+    counts: LeafCounts,
+    names: Names,
+    criterion: Criterion | None,
+    n_seen: int,
+    effect: float | None = None,
 ) -> Plain:
     """The few environments without which a leaf that is not invariant would be, and as text."""
-    found = criterion and find_outlier_environments(np.array(counts), criterion, _MAX_OUTLIERS)
+    own = np.array(counts), criterion, _MAX_OUTLIERS, effect
+    found = criterion and find_outlier_environments(*own)
     outliers = [names.environments[k] for k in sorted(found)] if found else None
     text = ""
     if outliers:

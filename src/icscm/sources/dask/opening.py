@@ -64,6 +64,7 @@ def open_dask(
     environments: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    frequency_weight: Any = None,
     *,
     preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
@@ -77,8 +78,8 @@ def open_dask(
         Labels of two classes, cut at the same rows as X.
     environments : Dask series or array, optional
         The environment of each row, cut likewise.
-    sample_weight : None
-        Not supported: repeat rows instead.
+    sample_weight, frequency_weight : None
+        Not supported: learn from a table in memory, or repeat rows.
     groups : None
         Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
     preparation : BinningConfig, optional
@@ -109,8 +110,8 @@ def open_dask(
     import pandas
 
     asked = preparation or BinningConfig()
-    if sample_weight is not None:
-        raise IcscmError("sample_weight cannot be used with Dask collections; repeat rows instead")
+    if sample_weight is not None or frequency_weight is not None:
+        raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
     if groups is not None:
         raise IcscmError(
             "groups cannot be used with Dask collections; write them to files and use fit_dataset"
