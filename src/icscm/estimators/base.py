@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm.estimators.describing import describe_leaves, get_names
+from icscm.estimators.describing import DescribingMixin, get_names
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import make_saved_model
@@ -28,23 +28,15 @@ from icscm.tables.labels import check_known, warn_of_sparse
 from icscm.tables.parsing import check_rows
 
 if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from icscm.io.formats import TextFormat
-    from icscm.report.page import Report
 
 
-class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts and predicts by a model; a subclass searches (`_learn`)."""
 
     tests_invariance: ClassVar[bool] = False
 
     missing: str
-    model_: Any
-    trace_: Any
-
     if not TYPE_CHECKING:  # or mypy would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -386,68 +378,6 @@ class BaseRuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         message = "left_out_ will be removed: use dropped_columns_"
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
-
-    def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
-        """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.
-
-        The log odds of the positive label are modelled as normal across environments, with
-        standard deviation tau, of which a part is shared by all leaves of an environment; a new
-        environment is one more draw. See `docs/new-environments.md`.
-
-        Parameters
-        ----------
-        prevalence : float, optional
-            The rate of `classes_[1]` among all samples of the new environment, where it is
-            known; by default that of training.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each leaf, in the model's order:
-
-            - `leaf`, `rule`: its number, from 1, and what decides for its samples;
-            - `n`, `rate`: training samples, and the share of `classes_[1]` among them;
-            - `tau`, `tau_low`, `tau_high`, `i2`: standard deviation of the log odds between
-              environments, estimated from all leaves together, its 95% interval, and the share of
-              the variance between the observed ones that is not sampling error;
-            - `new_low`, `new_high`: 95% prediction interval of the rate in a new environment;
-            - `known_low`, `known_high`: the same once the rate of all its samples is known to be
-              `prevalence` (NaN for a single leaf);
-            - `verdict`: whether the rate is the same in all environments (None without any);
-            - `note`: why there is no interval (fewer than three environments have samples); the
-              numbers are NaN then.
-        """
-        verdicts = getattr(self.trace_, "verdicts", ())
-        has_environments = bool(self.environments_)
-        return describe_leaves(
-            self.model_, verdicts, has_environments=has_environments, prevalence=prevalence
-        )
-
-    def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
-        """The tree of the rules and the label's rate in each leaf, by environment.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default on a new figure of pyplot.
-        order : {"name", "size", "rate"}, default="name"
-            Environments by name (r2 before r10), decreasing size, or increasing rate.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        from icscm.report.figures import draw_model
-
-        return draw_model(self, ax, order, is_registered=ax is None, **self._series_names_)
-
-    def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
-        from icscm.report.page import make_report  # jinja2 is slow to import
-
-        given = {key: name for key, name in get_names(y, environments).items() if name is not None}
-        names = self._series_names_ | given
-        return make_report(self, dropped=self.dropped_columns_, **names, **options)
 
     def _open_again(self, *data: Any) -> Countable[Any]:
         with warnings.catch_warnings():  # `fit` has warned

@@ -85,7 +85,7 @@ def describe_leaves(
         return []
     judged: Sequence[Verdict | None] = verdicts or [None] * len(tables)
     is_positive, conditions = model.leaf_verdicts.tolist(), list_conditions(model)
-    effects = [each and each.design_effect for each in judged]
+    effects = [None if each is None else each.design_effect for each in judged]
     expected = make_expectations(deflate_alike(np.array(tables), verdicts))
     leaves = []
     for i, (counts, verdict) in enumerate(zip(tables, judged, strict=True)):
@@ -137,8 +137,8 @@ def describe_outliers(
     effect: float | None = None,
 ) -> Plain:
     """The few environments without which a leaf that is not invariant would be, and as text."""
-    own = np.array(counts), criterion, _MAX_OUTLIERS, effect
-    found = criterion and find_outlier_environments(*own)
+    table = np.array(counts)
+    found = criterion and find_outlier_environments(table, criterion, _MAX_OUTLIERS, effect)
     outliers = [names.environments[k] for k in sorted(found)] if found else None
     text = ""
     if outliers:
