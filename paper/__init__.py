@@ -14,8 +14,11 @@ NAMES = (
     *("identification", "dimensions", "runtime", "precision-recall", "alpha", "structures"),
     *("samples", "sharper", "parents", "guarantee", "real", "transfer"),
 )
-# Long studies of the screen of columns, of many parents and of intervals: `all` does not run them.
-SCREENS = ("screen", "screen-levels", "screen-shifts", "clones", "more-parents", "intervals")
+# Studies of single questions take long: `all` does not run them.
+SCREENS = (
+    *("screen", "screen-levels", "screen-shifts"),
+    *("clones", "more-parents", "intervals", "levels"),
+)
 
 
 def find_experiment(name: str) -> Experiment:

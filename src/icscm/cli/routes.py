@@ -38,8 +38,8 @@ def choose_route(data: Path, options: Options) -> str:
     """Where to learn, by the data and the options; raise for what does not go together."""
     route = _find_route(data, options)
     shared.check_labels(data, options["labels"], (shared.BITS,))
-    for name in () if route == MEMORY else ("cv", "stability", "member", "group"):
-        if options[name] and (name not in ("member", "group") or route == DASK):
+    for name in () if route == MEMORY else ("cv", "stability", "member"):
+        if options[name] and (name != "member" or route == DASK):
             raise IcscmError(
                 Parameter(name),
                 f" needs the table in memory, and {data} is learned from {_HOW[route]}; prepare "
@@ -48,6 +48,11 @@ def choose_route(data: Path, options: Options) -> str:
     if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
         raise IcscmError(
             "--only, --drop and --keep-columns are for tables; leave the genes out before"
+        )
+    if route == DASK and options["group"]:
+        raise IcscmError(
+            "--group cannot be used on Dask; leave out --dask and --workers: a folder is read in "
+            "passes then"
         )
     if route == DASK and options["model"] == "forest":
         raise IcscmError(

@@ -50,7 +50,8 @@ def number_clusters(
     `position` says where each row is among the sorted ones.
     """
     n_groups = int(groups.max(initial=0)) + 1
-    found, codes = np.unique(environments * n_groups + groups, return_inverse=True)
+    pairs = environments.astype(np.int64) * n_groups + groups
+    found, codes = np.unique(pairs, return_inverse=True)
     ordered = np.empty(len(codes), dtype=np.int32)
     ordered[position] = codes
     starts = np.searchsorted(found, np.arange(n_environments + 1) * n_groups)
