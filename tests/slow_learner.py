@@ -271,6 +271,27 @@ def learn_slowly(
         weight = Fraction(str(weights[rule[0]]))
         return utility * weight if utility >= 0 else utility / weight
 
+    is_chance = test and min_utility == "auto"
+    least_evidence = stats.norm.isf(0.05 / max(len(candidates), 1)) ** 2 / 2
+    min_utility = 0.0 if min_utility == "auto" else min_utility
+
+    def measure_evidence(leaf):
+        """Half the deviance of the labels inside and outside, from those expected by chance."""
+        in_play = positives | negatives
+        expected = 0.0
+        for e in sorted({environments[i] for i in leaf}):
+            there = [i for i in in_play if environments[i] == e]
+            rate = sum(y[i] for i in there) / len(there)
+            expected += rate * sum(environments[i] == e for i in leaf)
+        if len(leaf & positives) >= expected:
+            return 0.0
+        evidence = 0.0
+        for rows, gives in ((leaf, expected), (in_play - leaf, len(positives) - expected)):
+            n = len(rows & positives)
+            for found, by_chance in ((n, gives), (len(rows) - n, len(rows) - gives)):
+                evidence += found * math.log(found / by_chance) if found else 0.0
+        return evidence
+
     def is_invariant(rows, level=alpha):
         if criterion == "equivalence":
             shown = is_shown if margin_on == "rate" else is_shown_by_odds
@@ -331,7 +352,12 @@ def learn_slowly(
             if test and not is_replicated(leaf, in_play, y, environments, min_replication):
                 n_refused["unreplicated"] += 1
                 continue
-            if test and min_utility is not None and utility < as_fraction(min_utility):
+            is_by_chance = is_chance and measure_evidence(leaf) < least_evidence
+            if (
+                test
+                and min_utility is not None
+                and (utility < as_fraction(min_utility) or is_by_chance)
+            ):
                 n_refused["unhelpful"] += 1
                 continue
             p_value = compute_p(leaf) if test else None

@@ -27,6 +27,17 @@ def weigh_leaves(
     is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
 
 
+def measure_evidence(tables: Array, in_play: Array, evidence: Array) -> None:
+    rates = in_play[1] / np.maximum(in_play.sum(axis=0), 1)
+    expected = (tables.sum(axis=1) * rates).sum(axis=1)
+    found = tables.sum(axis=2).astype(np.float64)
+    cells = np.stack((found, in_play.sum(axis=1) - found), axis=1)  # (leaf, inside?, label)
+    shift = (expected - found[:, 1])[:, None, None] * np.array([[-1.0, 1.0], [1.0, -1.0]])
+    with np.errstate(all="ignore"):
+        total = special.xlogy(cells, cells / (cells + shift)).sum(axis=(1, 2))
+    evidence[:] = np.where(found[:, 1] < expected, total, 0.0)
+
+
 def count_informative(tables: Array, node: Array, factors: Array, effective: Array) -> None:
     sizes = tables.sum(axis=1).astype(np.float64)
     weights = sizes * (node.sum(axis=0) - sizes) * factors

@@ -116,7 +116,7 @@ BAD_PARAMETERS = [
     ({"p": "1"}, "p must be a finite number greater than 0, or 'balanced'; got '1'"),
     ({"p": np.inf}, "p must be a finite number"),
     ({"p": np.nan}, "p must be a finite number"),
-    ({"model_type": "tree"}, "model_type must be one of 'conjunction', 'disjunction'; got 'tree'"),
+    ({"model_type": "tree"}, "model_type must be one of 'conjunction', 'disjunction', 'auto'; got"),
     ({"max_rules": 0}, "max_rules must be a whole number of at least 1; got 0"),
     ({"max_rules": 2.0}, "max_rules must be a whole number of at least 1; got 2.0"),
     ({"max_thresholds": -1}, "max_thresholds must be a whole number of at least 1, or None; got"),
@@ -127,7 +127,7 @@ BAD_PARAMETERS = [
     ({"stop": "never"}, "stop must be one of 'independence', 'coverage'; got 'never'"),
     ({"pruning": "yes"}, "pruning must be one of True, False, 'shown', 'always'; got 'yes'"),
     ({"min_replication": 2}, "min_replication must be a number from 0 to 1; got 2"),
-    ({"min_utility": "0"}, "min_utility must be a finite number, or None; got '0'"),
+    ({"min_utility": "0"}, "min_utility must be a finite number, or 'auto', or None; got '0'"),
     ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1; got 0"),
     ({"search": "random"}, "search must be one of 'greedy', 'exhaustive'; got 'random'"),
     ({"evidence": 1}, "evidence must be one of 'step', 'cumulative'; got 1"),
@@ -213,6 +213,7 @@ def test_a_handful_of_samples(n):
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.NothingFoundWarning")
 def test_sparse_environments_are_named():
     X, y, _ = make_table()
     y[0] = 1

@@ -215,3 +215,18 @@ def test_a_feature_refused_on_all_rows_is_refused_by_every_tree():
     forest = make_forest(n_estimators=60, max_features=1.0).fit(X, y, environments=environment)
     assert "habit" not in tree.features_used_
     assert "habit" not in forest.features_used_
+
+
+def test_no_tree_uses_a_column_that_the_screen_rejects():
+    """A forest on genomes listed an artefact of sequencing as rejected, and 1 of its 100 trees used
+    it: trees judged the columns again, on their own rows. Columns are judged once."""
+    n_rejected = 0
+    for seed in range(4):
+        X, y, environment = make_table(1_500, seed=seed)
+        X["artefact"] = np.where(environment == 0, y, 0)  # in one environment only
+        forest = make_forest(n_estimators=40).fit(X, y, environments=environment)
+        rejected = {each.rule.feature for each in forest.trace_.rejected_columns}
+        n_rejected += len(rejected)
+        assert "artefact" in rejected
+        assert not rejected & set(forest.model_.count_uses())
+    assert n_rejected >= 6

@@ -163,6 +163,8 @@ def hold_terminal(name: str) -> str:
     case, table = CASES[name], fit(name).table
     halves = [] if case.n_halves is None else ["--stability", str(case.n_halves)]
     asks = [*name_columns(table), *case.asks.split(), *halves]
+    if getattr(case.estimator, "model_type", "") == "conjunction":  # the command's own is auto
+        asks += ["--model-type", "conjunction"]
     return run("fit", "zoo.csv", "-q", *asks, files={"zoo.csv": write_table(table)})
 
 

@@ -165,7 +165,7 @@ CASES = {
         "--model-type disjunction --stop coverage",
     ),
     "nothing": Case(ICSCMClassifier(), make_shifted),
-    "weak": Case(ICSCMClassifier(), make_noise, n_halves=4),
+    "weak": Case(ICSCMClassifier(min_utility=0.0), make_noise, "--min-utility 0", n_halves=4),
     "exhaustive": Case(
         ICSCMClassifier(search="exhaustive", alpha="auto"),
         simulate,
@@ -206,9 +206,9 @@ CASES = {
     ),
     "missing": Case(ICSCMClassifier(), lambda: make_admissions(3_000, 0)),
     "missing_disjunction": Case(
-        ICSCMClassifier(model_type="disjunction", missing="separate", p=0.7),
+        ICSCMClassifier(model_type="disjunction", missing="separate", p=0.7, min_utility=0.0),
         lambda: make_admissions(model_type="disjunction", n_causes=3, seed=6),
-        "--model-type disjunction --missing separate --p 0.7",
+        "--model-type disjunction --missing separate --p 0.7 --min-utility 0",
     ),
     "many_environments": Case(ICSCMClassifier(), make_many),
     "set_aside": Case(ICSCMClassifier(p=0.3), make_rare, "--p 0.3"),

@@ -232,7 +232,7 @@ def test_settings_tell_what_was_chosen(simulation):
 def test_few_samples_are_said_to_be_too_few(simulation):
     rows = np.arange(0, len(simulation.y), 40)
     learner = fit(
-        ICSCMClassifier(),
+        ICSCMClassifier(min_utility=0.0),
         simulation.X.iloc[rows],
         simulation.y[rows],
         simulation.environments[rows],

@@ -54,7 +54,7 @@ INVARIANT_PARAMETERS = st.fixed_dictionaries(
         "pruning": st.sampled_from([True, False, "shown", "always"]),
         "min_samples_leaf": st.sampled_from([1, 3]),
         "min_replication": st.sampled_from([0.0, 0.25, 0.5]),
-        "min_utility": st.sampled_from([None, 0.0, 2.0]),
+        "min_utility": st.sampled_from([None, 0.0, 2.0, "auto"]),
     }
 )
 CRITERIA = st.sampled_from(
@@ -127,6 +127,8 @@ def test_mixed_data_equal_the_literal_learner(table, shared, invariant, missing)
     """Categories and missing values: the same counts, rules, ties and reasons."""
     frame, rows, y, environments = table
     options = shared | invariant | {"missing": missing}
+    if options["min_utility"] == "auto":  # the number of rules is counted on numbers only
+        options["min_utility"] = 0.0
     learner = ICSCMClassifier(**options, keep_columns="all")
     fitted = fit_quietly(learner, frame, y, environments)
     expected = learn_slowly(rows, y.tolist(), environments.tolist(), **options)
@@ -156,7 +158,7 @@ def test_a_correction_refuses_no_more_than_none(correction):
     y, environments = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
     n_refused = []
     for method in (None, correction):
-        learner = ICSCMClassifier(correction=method, test="g", max_rules=1)
+        learner = ICSCMClassifier(correction=method, test="g", max_rules=1, min_utility=0.0)
         learner = fit_quietly(learner, X, y, environments)
         n_refused.append(learner.trace_.steps[0].n_rejected["dependent"])
         assert (learner.trace_.steps[0].cutoff < 0.05) == (method is not None)

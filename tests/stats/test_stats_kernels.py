@@ -19,7 +19,8 @@ def test_every_kernel_has_a_twin():
     } - {"compute_exact"}  # which is held against SciPy
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
     of_splits = {"measure_effects", "measure_rates"}
-    assert compiled == statistics | of_splits | {"weigh_leaves", "count_informative"}
+    of_leaves = {"weigh_leaves", "count_informative", "measure_evidence"}
+    assert compiled == statistics | of_splits | of_leaves
     assert all(hasattr(_reference, name) for name in compiled)
 
 
@@ -71,6 +72,7 @@ def test_splits(seed, n_environments, largest, n_least):
 
     factors = rng.random(n_environments) * rng.integers(0, 2, n_environments)
     run_both("count_informative", lambda: (tables, node, factors, np.zeros(40)), rtol=1e-12)
+    run_both("measure_evidence", lambda: (tables, node, np.zeros(40)), rtol=1e-9, atol=1e-9)
     rounding = {"rtol": 1e-7, "atol": 1e-7 * largest}
     run_both("measure_effects", lambda: make(4), **rounding)
     run_both("measure_rates", lambda: make(2), **rounding)

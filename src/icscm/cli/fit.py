@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 from icscm.cli import console, shared
 from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.group import main, name_option
-from icscm.cli.routes import MEMORY, choose_route, learn_elsewhere
+from icscm.cli.routes import DASK, MEMORY, choose_route, learn_elsewhere
 from icscm.cli.shared import FILE, Options, add_options, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, count, format_name, shorten_list
@@ -94,7 +95,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
     out, report = options["out"], options["report"]
-    learner = make_learner(ctx, options)
+    learner = make_learner(ctx, data, options)
     shared.check_ending(report, ".html", ".md", ".json")
     shared.check_outputs([out, report], force=options["force"], inputs=[data])
     grid, route = make_grid(ctx, learner, options), choose_route(data, options)
@@ -109,6 +110,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     path = found.pop("path", None)
     names = found | {
         "data_name": name_data(data),
+        "commands": _list_commands(ctx, data, options),
         "target": labels.target,
         "environment": labels.environment,
         "class_names": labels.class_names,
@@ -133,7 +135,7 @@ def _fit_in_memory(
         samples = shared.read_labelled(data, options)
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
-    from icscm.studies.stability import stability_selection
+    from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
     from icscm.studies.tuning import N_FOLDS, grid_search
 
     table = samples.X, samples.y, samples.environments
@@ -149,11 +151,16 @@ def _fit_in_memory(
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
-    if n_halves := options["stability"]:
-        text = f"Learning from {count(n_halves, 'random subsample')}"
+    n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
+    is_brief = n_halves is None and options["model"] in _ONLY_FOR["stability"]
+    is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
+    if n_halves or is_brief:
+        n = n_halves or N_BRIEF
+        text = f"Learning from {count(n, 'random subsample')}"
         with progress.stage(text), hide_repeated_warnings():
-            halved = stability_selection(learner, *table, n_halves, random_state=seed, **own)
-            found["stability"] = halved
+            halved = stability_selection(learner, *table, n, random_state=seed, **own)
+        same = round(halved.columns_frequency * n)
+        found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
     if options["report"] is not None and not options["no_path"]:
         settings = learner.make_settings(countable)
         if getattr(learner, "tolerance_", None) is not None:
@@ -182,6 +189,23 @@ def _write(
     if out is not None:
         check_free(out, force=force)
         write_text(out, text)
+
+
+def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str, str]:
+    """The commands that learn a tree and make a screen of the same data."""
+    roles = []
+    for name in (*shared.COLUMNS, *shared.LABELS, *shared.READING):
+        if is_given(ctx, name) and name != "quiet":
+            option, value = name_option(Parameter(name)), options[name]
+            values = value if isinstance(value, tuple) else (value,)
+            roles += [
+                each for v in values for each in ([option] if v is True else [option, str(v)])
+            ]
+    given = shlex.join([str(data), *roles])
+    commands = {"tree": f"icscm fit {given} --model tree", "screen": f"icscm screen {given}"}
+    if options["labels"] is not None or data.is_dir() or options["environment"] is None:
+        del commands["screen"]  # it reads tables with environments
+    return commands
 
 
 def _describe_table(learner: Any, labels: Roles, data: Path, options: Options) -> dict[str, Any]:
@@ -245,7 +269,7 @@ def print_fit(
     screen.print()
 
 
-def make_learner(ctx: click.Context, options: Options) -> Any:
+def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
     """The learner that the options describe.
 
     Raises for options that its model does not have, and for missing environments.
@@ -277,6 +301,9 @@ def make_learner(ctx: click.Context, options: Options) -> Any:
         settings.setdefault("margin", 1.5)
     if model == "forest":
         settings["random_state"] = options["random_state"]
+    if model in ("icscm", "scm") and choose_route(data, options) != DASK:
+        is_searched = any("type=" in each for each in options["cv"])
+        settings.setdefault("model_type", "conjunction" if is_searched else "auto")
     learner = classes[model](**settings)
     learner.prepare()
     return learner

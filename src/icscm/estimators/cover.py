@@ -7,6 +7,8 @@ from dataclasses import fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from icscm import exceptions
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
@@ -14,6 +16,7 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count, shorten_list
 from icscm.model.rules import Rule
+from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import check_weights, document_parameters
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
@@ -21,8 +24,10 @@ from icscm.search.exhaustive import choose_alpha
 from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
+from icscm.search.shape import ShapeChoice, choose_shape
 from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
+from icscm.stats.criteria import find_least_evidence
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
 from icscm.tables.labels import check_several
@@ -43,6 +48,8 @@ class SCMClassifier(BaseRuleClassifier):
         The fitted conjunction or disjunction; `str(model_)` reads as a rule.
     trace_ : Trace
         What each step of the search tried, chose and rejected.
+    shape_ : ShapeChoice
+        With `model_type="auto"`, the scores by which conjunction or disjunction was chosen.
     classes_ : array of shape (2,)
         The two labels; the second is the positive one.
     environments_ : tuple or None
@@ -68,6 +75,7 @@ class SCMClassifier(BaseRuleClassifier):
 
     model_: Tree
     trace_: Trace
+    shape_: ShapeChoice
 
     def __init__(
         self,
@@ -92,22 +100,44 @@ class SCMClassifier(BaseRuleClassifier):
         self.device = device
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
+        shape, known = self.model_type, self._choose_shape(countable)
+        return self._make_shaped(countable, shape if known is None else known.chosen)
+
+    def _choose_shape(self, countable: Countable[Any]) -> ShapeChoice | None:
+        """What `model_type="auto"` stands for: as chosen by `fit`, or now."""
+        if self.model_type != "auto" or hasattr(self, "shape_"):
+            return getattr(self, "shape_", None)
+        if not hasattr(countable.source, "draw"):
+            auto = Parameter("model_type", "auto")
+            raise IcscmError(auto, " holds out rows, which cannot be done here; name the shape")
+        ways = [self._make_shaped(countable, shape) for shape in CHAINS]
+        return choose_shape(countable.source, ways, countable.n_features)
+
+    def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
+        """The settings of a conjunction or a disjunction."""
         p = self.p
         if isinstance(p, str):  # "balanced"
             negative, positive = countable.source.count_totals().sum(axis=1).tolist()
             p = negative / positive
-            p = 1.0 / p if self.model_type == "disjunction" else p
+            p = 1.0 / p if shape == "disjunction" else p
         weights = check_weights(self.feature_weights, countable.n_features, countable.names)
         return Settings(
             p=float(p),
-            model_type=self.model_type,
+            model_type=shape,
             max_rules=self.max_rules,
             feature_weights=weights,
             missing=self.missing,
         )
 
     def _learn(self, countable: Countable[Any]) -> None:
-        self.model_, self.trace_ = find_model(countable.source, self._make_settings(countable))
+        if (shape := self._choose_shape(countable)) is not None:
+            self.shape_ = shape
+        settings = self._make_settings(countable)
+        self._prepare_learning(countable, settings)
+        self.model_, self.trace_ = find_model(countable.source, settings)
+
+    def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
+        """What is known before the search."""
 
     def _warn_of_findings(self) -> None:
         model, trace = self.model_, self.trace_
@@ -202,6 +232,8 @@ class ICSCMClassifier(SCMClassifier):
         The fitted conjunction or disjunction; `str(model_)` reads as a rule.
     trace_ : Trace
         What each step of the search tried, chose and rejected.
+    shape_ : ShapeChoice
+        With `model_type="auto"`, the scores by which conjunction or disjunction was chosen.
     alpha_ : float
         The level used; only where there were environments to test.
     classes_ : array of shape (2,)
@@ -247,7 +279,7 @@ class ICSCMClassifier(SCMClassifier):
         pruning: bool | str = True,
         min_samples_leaf: int = 1,
         min_replication: float = 0.25,
-        min_utility: float | None = 0.0,
+        min_utility: float | str | None = "auto",
         search: str = "greedy",
         evidence: str = "step",
         n_candidates: int = 8,
@@ -292,34 +324,37 @@ class ICSCMClassifier(SCMClassifier):
             names = Parameter("margin_on", self.margin_on), " ", Parameter("margin")
             raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
-    def _make_settings(self, countable: Countable[Any]) -> Settings:
+    def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
         unit = getattr(getattr(countable.source, "groups", None), "unit", 1.0)
         n_least = (
             self.min_samples_leaf
             if self.min_samples_leaf == 1
             else ceil(unit * self.min_samples_leaf)
         )
-        plain = replace(super()._make_settings(countable), min_samples_leaf=n_least)
+        plain = replace(super()._make_shaped(countable, shape), min_samples_leaf=n_least)
         if not countable.has_environments:
             return plain
         check_several(countable.source.environments)
         alpha = self.alpha
         if isinstance(alpha, str):  # "auto"
             alpha = choose_alpha(int(countable.source.count_totals().sum() / unit))
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(plain)}
-        values |= {"p": plain.p, "feature_weights": plain.feature_weights}
-        values |= {"min_samples_leaf": n_least}
-        if self.min_utility is not None:
-            values["min_utility"] = unit * self.min_utility
-        return Settings(**values | {"alpha": float(alpha), "test": make_test(self.test)})
+        own: dict[str, Any] = {e.name: getattr(self, e.name, None) for e in fields(plain)}
+        own |= {"p": plain.p, "feature_weights": plain.feature_weights, "model_type": shape}
+        own |= {"alpha": float(alpha), "test": make_test(self.test), "min_evidence": 0.0}
+        own |= {"min_samples_leaf": n_least}
+        if isinstance(self.min_utility, str):  # "auto"
+            n_bins = countable.source.candidates.count_bins(np.arange(countable.n_features))
+            evidence = find_least_evidence(2 * int((n_bins - 1).sum()))
+            own |= {"min_utility": 0.0, "min_evidence": unit * evidence}
+        elif self.min_utility is not None:
+            own["min_utility"] = unit * self.min_utility
+        return Settings(**own)
 
-    def _learn(self, countable: Countable[Any]) -> None:
-        settings = self._make_settings(countable)
+    def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         plain = "this is a plain set covering machine"
         self._warn_of_environments(countable, f"tested for invariance: {plain}")
         if countable.has_environments:
             self.alpha_ = settings.alpha
-        self.model_, self.trace_ = find_model(countable.source, settings)
 
     @property
     def verdicts_(self) -> Verdicts:

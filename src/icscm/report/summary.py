@@ -21,7 +21,8 @@ forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the
 - `errors`: errors overall and by environment, beside those of the majority-class baseline.
 - `new_environments`: prediction intervals for a new environment, and what they assume.
 - `path`: models at other levels or tolerances; None where they were not computed.
-- `stability`: frequencies on subsamples; None where they were not computed.
+- `stability`: frequencies on subsamples; None where they were not computed. `n_returned`: in how
+  many of so many subsamples a model of the same columns was found, or None.
 - `advice`: what the result `shows` and `does_not_show`, `warnings` and `suggestions`.
 
 Rates are shares between 0 and 1, intervals pairs of them. Names come from users: characters that
@@ -68,6 +69,8 @@ def make_summary(
     dropped: DroppedColumns | None = None,
     path: Path | None = None,
     stability: Any = None,
+    n_returned: tuple[int, int] | None = None,
+    commands: Mapping[str, str] | None = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
 ) -> Plain:
@@ -75,8 +78,10 @@ def make_summary(
 
     `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data, the
     columns and the classes; `dropped` gives columns that were not used, with the reason (by default
-    those of the learner). `path` and `stability` are results of learning again. `words` names
-    parameters in suggestions: as in Python, or as options of the command line.
+    those of the learner). `path` and `stability` are results of learning again; `n_returned` is in
+    how many of so many subsamples a model of the same columns was found. `words` names parameters
+    in suggestions, as in Python or as options of the command line, where `commands` learn a "tree"
+    and make a "screen" of the same data.
     """
     check_fitted(learner)
     trace, settings = learner.trace_, learner.get_params(deep=False)
@@ -112,9 +117,10 @@ def make_summary(
         "new_environments": describe_new_environments(leaves, learner.class_counts_, names),
         "path": path and describe_path(path, names, nodes),
         "stability": stability and describe_stability(learner, stability),
+        "n_returned": n_returned,
         "advice": None,
     }
-    summary["advice"] = make_advice(learner, names, summary, words)
+    summary["advice"] = make_advice(learner, names, summary, words, commands or {})
     summary["headline"] = make_headline(learner, names, summary)
     return summary
 
@@ -207,7 +213,16 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
         "rules": _describe_rules(learner) if is_chain else [],
         "trees": _describe_trees(model) if is_forest else None,
         "discarded": discarded and _describe_discarded(discarded, errors, names),
+        "shape": _describe_shape(getattr(learner, "shape_", None)),
     }
+
+
+def _describe_shape(shape: Any) -> Plain | None:
+    """The AUC of each shape where samples were held out; None where none was chosen."""
+    if shape is None:
+        return None
+    own = {"chosen": shape.chosen, "prefers_tree": shape.prefers_tree}
+    return {**own, "scores": shape.scores, "held_out": shape.held_out}
 
 
 def _describe_rules(learner: Any) -> list[Plain]:
@@ -285,7 +300,9 @@ def list_facts(content: Plain) -> list[list[str]]:
     return [line.split(": ", 1) for line in write_lines("facts", **content)]
 
 
-def make_advice(learner: Learner, names: Names, summary: Plain, words: Words) -> Plain:
+def make_advice(
+    learner: Learner, names: Names, summary: Plain, words: Words, commands: Mapping[str, str]
+) -> Plain:
     """What the result shows and does not show, warnings about it, and suggestions."""
     nodes = summary["nodes"]
     last = nodes["scans"][len(nodes["splits"]) :][-1:]  # the scan that found no rule
@@ -299,6 +316,7 @@ def make_advice(learner: Learner, names: Names, summary: Plain, words: Words) ->
         "cutoff": (last and last[0]["cutoff"]) or nodes["alpha"],
         "nearest": next((each["p_value"] for each in misses), None),
         "option": lambda *parameter: words(Parameter(*parameter)),
+        "commands": commands,
     }
     kind = "rules" if summary["model"]["noun"] == "rule" else "trees"
 

@@ -187,6 +187,8 @@ class Growth:
             reasons = np.full(len(leaves.tables), -1, dtype=np.int8)
             if settings.min_utility is not None:
                 is_below = worth.utility < self._utility.find_bound(settings.min_utility)
+                if settings.min_evidence > 0:
+                    is_below |= leaves.compute_evidence(self._uncovered) < settings.min_evidence
                 reasons[worth.is_candidate & is_below] = _UNHELPFUL
             if (least := settings.min_replication) > 0:
                 found = find_replicated(leaves.tables, self._uncovered, least)

@@ -41,7 +41,8 @@ REJECTION_REASONS = {
     "dependent": "the label depends on the environment in its leaf, or was not shown not to",
     "small": "its leaf, or the uncovered samples, would be too few",
     "unreplicated": "it informs in too few of the environments that could show its effect",
-    "unhelpful": "it would cover too many samples wrongly for those that it covers correctly",
+    "unhelpful": "it would cover too many samples wrongly for those that it covers correctly, or "
+    "no more than chance would",
     "heterogeneous": "the effect of its column differs between environments by more than the "
     "tolerance",
     "banned": "with its feature, rates in the leaves differ between environments by more than the "

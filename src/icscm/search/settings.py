@@ -50,6 +50,7 @@ class Settings:
     min_samples_leaf: int = 1
     min_replication: float = 0.0
     min_utility: float | None = None
+    min_evidence: float = 0.0
     search: str = "greedy"
     feature_weights: FloatArray | None = None
     evidence: str = "step"
@@ -218,6 +219,8 @@ def make_screen_query(
     """What every candidate must satisfy; None where plain numbers cannot express it."""
     test = _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
+        return None
+    if settings.min_evidence > 0:
         return None
     dof = np.arange(1, in_play.shape[1])
     critical = np.full(in_play.shape[1], np.inf)

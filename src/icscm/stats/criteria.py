@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy import special
 
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
 METHODS = (None, "bonferroni", "holm", "bh")
+
+# Chance that a scan of all candidates finds a rule where the label depends on no feature.
+CHANCE_LEVEL = 0.05
 
 # A bound is reached by exact p-values (ratios of whole numbers) more often than by chance; its
 # own rounding must not decide then.
@@ -105,6 +109,18 @@ def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float
     if method == "bh":  # the last that is; with none, no p-value is at or below the first bound
         at = int(np.flatnonzero(is_below).max(initial=0))
     return float(bounds[at])
+
+
+def find_least_evidence(n_rules: int) -> float:
+    """The evidence (`LeafTables.compute_evidence`) that the best of so many rules must have.
+
+    Twice the evidence is the square of a normal deviate, nearly so even for a leaf of few samples
+    (the signed root of a deviance); the level is divided by the number of rules (Bonferroni).
+
+    >>> round(find_least_evidence(2_000), 2)
+    8.22
+    """
+    return float(special.ndtri(CHANCE_LEVEL / max(n_rules, 1)) ** 2 / 2)
 
 
 def adjust_holm(p_values: FloatArray) -> FloatArray:

@@ -76,6 +76,17 @@ class LeafTables:
         first += self.n_candidates * np.arange(len(first))
         return first
 
+    def compute_evidence(self, in_play: CountArray) -> FloatArray:
+        """How far each leaf is from chance: half a deviance, by the samples in play (label, K).
+
+        Chance is a permutation of the labels within environments, as a marker of an environment
+        has its label's rate without any effect.
+        """
+        evidence = np.empty(len(self.tables))
+        tables = np.ascontiguousarray(self.tables)
+        _kernels.measure_evidence(tables, np.ascontiguousarray(in_play), evidence)
+        return evidence
+
     def locate(self, candidate: int) -> Cut:
         """The cut of a candidate."""
         row, within = divmod(int(candidate), self.n_candidates)

@@ -30,6 +30,11 @@ from icscm.tables.labels import encode_environments, number_environments, take_e
 
 Feature = str | int
 
+# For a line of a report that was not asked for: subsamples, and the cells (rows times columns) of a
+# table up to which they take no longer than reading the table and learning from it.
+N_BRIEF = 20
+MAX_BRIEF_CELLS = 5 * 10**6
+
 
 @dataclass(frozen=True)
 class ResampledModel:

@@ -30,6 +30,34 @@ def weigh_leaves(tables, num, den, n_samples, n_least, utility, margin, is_candi
 
 
 @compiled
+def measure_evidence(tables, in_play, evidence):
+    """How far each leaf has fewer positives than chance gives it: half a deviance, in nats.
+
+    That of the labels of the leaf and of the other samples in play, from those expected if labels
+    were permuted within environments. 0 for a leaf that has as many positives or more.
+    """
+    totals = in_play.sum(axis=1)
+    for i in range(tables.shape[0]):
+        negatives = positives = 0
+        expected = 0.0
+        for k in range(tables.shape[2]):
+            negatives += tables[i, 0, k]
+            positives += tables[i, 1, k]
+            size = tables[i, 0, k] + tables[i, 1, k]
+            if size > 0:
+                expected += size * (in_play[1, k] / (in_play[0, k] + in_play[1, k]))
+        evidence[i] = 0.0
+        if positives < expected:
+            found = (positives, negatives, totals[1] - positives, totals[0] - negatives)
+            shift = expected - positives
+            for cell in range(4):
+                n = found[cell]
+                if n > 0:
+                    by_chance = n + shift if cell in (0, 3) else n - shift
+                    evidence[i] += n * np.log(n / max(by_chance, 1e-300))
+
+
+@compiled
 def count_informative(tables, node, factors, effective):
     """Effective number of environments that inform on each cut: (sum w)^2 / sum w^2, at least 1.
 

@@ -1,0 +1,155 @@
+"""Which shape fits: a conjunction, a disjunction, or rather a tree of the same rules.
+
+Each is learned without some of the environments and ranks the samples of these. With fewer than
+three environments, too few would be left to compare, and rows are held out instead.
+
+    all rows  --draw-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
+                         ...
+
+Chains are searched without pruning, which changes their ranking little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.engine.counts import CountSource
+from icscm.engine.pieces import BinnedSplit
+from icscm.model.splits import freeze_counts
+from icscm.model.tree import Tree
+from icscm.search.columns import ColumnScreen
+from icscm.search.forest import DrawnSource
+from icscm.search.greedy import Growth
+from icscm.search.grow import TreeSettings, grow, list_binned_splits
+from icscm.search.scanners import Scanner
+from icscm.search.settings import Settings
+from icscm.search.trees import make_tree
+
+# Folds of environments, each of one where there are no more, or of rows.
+N_FOLDS: Final = 5
+# A shape or a tree must have an AUC that is larger by this than that of what is simpler.
+LEAST_GAIN: Final = 0.01
+# Cells (rows times columns) up to which a tree is grown, too: it takes many more scans.
+MAX_TREE_CELLS: Final = 10**7
+_LEAST_LEAF: Final = 0.01
+
+
+@dataclass(frozen=True)
+class ShapeChoice:
+    """AUC of each shape where samples were held out; see `choose_shape`.
+
+    Attributes
+    ----------
+    scores : dict of str to float
+        Mean AUC within environments of "conjunction", "disjunction" and, where environments were
+        held out and the table is not large, "tree".
+    held_out : {"environments", "groups", "rows"}
+        What was held out.
+    """
+
+    scores: dict[str, float]
+    held_out: str
+
+    @property
+    def chosen(self) -> str:
+        """The disjunction if it is better by more than a trifle, else the conjunction."""
+        is_better = self.scores["disjunction"] > self.scores["conjunction"] + LEAST_GAIN
+        return "disjunction" if is_better else "conjunction"
+
+    @property
+    def prefers_tree(self) -> bool:
+        """Whether a tree is better than both."""
+        return self.scores.get("tree", 0.0) > self.scores[self.chosen] + LEAST_GAIN
+
+
+def choose_shape(source: DrawnSource, ways: Sequence[Settings], n_features: int) -> ShapeChoice:
+    """Compare shapes by samples that they were not learned from; `ways` has the settings of each.
+
+    The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
+    negatives, so that environments without cases have none.
+    """
+    labels, environments = source.list_cells()
+    held_out, folds = _assign_folds(source, labels, environments)
+    shapes = [each.model_type for each in ways]
+    if held_out == "environments" and len(labels) * n_features <= MAX_TREE_CELLS:
+        shapes.append("tree")  # rows of the same environments would favour its shortcuts
+    found: dict[str, list[tuple[float, float]]] = {shape: [] for shape in shapes}
+    for fold in np.unique(folds).tolist():
+        is_out: BoolArray = folds == fold
+        part = source.draw(~is_out)
+        for number, shape in enumerate(shapes):
+            is_chain = number < len(ways)
+            grown = _grow_chain(part, ways[number]) if is_chain else _grow_tree(part, ways[0])
+            leaves = source.find_leaves(grown[0], is_out)[is_out]
+            part = source.draw(~is_out) if is_chain else part  # a chain's rows have left
+            own = labels[is_out], environments[is_out], grown[1][leaves]
+            found[shape] += _score(*own)
+    means = {}
+    for shape, pairs in found.items():
+        weights, values = np.array(pairs or [(1.0, 0.5)]).T
+        means[shape] = float(np.average(values, weights=weights))
+    return ShapeChoice(means, held_out)
+
+
+def _assign_folds(
+    source: DrawnSource, labels: IntArray, environments: IntArray
+) -> tuple[str, IntArray]:
+    """What is held out, and the fold of each row; groups of rows are never split."""
+    if len(source.environments) >= 3:
+        return "environments", environments % N_FOLDS
+    rng, groups = np.random.default_rng(0), source.list_groups()
+    if groups is not None:
+        return "groups", rng.permutation(int(groups.max()) + 1)[groups] % N_FOLDS
+    order = np.lexsort((rng.random(len(labels)), environments, labels))
+    folds = np.empty_like(labels)
+    folds[order] = np.arange(len(labels)) % N_FOLDS
+    return "rows", folds
+
+
+def _grow_chain(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
+    """The splits of a chain, and the probability of each of its leaves."""
+    growth = Growth(part, settings)
+    cuts, trace = growth.run()
+    last, make = len(cuts) - 1, growth.view.make_binned_rule
+    splits = [
+        BinnedSplit(make(cut), i + 1 if i < last else ~(i + 1), ~i) for i, cut in enumerate(cuts)
+    ]
+    leaves = [step.chosen.covered for step in trace.steps]
+    uncovered = trace.steps[-1].uncovered if cuts else freeze_counts(part.count_totals())
+    counts = np.array([*leaves, uncovered]).sum(axis=2)
+    return splits, (counts[:, 1] + 1.0) / (counts.sum(axis=1) + 2.0)
+
+
+def _grow_tree(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
+    """The same of a tree whose effects are homogeneous; a plain one where nothing is tested."""
+    n_least = max(1, ceil(_LEAST_LEAF * int(part.count_totals().sum())))
+    own = TreeSettings(n_least=n_least, missing=settings.missing)
+    if settings.test is None:
+        own = TreeSettings(tolerance=None, n_least=n_least, missing=settings.missing)
+    screen = ColumnScreen(part, own)
+    banned, _ = screen.reject(own.tolerance)
+    scan = Scanner(part.candidates, own, record_rejections=False, banned=banned)
+    top = grow(screen.root, scan, own.max_leaves)
+    tree: Tree = make_tree(part, top, balanced=False)
+    return list_binned_splits(part, top), tree.leaf_probabilities()
+
+
+def _score(
+    labels: IntArray, environments: IntArray, votes: FloatArray
+) -> Iterator[tuple[float, float]]:
+    """Weight and AUC of each environment that has both labels."""
+    for k in np.unique(environments).tolist():
+        own = environments == k
+        _, ranks = np.unique(votes[own], return_inverse=True)
+        table = np.bincount(2 * ranks + labels[own], minlength=2 * ranks.max() + 2).reshape(-1, 2)
+        n_negative, n_positive = table.sum(axis=0).tolist()
+        if n_negative and n_positive:
+            below = np.cumsum(table[:, 0]) - table[:, 0] / 2
+            auc = float(table[:, 1] @ below) / (n_negative * n_positive)
+            yield n_negative * n_positive / (n_negative + n_positive), auc
