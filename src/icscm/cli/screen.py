@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None:
     """Find shortcuts: columns whose effect differs by site.
 
-    For a model of your own. The learner is cross-fitted on all columns; the column whose effect
+    For any learner (--estimator). It is cross-fitted on all columns. The column whose effect
     differs most between environments, given all others, is rejected if its share of heterogeneity
-    is above --tolerance and significant; then again without it. The verdicts are printed; --out
-    keeps the names of the columns kept, --report a page with the effect of every column in each
-    environment.
+    is above --tolerance and significant. This is repeated without it until no column is rejected.
+    The verdicts are printed; --out writes the names of the columns kept, --report a page with the
+    effect of every column in each environment.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
     folder of such files, or - for CSV from standard input; it is read into memory. Genomes
