@@ -218,7 +218,7 @@ def learn_slowly(
     pruning=True,
     min_samples_leaf=1,
     min_replication=0.25,
-    min_utility=0.0,
+    min_utility="auto",
     feature_weights=None,
     criterion="pvalue",
     margin=0.05,

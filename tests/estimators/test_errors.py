@@ -200,6 +200,7 @@ def test_constant_columns_are_fine_and_never_chosen():
 
 
 @pytest.mark.parametrize("n", range(2, 10))
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.NothingFoundWarning")
 def test_a_handful_of_samples(n):
@@ -214,6 +215,7 @@ def test_a_handful_of_samples(n):
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.NothingFoundWarning")
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
 def test_sparse_environments_are_named():
     X, y, _ = make_table()
     y[0] = 1
