@@ -288,7 +288,7 @@ def test_nothing_found_says_why_and_what_to_try(here):
         done.stdout.split()
     )
     assert re.search(r"x > 0 +\S+ +\S+ +\de-\d+ +the rate of y = 1 differs, from", done.stdout)
-    assert "Suggestions\n-  --model-type disjunction" in done.stdout
+    assert "Suggestions\n-  Grow a tree, which allows each environment its own rate" in done.stdout
     assert "Warning" not in done.stderr
     assert "no rule holds in every" in run("predict", "m.json", "t.csv", "-q").stdout
     run("show", "m.json")

@@ -518,7 +518,7 @@ def test_advice_for_rules_of_one_environment():
 def test_advice_for_rules_that_do_not_help():
     X, y, environments = make_rare()
     told = advise(ICSCMClassifier(p=50.0, model_type="disjunction"), X, y, environments)
-    assert "would cover too many samples wrongly: a smaller p (here 50.0)" in told
+    assert "than chance would: a smaller p (here 50.0) gives wrong ones less weight" in told
 
 
 def test_how_stable_it_is_stands_in_every_rendering(simulation):
