@@ -368,7 +368,7 @@ def measure_dense(card: Card, options: argparse.Namespace) -> None:
     X = rng.random((n_rows, n_columns), dtype=np.float64)
     labels = ((X[:, :3] > 0.3).all(axis=1) ^ (rng.random(n_rows) < 0.02 * (environments % 4))) * 1
     there, device = card.send(X), "cpu" if options.stand_in else "cuda"
-    learner = ICSCMClassifier(stop="coverage", pruning="always")
+    learner = ICSCMClassifier(stop="coverage", pruning="always", min_utility=0.0)
     found = {}
     for name, table, where in (("CPU", X, "cpu"), ("host", X, device), ("card", there, device)):
         learner.set_params(device=where)
@@ -431,7 +431,8 @@ def measure_estimators(options: argparse.Namespace) -> None:
         write_bits(path, labels["name"].tolist(), fill)
         found = {}
         for where in dict.fromkeys(("cpu", device)):
-            learner, start = ICSCMClassifier(max_rules=3, device=where), time.perf_counter()
+            learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=where)
+            start = time.perf_counter()
             samples = open_bits(path, labels, "y", "e", preparation=learner.prepare())
             opened = time.perf_counter() - start
             found[where] = learner.fit_counts(samples)

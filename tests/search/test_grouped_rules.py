@@ -10,7 +10,7 @@ from icscm import ICSCMClassifier
 from icscm.engine.clusters import EVERY_ROW
 from icscm.search import greedy
 from icscm.sources import open_memory
-from icscm.stats.independence import compute_conditional, compute_design_effects
+from icscm.stats.independence import compute_conditional, compute_leaf_design_effects
 from icscm.stats.verdicts import compute_wilson
 from literal import assert_same, fit_quietly
 from slow_learner import compute_design_effect, learn_slowly
@@ -78,7 +78,9 @@ def test_few_at_a_time(table):
 def test_design_effect_equals_the_literal_one(table):
     X, y, places, groups = table
     source = open_memory(X, y, places, groups=groups).source
-    found = compute_design_effects(source.count_totals()[None], source.count_clusters([EVERY_ROW]))
+    found = compute_leaf_design_effects(
+        source.count_totals()[None], source.count_clusters([EVERY_ROW])
+    )
     rows = range(len(y))
     assert found[0] == pytest.approx(compute_design_effect(rows, y, places, groups))
 

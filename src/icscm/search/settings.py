@@ -22,7 +22,12 @@ from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, Pattern
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
-from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest, compute_design_effects
+from icscm.stats.independence import (
+    ChiSquaredTest,
+    GTest,
+    IndependenceTest,
+    compute_leaf_design_effects,
+)
 from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.stats.replication import compute_factors, find_effective_bounds
 from icscm.stats.verdicts import Verdict, make_verdicts
@@ -144,7 +149,7 @@ class ConjunctionView:
         if not self.is_clustered:
             return None
         counter: Any = self.source
-        return compute_design_effects(self.flip(tables), counter.count_clusters(rules))
+        return compute_leaf_design_effects(self.flip(tables), counter.count_clusters(rules))
 
     def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
         """Which of the others cover exactly the uncovered samples that the chosen one covers."""
@@ -199,7 +204,7 @@ class PatternEffects:
         """Of tables, given the one that each pattern is in; -1 for none."""
         if self._clusters is None:
             return None
-        return compute_design_effects(tables, self._clusters.count_moments(parts, len(tables)))
+        return compute_leaf_design_effects(tables, self._clusters.count_moments(parts, len(tables)))
 
     def measure_all(self, parts: Iterable[IntArray], tables: Iterable[CountArray]) -> Any:
         """The same for several lists of tables."""

@@ -200,7 +200,7 @@ def find_independent(
     yield from (exceeds(p_values, alpha) for alpha in alphas)
 
 
-def compute_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
+def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
     """By how much likeness within clusters inflates the statistic of each table, at least 1.
 
     With V_e = G/(G - 1) sum (p_c - r_e n_c)^2 over the G clusters of environment e, V_e / n_e^2
