@@ -194,7 +194,7 @@ def _write(
 def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str, str]:
     """The commands that learn a tree and make a screen of the same data."""
     roles = []
-    for name in (*shared.COLUMNS, *shared.LABELS, *shared.READING):
+    for name in (*shared.COLUMNS, "group", *shared.LABELS, *shared.READING):
         if is_given(ctx, name) and name != "quiet":
             option, value = name_option(Parameter(name)), options[name]
             values = value if isinstance(value, tuple) else (value,)
