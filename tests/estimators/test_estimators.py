@@ -208,7 +208,9 @@ def test_min_samples_leaf():
     X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
     environments = rng.integers(0, 2, 300)
     for least in (1, 40):
-        learner = ICSCMClassifier(min_samples_leaf=least, stop="coverage", pruning=False)
+        learner = ICSCMClassifier(
+            min_samples_leaf=least, stop="coverage", pruning=False, min_utility=0.0
+        )
         steps = learner.fit(X, y, environments=environments).trace_.steps
         sizes = [np.sum(step.chosen.covered) for step in steps]
         assert (min(sizes) < 40) == (least == 1)
