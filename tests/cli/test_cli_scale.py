@@ -119,6 +119,7 @@ def test_text_is_told_to_workers_how_it_is_read(tmp_path):
         text = path.read_text().replace("often", "yes").replace("rarely", "no").replace("NA", "no")
         path.write_text(text)
     asked = ("--target", "answer", "--environment", "site", "--decimal", ",", "--na", "?")
+    asked += ("--model-type", "conjunction", "--stability", "0")
     found = []
     for words in ((), ("--workers", "1")):
         out = tmp_path / f"{len(words)}.json"

@@ -183,6 +183,7 @@ def test_resamples_and_transfer_take_sparse_matrices(genomes):
     pd.testing.assert_frame_equal(reports[0].to_frame(), reports[1].to_frame())
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 @pytest.mark.parametrize("form", ["csr", "csc"])
 @pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
 def test_sparse_matrices_of_other_numbers_are_ordinary_tables(genomes, form, value):

@@ -17,7 +17,7 @@ from icscm.cli.group import main, name_option
 from icscm.cli.routes import DASK, MEMORY, choose_route, learn_elsewhere
 from icscm.cli.shared import FILE, Options, add_options, is_given
 from icscm.exceptions import IcscmError, Parameter
-from icscm.formatting import as_text, count, format_name, shorten_list
+from icscm.formatting import as_text, count, escape_controls, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
 from icscm.io.roles import Roles
 from icscm.parameters import get_spec
@@ -201,7 +201,7 @@ def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str
             roles += [
                 each for v in values for each in ([option] if v is True else [option, str(v)])
             ]
-    given = shlex.join([str(data), *roles])
+    given = escape_controls(shlex.join([str(data), *roles]))
     commands = {"tree": f"icscm fit {given} --model tree", "screen": f"icscm screen {given}"}
     if options["labels"] is not None or data.is_dir() or options["environment"] is None:
         del commands["screen"]  # it reads tables with environments
