@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from icscm._types import Array
 from icscm.engine.counts import BinnedRule
 from icscm.sources import open_memory
-from icscm.stats.independence import ChiSquaredTest, compute_corrected, compute_design_effects
+from icscm.stats.independence import ChiSquaredTest, compute_corrected, compute_leaf_design_effects
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.shares import find_mean, group_rows
@@ -107,7 +107,7 @@ def reject_leaf(design: Design, difference: float, rng: np.random.Generator) -> 
     (cube,) = source.counts()
     leaf, effects = cube.counts[:, 0], None
     if source.groups is not None:
-        effects = compute_design_effects(leaf, source.count_clusters([rule]))
+        effects = compute_leaf_design_effects(leaf, source.count_clusters([rule]))
     corrected = compute_corrected(ChiSquaredTest(), leaf, effects)
     return bool(naive[0] <= ALPHA), bool(corrected[0] <= ALPHA)
 

@@ -12,11 +12,10 @@ from icscm.model.rules import CategoryRule, MissingRule
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
 
 
-def fit_quietly(estimator, X, y, environments, sample_weight=None, groups=None):
+def fit_quietly(estimator, X, y, environments, sample_weight=None, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        weights = {"sample_weight": sample_weight, "groups": groups}
-        return estimator.fit(X, y, environments=environments, **weights)
+        return estimator.fit(X, y, environments=environments, sample_weight=sample_weight, **more)
 
 
 def assert_same(fitted, expected, inverted, environments, positions=None):

@@ -77,7 +77,7 @@ def grow_both(columns, labels, place, weights, options):
     frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
     environments = place if place.max() else None
     learner = InvariantTreeClassifier(**options, keep_columns="all", n_jobs=1)
-    fitted = fit_quietly(learner, frame, labels, environments, weights)
+    fitted = fit_quietly(learner, frame, labels, environments, frequency_weight=weights)
     rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
     cells = [list(row) for row in zip(*columns, strict=True)]
     slow = {**options, "n_least": options["min_samples_leaf"]}

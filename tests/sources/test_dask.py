@@ -46,6 +46,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
     pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning"),
     pytest.mark.filterwarnings("ignore::icscm.exceptions.SparseEnvironmentWarning"),
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning"),
 ]
 ON_THIS_THREAD = {"scheduler": "synchronous"}
 # a hundred kilobytes that Dask copies are nothing to warn of
