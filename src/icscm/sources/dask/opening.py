@@ -78,10 +78,12 @@ def open_dask(
         Labels of two classes, cut at the same rows as X.
     environments : Dask series or array, optional
         The environment of each row, cut likewise.
-    sample_weight, frequency_weight : None
+    sample_weight : None
         Not supported: learn from a table in memory, or repeat rows.
     groups : None
         Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
+    frequency_weight : None
+        Not supported: learn from a table in memory, or repeat rows.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
