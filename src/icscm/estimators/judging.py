@@ -243,7 +243,7 @@ class Judge:
             if feature not in found:
                 continue
             for slopes_of in (alone, jointly):
-                slope = compare_effects(*(each[:, place].T[np.newaxis] for each in slopes_of))
+                slope = compare_effects(*(each[np.newaxis, :, place] for each in slopes_of))
                 _update(found[feature], slope, 0, QUESTIONS[1], explained, 2 * len(made.columns))
             parts = g, h, c[:, place], noise[:, place]
             self._judge_total(found[feature], feature, rows, parts, explained, n_cuts)

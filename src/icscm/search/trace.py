@@ -429,8 +429,7 @@ class Trace(DisplayMixin):
 
 def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> Trace:
     """The trace of a search over a source."""
-    names = "classes", "environments", "notes"
-    about = {name: tuple(getattr(source, name)) for name in names}
+    about = {name: tuple(getattr(source, name)) for name in ("classes", "environments", "notes")}
     level = fields.get("tolerance" if fields.get("invariance") == "effect" else "alpha")
     lone = None if level is None else find_lone_environment(source.count_totals())
     if lone is not None and len(source.environments) > 1:

@@ -215,22 +215,9 @@ def evaluate(
     own, classes, known, settings = _open_model(model)
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    is_positive = _read_labels(X, y, classes)
-    numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
-    together: IntArray | None = None
-    if groups is not None:
-        together, _ = encode_environments(groups, len(is_positive), what="groups")
-    if environments is not None:
-        numbers, labels = _read_environments(environments, len(is_positive), settings)
-    if (numbers < 0).any():
-        kept = np.flatnonzero(numbers >= 0)
-        n_excluded = count(len(numbers) - len(kept), "sample")
-        notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
-        X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
-        together = None if together is None else together[kept]
-    if together is not None:
-        n_groups = count(len(np.unique(together)), "group")
-        notes.append(f"Intervals and tests are those of {n_groups} of rows, not of single rows.")
+    X, is_positive, numbers, labels, together, notes = _read_rows(
+        X, _read_labels(X, y, classes), environments, groups, settings
+    )
     predicted, probability, leaves, unusual = _predict(model, own, X, classes, settings)
     rate = float(is_positive.mean())
     majority, name = int(rate > 0.5), type(model).__name__
@@ -275,6 +262,28 @@ def evaluate(
         target=_get_name(y),
         environment=_get_name(environments),
     )
+
+
+def _read_rows(
+    X: Any, is_positive: BoolArray, environments: Any, groups: Any, settings: dict[str, Any]
+) -> tuple[Any, BoolArray, IntArray, tuple[Any, ...], IntArray | None, list[str]]:
+    """Features, labels, environments and groups of the rows that are not excluded, and notes."""
+    numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
+    together: IntArray | None = None
+    if groups is not None:
+        together, _ = encode_environments(groups, len(is_positive), what="groups")
+    if environments is not None:
+        numbers, labels = _read_environments(environments, len(is_positive), settings)
+    if (numbers < 0).any():
+        kept = np.flatnonzero(numbers >= 0)
+        n_excluded = count(len(numbers) - len(kept), "sample")
+        notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
+        X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
+        together = None if together is None else together[kept]
+    if together is not None:
+        n_groups = count(len(np.unique(together)), "group")
+        notes.append(f"Intervals and tests are those of {n_groups} of rows, not of single rows.")
+    return X, is_positive, numbers, labels, together, notes
 
 
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:
