@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from sklearn import metrics
+from sklearn.linear_model import LogisticRegression
 
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
+from icscm.studies.scores import (
+    PROBABILITY_METRICS,
+    TITLES,
+    compute_calibration,
+    compute_scores,
+    score_auc,
+)
 
 Z = 1.959963984540054
 # Few distinct values: ties are what rules make.
@@ -47,6 +56,8 @@ def test_values_are_those_of_scikit_learn(samples):
     if not predicted.all():
         twins["npv"] = lambda: metrics.precision_score(y, predicted, pos_label=False)
     for name, score in found.items():
+        if name in ("slope", "intercept"):
+            continue
         assert (score is not None) == (name in twins), name
         if score is not None:
             assert score.value == pytest.approx(twins[name](), abs=1e-12), name
@@ -128,6 +139,44 @@ def test_without_probabilities_their_measures_are_none():
     assert {name for name in found if found[name] is None} == {*PROBABILITY_METRICS}
 
 
+@given(SAMPLES)
+@settings(max_examples=100, deadline=None)
+def test_calibration_solves_the_equations_of_logistic_regression(samples):
+    """Both likelihoods are concave: where the derivatives vanish is the only solution."""
+    y, _, p = unzip(samples)
+    x = logit(np.clip(p, np.finfo(float).eps, 1 - np.finfo(float).eps))
+    intercept, slope = compute_calibration(y, p)
+    if y.all() or not y.any():
+        assert np.isnan([intercept, slope]).all()
+        return
+    assert expit(intercept + x).sum() == pytest.approx(y.sum(), abs=1e-6)
+    is_separated = x[y].min() >= x[~y].max() or x[~y].min() >= x[y].max()
+    assert np.isnan(slope) == is_separated
+    if not is_separated:
+        free = brentq(lambda a: expit(a + slope * x).sum() - y.sum(), -1e5, 1e5)
+        assert abs((y - expit(free + slope * x)) @ x) < 1e-5 * abs(x).sum()
+
+
+def test_calibration_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    y = rng.random(400) < expit(0.5 + 1.5 * x)
+    twin = LogisticRegression(C=np.inf, tol=1e-10).fit(x[:, None], y)
+    found = compute_scores(y, y, expit(x))
+    assert found["slope"].value == pytest.approx(twin.coef_[0, 0], rel=1e-5)
+    design, fitted = np.column_stack((np.ones(400), x)), twin.predict_proba(x[:, None])[:, 1]
+    variance = np.linalg.inv((design.T * fitted * (1 - fitted)) @ design)[1, 1]
+    assert found["slope"].high - found["slope"].value == pytest.approx(Z * variance**0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("p", [[0.3] * 4, [0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1]])
+def test_calibration_slope_is_undefined_without_overlap(p):
+    found = compute_scores([0, 0, 1, 1], [0, 0, 1, 1], p)
+    assert found["slope"] is None
+    assert found["intercept"] is not None
+    assert np.isnan(compute_calibration([1, 1, 1, 1], p)).all()
+
+
 def test_no_samples_have_no_scores():
     assert set(compute_scores([], [], []).values()) == {None}
 
@@ -171,6 +220,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(n):
         "auc": pairs / (total * rest),
         "brier": (share * rate * (1 - rate)).sum(),
         "log_loss": -(positive @ np.log(rate) + negative @ np.log(1 - rate)),
+        "slope": 1.0,
+        "intercept": 0.0,
     }
     for name, held in cover(make, truth).items():
         assert 0.925 < held < 0.985, (name, held)
@@ -261,7 +312,7 @@ def test_intervals_hold_the_truth_with_visits_of_patients(n_visits):
     """
     rng = np.random.default_rng(n_visits)
     truth = compute_scores(*make_visits(rng, 300_000, 1)[:3])
-    names = ("error", "balanced_accuracy", "sensitivity", "ppv", "auc", "brier", "log_loss")
+    names = ("error", "balanced_accuracy", "sensitivity", "ppv", *PROBABILITY_METRICS)
     covered = np.zeros((2, len(names)))
     for _ in range(300):
         *samples, patients = make_visits(rng, 60, n_visits)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Measures that are not shares.
-_NUMBERS = ("auc", "brier", "log_loss")
+_NUMBERS = ("auc", "brier", "log_loss", "slope", "intercept")
 # Environments listed before only the worst and the best are, and rows of a figure.
 N_LISTED, _N_DRAWN = 10, 40
 

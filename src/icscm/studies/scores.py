@@ -13,6 +13,12 @@ log loss are means over samples and have the normal interval. Its variance is th
 the one that the probabilities themselves imply where that is larger: a few samples with the
 expected label contain little information about losses that are rare and large.
 
+Calibration is judged on the log odds of the probabilities: the intercept of a logistic regression
+of the label with these as offset (calibration in the large, 0 at best; above it risks are too low),
+and the slope of one with these as its only predictor (1 at best; below it predictions are too
+extreme). Both have the normal interval of the inverse information. Neither is defined with one
+class, nor the slope where the classes are separated or all probabilities are equal.
+
 With groups, rows that belong together, an estimate is linearized: it is a sum of influence values,
 one a row, such as (hit - share) / n. The groups' sums of these are independent, and the variance is
 G / (G - 1) times the sum of their squares (the sandwich; for the AUC, with DeLong's placements,
@@ -29,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 from scipy.stats import binomtest, rankdata
 
@@ -59,9 +66,11 @@ TITLES = {
     "auc": "AUC",
     "brier": "Brier score",
     "log_loss": "Log loss",
+    "slope": "Calibration slope",
+    "intercept": "Calibration intercept",
 }
 # Metrics computed from probabilities; the others use predicted labels.
-PROBABILITY_METRICS = "auc", "brier", "log_loss"
+PROBABILITY_METRICS = "auc", "brier", "log_loss", "slope", "intercept"
 
 
 @dataclass(frozen=True)
@@ -109,13 +118,15 @@ def compute_scores(
     if probability is None:
         return scores | dict.fromkeys(PROBABILITY_METRICS)
     p = np.asarray(probability, dtype=np.float64)
-    # as scikit-learn does: probabilities of 0 and 1 become the nearest that have a logarithm
-    inner = np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
+    inner = _clip(p)
     losses = -np.log(np.where(y, inner, 1 - inner))
+    intercept, slope = score_calibration(y, p, groups)
     return scores | {
         "auc": score_auc(y, p, groups),
         "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, 1.0, groups),
         "log_loss": _compute_mean(losses, inner, logit(inner), np.inf, groups),
+        "slope": slope,
+        "intercept": intercept,
     }
 
 
@@ -147,6 +158,76 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
         return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), z))
     reach = z * np.sqrt(variance) / (value * (1 - value))
     return _bound(value, expit(logit(value) - reach), expit(logit(value) + reach))
+
+
+def compute_calibration(is_positive: Any, probability: Any) -> tuple[float, float]:
+    """Intercept (slope fixed at 1) and slope of calibration; NaN where they are undefined.
+
+    >>> truth, probability = [0, 0, 1, 0, 1, 1], [0.3, 0.4, 0.4, 0.6, 0.6, 0.7]
+    >>> print("{:.2f} {:.2f}".format(*compute_calibration(truth, probability)))
+    0.00 1.86
+    """
+    scores = score_calibration(is_positive, probability)
+    intercept, slope = (np.nan if each is None else each.value for each in scores)
+    return intercept, slope
+
+
+def score_calibration(
+    y: Any, probability: Any, groups: IntArray | None = None
+) -> tuple[Score | None, Score | None]:
+    """Intercept and slope of calibration, each None where it is undefined."""
+    is_positive = np.asarray(y).astype(bool)
+    x = logit(_clip(np.asarray(probability, dtype=np.float64)))
+    positive, negative = x[is_positive], x[~is_positive]
+    if not len(positive) or not len(negative):
+        return None, None
+    one, rate = np.ones((len(x), 1)), logit(is_positive.mean())
+    ends = rate - x.max() - 1e-3, rate - x.min() + 1e-3
+    shift = brentq(lambda a: expit(a + x).sum() - len(positive), *ends)
+    intercept = _bound_coefficient(shift, one, is_positive, expit(shift + x), groups)
+    if positive.min() >= negative.max() or negative.min() >= positive.max():
+        return intercept, None
+    spread = x.std()
+    design = np.column_stack((one, (x - x.mean()) / spread))
+    found = _fit_logistic(design, is_positive)
+    design[:, 1] *= spread
+    of_slope = found[1] / spread, design, is_positive, expit(design @ (found / (1, spread)))
+    return intercept, _bound_coefficient(*of_slope, groups)
+
+
+def _clip(p: FloatArray) -> FloatArray:
+    """As scikit-learn does: probabilities of 0 and 1 become the nearest that have a logarithm."""
+    return np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
+
+
+def _fit_logistic(design: FloatArray, y: BoolArray) -> FloatArray:
+    """Coefficients by Newton's method, with steps halved until the likelihood grows."""
+
+    def measure(beta: FloatArray) -> float:
+        return float(design[y].sum(axis=0) @ beta - np.logaddexp(0, design @ beta).sum())
+
+    beta: FloatArray = np.zeros(design.shape[1])
+    for _ in range(50):
+        p = expit(design @ beta)
+        step = np.linalg.solve(design.T * (p * (1 - p)) @ design, design.T @ (y - p))
+        while measure(beta + step) < measure(beta) and abs(step).max() > 1e-9:
+            step = step / 2
+        beta = beta + step
+        if abs(step).max() <= 1e-9 * (1 + abs(beta).max()):
+            break
+    return beta
+
+
+def _bound_coefficient(
+    value: float, design: FloatArray, y: BoolArray, p: FloatArray, groups: IntArray | None
+) -> Score:
+    """The last coefficient of a logistic regression with these fitted probabilities."""
+    column = np.linalg.inv(design.T * (p * (1 - p)) @ design)[:, -1]
+    variance, z = column[-1], Z
+    if groups is not None:
+        variance, z = compute_variance((y - p) * (design @ column), groups)
+    reach = z * np.sqrt(variance)
+    return _bound(value, value - reach, value + reach, np.inf, -np.inf)
 
 
 def compare_errors(
@@ -183,10 +264,10 @@ def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, fl
     return n / (n - 1) * float(sums @ sums), float(stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2))
 
 
-def _bound(value: Any, low: Any, high: Any, most: float = 1.0) -> Score:
+def _bound(value: Any, low: Any, high: Any, most: float = 1.0, least: float = 0.0) -> Score:
     """Within the range of the metric, and around the value whatever rounding did."""
     value = float(value)
-    return Score(value, max(min(float(low), value), 0.0), min(max(float(high), value), most))
+    return Score(value, max(min(float(low), value), least), min(max(float(high), value), most))
 
 
 def _bound_share(value: float, influence: FloatArray, groups: IntArray) -> Score:
