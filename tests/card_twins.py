@@ -102,8 +102,23 @@ def _judge(leaves, in_play, query, utility, found, dof):
         (OPEN, is_open),
         (CODES.index("unhelpful"), utility < question.least_utility),
     ]
+    if question.least_evidence > 0:
+        evidence, largest = _compute_evidence(leaves, in_play, query.rates)
+        off = evidence - question.least_evidence
+        is_open = np.abs(off) <= question.evidence_slack * largest
+        conditions += [(OPEN, is_open), (CODES.index("unhelpful"), off < 0)]
     codes, holds = zip(*conditions, strict=True)
     return np.select(holds, codes, ALLOWED).astype(np.uint8)
+
+
+def _compute_evidence(leaves, in_play, rates):
+    """Of each leaf against chance, and the largest ratio of a cell to its number by chance."""
+    found = np.stack((leaves, in_play - leaves), axis=1).sum(axis=3).astype(np.float64)
+    shift = (leaves.sum(axis=1) * rates).sum(axis=1) - found[:, 0, 1]
+    by_chance = found + shift[:, np.newaxis, np.newaxis] * [[-1, 1], [1, -1]]
+    by_chance = np.where(found > 0, np.maximum(by_chance, 1e-300), 1.0)
+    ratios = np.where((found > 0) & (shift[:, np.newaxis, np.newaxis] > 0), found / by_chance, 1.0)
+    return (found * np.log(ratios)).sum(axis=(1, 2)), np.maximum(ratios.max(axis=(1, 2)), 1.0)
 
 
 def tally_codes(codes, n_alike):

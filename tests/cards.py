@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from card_twins import make_stand_in
+from icscm import ICSCMClassifier
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
-from icscm.search.settings import Settings, make_screen_query
+from icscm.search.settings import ConjunctionView, Settings, make_screen_query
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
@@ -63,7 +64,19 @@ def draw_settings(rng):
         min_utility=rng.choice([None, 0.0, 1.0, 2.5]),
         correction=None if test is None else rng.choice([None, None, "holm"]),
         evidence=str(rng.choice(["step", "step", "cumulative"])),
+        min_evidence=float(rng.choice([0.0, 1e-12, 0.5, 2.0, 6.0])),
     )
+
+
+def draw_near_evidence(rng, source, settings):
+    """Settings by which the evidence of some candidate is the least one, or next to it."""
+    view = ConjunctionView(source, settings)
+    totals = view.flip(source.count_totals())
+    found = np.concatenate([each.compute_evidence(totals) for each in view.leaf_tables()])
+    if settings.min_utility is None or not found.any():
+        return settings
+    least = rng.choice(found[found > 0]) * (1 + rng.choice([0, 0, 1e-15, -1e-15, 1e-9, -1e-9]))
+    return replace(settings, min_evidence=float(least))
 
 
 def check_same_search(rng, card, **sizes):
@@ -73,6 +86,8 @@ def check_same_search(rng, card, **sizes):
         make_memory_source(X, labels, environments, environment_labels=names) for _ in range(2)
     )
     moved, settings = move(other, card), draw_settings(rng)
+    if rng.random() < 0.3:
+        settings = draw_near_evidence(rng, source, settings)
     found, wanted = find_model(moved, settings), find_model(source, settings)
     assert found == wanted
 
@@ -115,7 +130,28 @@ def check_same_values(rng, card):
             np.testing.assert_array_equal(getattr(binning, name), getattr(wanted, name), name)
     moved = MemorySource(source.info._replace(candidates=binning), stores, rows, position)
     settings = draw_settings(rng)
+    if rng.random() < 0.3:
+        settings = draw_near_evidence(rng, source, settings)
     assert find_model(moved, settings) == find_model(source, settings)
+
+
+def check_default_fit(rng, card):
+    """A card judges by `min_utility="auto"` itself, and a default fit is that of the processor."""
+    X, y, environments, _ = draw_bits(rng, 300, 4)
+    asked, shortlist = [], CardBits.shortlist
+
+    def spy(store, question):
+        asked.append(question.least_evidence)
+        return shortlist(store, question)
+
+    with told_where(card), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CardBits, "shortlist", spy)
+        learners = [ICSCMClassifier(device=device) for device in ("cpu", "cuda")]
+        found = [each.fit(X, y, environments) for each in learners]
+    assert found[0].trace_ == found[1].trace_
+    assert found[0].model_ == found[1].model_
+    assert asked
+    assert min(asked) > 0
 
 
 @contextmanager

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from cards import check_kernels, check_same_counts, check_same_search, check_same_values
+from cards import (
+    check_default_fit,
+    check_kernels,
+    check_same_counts,
+    check_same_search,
+    check_same_values,
+)
 from icscm.sources.gpu.card import find_card
 
 
@@ -25,6 +31,12 @@ def test_same_model_and_trace(seed):
 @pytest.mark.parametrize("seed", range(60))
 def test_binned_as_in_memory(seed):
     check_same_values(np.random.default_rng(seed), find_card())
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@pytest.mark.parametrize("seed", range(20))
+def test_default_fit(seed):
+    check_default_fit(np.random.default_rng(seed), find_card())
 
 
 def test_tall_tables():

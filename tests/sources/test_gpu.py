@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from card_twins import make_stand_in
-from cards import check_kernels, check_same_counts, check_same_search, check_same_values, move
+from cards import (
+    check_default_fit,
+    check_kernels,
+    check_same_counts,
+    check_same_search,
+    check_same_values,
+    move,
+)
 from countables import countable, draw_cuts
 from icscm.engine import sampling
 from icscm.search import greedy
@@ -60,8 +67,10 @@ def test_binned_as_in_memory(seed, size):
         check_same_values(np.random.default_rng(seed), CARD)
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_what_runs_on_a_card_runs_here():
     """The checks of `tests/gpu` hold for the twins themselves."""
     for seed in range(3):
+        check_default_fit(np.random.default_rng(seed), CARD)
         check_kernels(np.random.default_rng(seed), CARD)
         check_same_counts(np.random.default_rng(seed), CARD)

@@ -225,13 +225,13 @@ def make_screen_query(
     test = _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
         return None
-    if settings.min_evidence > 0:
-        return None
+    n_samples, sizes = int(in_play.sum()), np.maximum(in_play.sum(axis=0), 1)
+    least_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
     dof = np.arange(1, in_play.shape[1])
     critical = np.full(in_play.shape[1], np.inf)
     if isinstance(criterion, PValueCriterion):
         critical[1:] = special.chdtri(dof, criterion.alpha)
-    slack = _SLACK * critical + _SLACK_OF_SAMPLE * int(in_play.sum())
+    slack = _SLACK * critical + _SLACK_OF_SAMPLE * n_samples
     slack[~np.isfinite(critical)] = 0.0
     return ScreenQuery(
         inverted,
@@ -243,6 +243,9 @@ def make_screen_query(
         compute_factors(in_play),
         *find_effective_bounds(in_play, settings.min_replication),
         utility.find_bound(settings.min_utility),
+        in_play[1] / sizes,
+        least_evidence,
+        _SLACK * least_evidence + _SLACK_OF_SAMPLE * n_samples,
         MAX_EQUIVALENT_RULES + 1,
         N_REJECTED_KEPT,
     )

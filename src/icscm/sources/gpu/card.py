@@ -215,8 +215,9 @@ class CardStore(Store, Protocol):
         """The question with its critical values on the card."""
         n_by_label = self.segments.n_by_label[:: -1 if question.inverted else 1]
         numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
-        known = question.lower, question.upper, special.xlogy(numbers, numbers), question.factors
-        return DeviceQuery(question, *map(self.card.send, known), *n_by_label)
+        known = question.lower, question.upper, special.xlogy(numbers, numbers)
+        sent = map(self.card.send, (*known, question.factors, question.rates))
+        return DeviceQuery(question, *sent, *n_by_label)
 
     def screen(self, question: ScreenQuery) -> Screened:
         """One scan of all columns."""

@@ -169,17 +169,18 @@ __device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
 
 struct Standard {
   i64 num, den, least_utility;
-  double unreplicated_below, replicated_from;
+  double unreplicated_below, replicated_from, least_evidence, evidence_slack;
   const double *lower, *upper;  // by degrees of freedom: surely accepted below, refused from on
-  int n_least, statistic, inverted;
+  int n_least, statistic, inverted, n_negative, n_positive;
 };
 
 // Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
-// what its statistic is made of, and whether its cut is replicated: 0 surely not, 1 open, 2 surely.
+// what its statistic is made of, by how many its positives are fewer than chance gives it, and
+// whether its cut is replicated: 0 surely not, 1 open, 2 surely.
 struct Leaf {
   int negatives, positives, n_columns, replicated;
   u64 squares;
-  double inside;
+  double inside, shift;
 };
 
 // By bits, since the card converts few numbers at a time: whole ones from 0 on, and below 1.
@@ -231,9 +232,30 @@ __device__ __forceinline__ double find_likelihood(const Leaf &leaf, const Logari
   return fmax(2.0 * (leaf.inside - f.weigh(leaf.negatives, leaf.positives)), 0.0);
 }
 
+// Half the deviance of the labels of the leaf and of the others in play from those by chance, against
+// the least that is helpful. A cell that is many times that by chance multiplies rounding as often.
+__device__ __forceinline__ int judge_evidence(const Standard &s, const Leaf &leaf) {
+  if (s.least_evidence <= 0.0) return ALLOWED;
+  double evidence = 0.0, largest = 1.0;
+  if (leaf.shift > 0.0) {
+    const int cells[4] = {leaf.positives, s.n_negative - leaf.negatives, leaf.negatives,
+                          s.n_positive - leaf.positives};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (cells[i] == 0) continue;
+      const double n = cells[i], by_chance = i < 2 ? n + leaf.shift : n - leaf.shift;
+      const double ratio = n / fmax(by_chance, 1e-300);
+      evidence += n * log(ratio), largest = fmax(largest, ratio);
+    }
+  }
+  const double off = evidence - s.least_evidence;
+  if (fabs(off) <= s.evidence_slack * largest) return OPEN;
+  return off < 0.0 ? UNHELPFUL : ALLOWED;
+}
+
 __device__ __forceinline__ int judge(
-    const Standard &s, const Leaf &leaf, int n_in_play, double statistic, int dof) {
-  int size = leaf.negatives + leaf.positives;
+    const Standard &s, const Leaf &leaf, double statistic, int dof) {
+  int size = leaf.negatives + leaf.positives, n_in_play = s.n_negative + s.n_positive;
   if (leaf.negatives == 0 || size >= n_in_play) return NONE;
   if (min(size, n_in_play - size) < s.n_least) return SMALL;
   if (s.statistic != NO_TEST && dof > 0) {
@@ -242,7 +264,7 @@ __device__ __forceinline__ int judge(
   }
   if (leaf.replicated < 2) return leaf.replicated ? OPEN : UNREPLICATED;
   i64 utility = s.den * leaf.negatives - s.num * leaf.positives;
-  return utility < s.least_utility ? UNHELPFUL : ALLOWED;
+  return utility < s.least_utility ? UNHELPFUL : judge_evidence(s, leaf);
 }
 
 // `totals` are the ones of each column by label, negatives first; `codes` what became of its two
@@ -251,18 +273,20 @@ __device__ __forceinline__ int judge(
   int n_environments, const int *in_play, int n_negative, int n_positive, int inverted, i64 num, \
       i64 den, int n_least, int statistic, const double *lower, const double *upper,           \
       const double *logarithms, int n_logarithms, const double *factors,                       \
-      double unreplicated_below, double replicated_from, i64 least_utility, int2 *totals,      \
+      double unreplicated_below, double replicated_from, i64 least_utility,                    \
+      const double *rates, double least_evidence, double evidence_slack, int2 *totals,         \
       u8 *codes, double *statistics, int *dofs
 #define GIVEN                                                                                   \
   n_environments, in_play, n_negative, n_positive, inverted, num, den, n_least, statistic,      \
       lower, upper, logarithms, n_logarithms, factors, unreplicated_below, replicated_from,     \
-      least_utility, totals, codes, statistics, dofs
+      least_utility, rates, least_evidence, evidence_slack, totals, codes, statistics, dofs
 
 // `bring` calls the two functions that it is given as `count_columns` does.
 template <bool IS_LIKELIHOOD, class Bring>
 __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
-  const Standard standard = {num,   den,   least_utility, unreplicated_below, replicated_from,
-                             lower, upper, n_least,       statistic,          inverted};
+  const Standard standard = {
+      num,   den,   least_utility, unreplicated_below, replicated_from, least_evidence, evidence_slack,
+      lower, upper, n_least,       statistic,          inverted,        n_negative,     n_positive};
   const int n_in_play = n_negative + n_positive;
   __shared__ Leaf kept[256];
   const Logarithms logarithm = {logarithms, n_logarithms};
@@ -273,7 +297,7 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const int *own = ones + (j < size ? j : 0) * (2 * n_environments + 1);
     const int negative = standard.inverted ? n_environments : 0;
     const int positive = n_environments - negative;
-    Leaf zeros = {0, 0, 0, 0, 0, 0.0}, some = {0, 0, 0, 0, 0, 0.0};
+    Leaf zeros = {0, 0, 0, 0, 0, 0.0, 0.0}, some = {0, 0, 0, 0, 0, 0.0, 0.0};
     double informs = 0.0, squares = 0.0;
 #pragma unroll 1  // more at once would take too many registers
     for (int k = member; k < n_environments; k += WIDTH) {
@@ -286,6 +310,7 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
       some.squares += (u64)here * here, zeros.squares += (u64)there * there;
       const double weight = as_double(here) * as_double(there) * __ldg(factors + k);
       informs += weight, squares += weight * weight;
+      some.shift += as_double(here) * __ldg(rates + k);
       if (standard.statistic != NO_TEST) {
         some.inside += IS_LIKELIHOOD ? logarithm.weigh(a, b) : weigh(a, b);
         zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
@@ -308,6 +333,10 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const double other_sum = __shfl_xor_sync(ALL, own_sum, HALF);
     const double weights = sign ? other_sum : own_sum, squared = sign ? own_sum : other_sum;
     const double effective = squared > 0.0 ? fmax(weights * weights / squared, 1.0) : 1.0;
+    // what the ones lack the zeros have too many
+    const bool is_weighed = standard.least_evidence > 0.0;
+    const double shift = is_weighed ? add_up<WIDTH>(some.shift) - as_double(total.y) : 0.0;
+    leaf.shift = sign ? shift : -shift;
     leaf.replicated =
         (effective >= standard.unreplicated_below) + (effective >= standard.replicated_from);
     if (member % HALF == (int)(first & 15) / BATCH) kept[threadIdx.x] = leaf;
@@ -316,7 +345,7 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const int member = lane % WIDTH;
     const bool sign = member >= HALF;
     const i64 at = first + member % HALF * BATCH + lane / WIDTH;
-    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0};
+    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0, 0.0};
     const bool is_tested =
         standard.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
     const int dof = is_tested ? leaf.n_columns - 1 : 0;
@@ -324,7 +353,7 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     if (dof > 0)
       found = IS_LIKELIHOOD ? find_likelihood(leaf, logarithm)
                             : find_pearson(leaf, standard.statistic == YATES && dof == 1);
-    const int code = judge(standard, leaf, n_in_play, found, dof);
+    const int code = judge(standard, leaf, found, dof);
     const int code_of_ones = __shfl_xor_sync(ALL, code, HALF);
     if (at >= n) return;
     if (statistics) statistics[2 * at + sign] = found, dofs[2 * at + sign] = dof;

@@ -54,6 +54,7 @@ class DeviceQuery(NamedTuple):
     upper: Any
     logarithms: Any
     factors: Any
+    rates: Any
     n_negative: int
     n_positive: int
 
@@ -94,7 +95,7 @@ def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:
 
 _THREADS = 256
 # Shared memory of a block that runs beside three others.
-_SHARED_BYTES = 48 * 1024
+_SHARED_BYTES = 46 * 1024
 _TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
 # Rows that one block counts of a column of bin numbers.
 _CODED_ROWS = 2**15
@@ -256,9 +257,11 @@ def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     test = np.int32(TESTS.index(question.test)), query.lower, query.upper
     bounds = question.unreplicated_below, question.replicated_from
     limits = query.factors, *map(np.float64, bounds), np.int64(question.least_utility)
+    evidence = map(np.float64, (question.least_evidence, question.evidence_slack))
     out = totals, codes, *(_NOTHING if each is None else each for each in (statistics, dofs))
     places = np.int32(segments.n_environments), segments.in_play
-    return *places, *labels, *utility, *test, logarithms, np.int32(len(logarithms)), *limits, *out
+    known = *test, logarithms, np.int32(len(logarithms)), *limits, query.rates, *evidence
+    return *places, *labels, *utility, *known, *out
 
 
 def _list_ranking(totals, codes, query, wanted):
