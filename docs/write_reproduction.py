@@ -21,7 +21,10 @@ DOCS = Path(__file__).parent
 PAGES = {
     **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
     "transfer": "transfer.md",
-    **dict.fromkeys(SCREENS, "screen-study.md"),
+    **dict.fromkeys(("screen", "screen-levels", "screen-shifts"), "screen-study.md"),
+    **dict.fromkeys(("clones", "levels"), "choices/groups.md"),
+    "more-parents": "sharper.md",
+    "intervals": "new-environments.md",
 }
 
 
