@@ -22,6 +22,7 @@ _HOMES = {
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
     "evaluate": "icscm.studies.evaluation",
+    "permutation_importance": "icscm.report.importances",
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
     "tolerance_path": "icscm.studies.transfer",
@@ -48,6 +49,7 @@ __all__ = [
     "evaluate",
     "leave_one_environment_out",
     "load",
+    "permutation_importance",
     "stability_selection",
     "tolerance_path",
 ]
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from icscm.model.forest import Conjunction, Disjunction, Forest
     from icscm.model.saved import SavedModel, load
     from icscm.model.tree import Tree
+    from icscm.report.importances import permutation_importance
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection

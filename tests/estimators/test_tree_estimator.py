@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import icscm
-from icscm import InvariantForestClassifier, InvariantTreeClassifier
+from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 from icscm.exceptions import (
     FewEnvironmentsWarning,
@@ -83,7 +84,7 @@ def test_what_is_fitted(fitted, patients):
 
 
 def test_importances(fitted):
-    frame = fitted.feature_importances_
+    frame = fitted.feature_deviances_
     assert frame.index.tolist() == ["age", "smoker", "code"]
     assert frame.columns.tolist() == ["deviance_explained", "rate_heterogeneity"]
     assert frame.loc["code"].tolist() == [0.0, 0.0]
@@ -96,12 +97,44 @@ def test_importances(fitted):
     assert frame.deviance_explained.sum() > 500
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        InvariantTreeClassifier(),
+        InvariantForestClassifier(10, random_state=0),
+        ICSCMClassifier(),
+        SCMClassifier(),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_importances_select_features(learner, patients):
+    """`feature_importances_` of a tree was a frame of two columns; forests and rules had none."""
+    X, y, place = patients
+    select = SelectFromModel(learner, threshold=0.1).fit(X, y, environments=place)
+    found = select.estimator_.feature_importances_
+    assert found.shape == (3,)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1)
+    chosen = X.columns[select.get_support()].tolist()
+    assert chosen == X.columns[found >= 0.1].tolist()
+    if learner.tests_invariance:
+        assert "code" not in chosen
+
+
+def test_importances_of_a_tree_are_its_deviances(fitted):
+    """Up to the rounding of counts, the shares are those that the search recorded."""
+    deviances = fitted.feature_deviances_["deviance_explained"]
+    shares = (deviances / deviances.sum()).to_numpy()
+    np.testing.assert_allclose(fitted.feature_importances_, shares, atol=0.01)
+
+
 def test_positions_where_there_are_no_names():
     rng = np.random.default_rng(0)
     X, place = rng.integers(0, 3, (600, 2)), rng.integers(0, 3, 600)
     fitted = InvariantTreeClassifier().fit(X, X[:, 1] > 0, environments=place)
     assert fitted.features_used_ == [1]
-    assert fitted.feature_importances_.index.tolist() == [0, 1]
+    assert fitted.feature_deviances_.index.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("probabilities", ["pooled", "balanced"])
@@ -161,7 +194,7 @@ def test_nothing_found():
     assert fitted.trace_.leaves[0].end == "uninformative"
     assert len(set(fitted.predict(X))) == 1
     assert fitted.features_used_ == []
-    assert (fitted.feature_importances_ == 0).all(axis=None)
+    assert (fitted.feature_deviances_ == 0).all(axis=None)
     assert len(fitted.trace_.to_frame()) == 0
 
 

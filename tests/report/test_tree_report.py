@@ -143,7 +143,7 @@ def test_the_numbers_are_those_of_the_trace(tree):
     for key in (*keys, "odds_ratio", "n_candidates"):
         assert splits[key].tolist() == pytest.approx(frame[key].tolist())
     assert summary["model"]["n_leaves"] == len(tree.model_.leaves)
-    importances = tree.feature_importances_
+    importances = tree.feature_deviances_
     for each in summary["nodes"]["importances"]:
         for key in ("deviance_explained", "rate_heterogeneity"):
             assert each[key] == importances.loc[each["feature"], key]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icscm._constants import DEFAULT_MARGIN
+from icscm._types import FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest, Model
 from icscm.report.sections.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
+from icscm.stats.splits import measure_effects
 from icscm.stats.verdicts import Verdict, deflate_alike, make_verdicts
 
 if TYPE_CHECKING:
@@ -86,9 +88,25 @@ class DescribingMixin:
 
     model_: Any
     trace_: Any
+    n_features_in_: int
     environments_: tuple[Any, ...] | None
     dropped_columns_: dict[str | int, str]
     _series_names_: dict[str, str | None]
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each column in the deviance that the splits or rules of the model explain.
+
+        The deviance is that of an effect common to all environments: differences between the
+        environments' own rates do not count. The shares sum to 1; all are 0 without a split. They
+        describe the training data; `icscm.permutation_importance` measures new data as well.
+        """
+        importances = np.zeros(self.n_features_in_)
+        for tree in getattr(self.model_, "trees", (self.model_,)):
+            for rule, node, half in zip(tree.rules, *tree.count_splits(), strict=True):
+                explained = measure_effects(half[np.newaxis], node, 0).deviance_explained
+                importances[rule.column] += max(explained.item(), 0.0)
+        return importances / (importances.sum() or 1.0)
 
     def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
         """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.

@@ -279,7 +279,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         return Verdicts(self.trace_.verdicts if self.environments_ else ())
 
     @property
-    def feature_importances_(self) -> pandas.DataFrame:
+    def feature_deviances_(self) -> pandas.DataFrame:
         """Deviance that each feature explains, and heterogeneity of the rates that it adds.
 
         A row for each feature, `deviance_explained` and `rate_heterogeneity` summed over the splits

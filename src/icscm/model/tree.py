@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._repr import Display, DisplayMixin
-from icscm._types import Array, BoolArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
 from icscm.model import splits as tree_splits
@@ -285,6 +285,23 @@ class Tree(DisplayMixin):
         correct = [sum(leaf[int(self.covers_when)]) for leaf in self.leaves[:-1]]
         shares: FloatArray = np.array(correct, dtype=np.float64) / max(sum(correct), 1)
         return shares
+
+    def count_splits(self) -> tuple[CountArray, CountArray]:
+        """Training samples at each split.
+
+        Returns
+        -------
+        tuple of two arrays of int, of shape (n_splits, 2, n_environments)
+            Those that reach the split, and those of them for which its rule is true.
+        """
+        leaves = np.array(self.leaves, dtype=np.int64)
+        nodes = np.zeros((len(self.splits), *leaves.shape[1:]), dtype=np.int64)
+        true = nodes.copy()
+        for i, split in reversed(list(enumerate(self.splits))):
+            children = split.if_true, split.if_false
+            true[i], other = (leaves[~each] if each < 0 else nodes[each] for each in children)
+            nodes[i] = true[i] + other
+        return nodes, true
 
     def list_paths(self) -> list[tuple[Rule, ...]]:
         """The path to each leaf.

@@ -1,0 +1,193 @@
+"""Permutation importance within environments: the loss where a column's values are permuted.
+
+Values are permuted among the rows of each environment, so that differences between the
+environments, which a classifier may have learned from the column, do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import hstack, issparse
+from scipy.stats import rankdata
+
+from icscm._repr import Display, DisplayMixin, display_frame
+from icscm._types import Array, BoolArray, FloatArray
+from icscm.exceptions import IcscmError
+from icscm.formatting import count
+from icscm.parameters import allow, check_value
+from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
+from icscm.tables.labels import check_labels, number_environments, take_environments
+from icscm.tables.parsing import read_table
+
+if TYPE_CHECKING:
+    import pandas
+
+METRICS = "auc", "log_loss"
+
+
+@dataclass(frozen=True, repr=False)
+class PermutationImportance(DisplayMixin):
+    """Losses where the values of a column are permuted; see `permutation_importance`.
+
+    Attributes
+    ----------
+    features, environments : tuple
+        Columns, by name or position, and labels of the environments.
+    pooled : array of shape (2, n_features, n_repeats)
+        Loss of AUC and of log loss over all rows.
+    by_environment : array of shape (2, n_features, n_repeats, n_environments)
+        The same within each environment; the AUC is NaN where a class is absent.
+    n_rows : int
+        Rows that were predicted.
+    """
+
+    features: tuple[str | int, ...]
+    environments: tuple[Any, ...]
+    pooled: FloatArray
+    by_environment: FloatArray
+    n_rows: int
+
+    def to_frame(self, by: str = "features") -> pandas.DataFrame:
+        """The means over the repetitions.
+
+        Parameters
+        ----------
+        by : {"features", "environments"}, default="features"
+            A row for each feature, the most important first, with the standard deviations over
+            the repetitions; or a row for each feature and environment.
+
+        Returns
+        -------
+        DataFrame
+            Columns `auc` and `log_loss`: how much worse each is with the column permuted.
+        """
+        import pandas
+
+        check_value("by", by, allow("features", "environments"))
+        names = pandas.Series(self.features, name="feature", dtype=object)
+        if by == "features":
+            means, sd = self.pooled.mean(axis=2), self.pooled.std(axis=2)
+            pairs = zip(METRICS, means, sd, strict=True)
+            columns = {key: v for name, m, s in pairs for key, v in ((name, m), (f"{name}_sd", s))}
+            frame = pandas.DataFrame({"feature": names, **columns})
+            return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)
+        n = len(self.environments)
+        places = pandas.Series(list(self.environments) * len(names), dtype=object)
+        means = self.by_environment.mean(axis=2).reshape(2, -1)
+        feature = names.repeat(n).reset_index(drop=True)
+        values = dict(zip(METRICS, means, strict=True))
+        return pandas.DataFrame({"feature": feature, "environment": places, **values})
+
+    def _display(self) -> Display:
+        line = f"Losses with a column permuted within environments, {count(self.n_rows, 'row')}"
+        return display_frame(line, self.to_frame())
+
+
+def permutation_importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    *,
+    n_repeats: int = 5,
+    max_rows: int | None = None,
+    random_state: int = 0,
+) -> PermutationImportance:
+    """How much worse a classifier predicts where a column is permuted within environments.
+
+    On rows that it was not fitted on this measures what the classifier needs the column for; on
+    its training rows also what it has memorized. Of two columns that carry the same information
+    each may seem unimportant. Results depend on positions of rows and columns, not on names.
+
+    Parameters
+    ----------
+    model : classifier
+        Any fitted one with `predict_proba`.
+    X, y, environments : as for `fit`
+        Rows, labels and environments; without environments, all rows are permuted together.
+    n_repeats : int, default=5
+        Permutations of each column.
+    max_rows : int, optional
+        Draw at most this many rows.
+    random_state : int, default=0
+        Random seed.
+
+    Returns
+    -------
+    PermutationImportance
+        Loss of AUC and of log loss for each column, pooled and by environment.
+
+    Raises
+    ------
+    IcscmError
+        If the model gives no probabilities, or the labels are not its two classes.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier, permutation_importance
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(random_state=1)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> found = permutation_importance(learner, data.X, data.y, data.environments)
+    >>> found.to_frame()[["feature", "auc"]].round(2).head(3)
+      feature   auc
+    0      A2  0.50
+    1      A1  0.22
+    2      B1  0.00
+    """
+    check_value("n_repeats", n_repeats, allow("int [1, inf)"))
+    check_value("random_state", random_state, allow("int [0, inf)"))
+    X, environments = take_environments(X, environments)
+    X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
+    n_rows = count_rows(X)
+    codes, classes = check_labels(y, n_rows)
+    numbers, places = number_environments(environments, n_rows)
+    if max_rows is not None and max_rows < n_rows:
+        drawn = np.sort(np.random.default_rng(random_state).permutation(n_rows)[:max_rows])
+        X, codes, numbers = take_rows(X, drawn), codes[drawn], numbers[drawn]
+    known = getattr(model, "classes_", ())
+    if not hasattr(model, "predict_proba") or {*classes.tolist()} != {*np.asarray(known).tolist()}:
+        raise IcscmError("permutation_importance needs a fitted classifier of these two classes")
+    is_second = np.asarray(known) == classes[1]
+    parts = [np.ones(len(codes), dtype=np.bool_), *(numbers == k for k in range(len(places)))]
+
+    def score(rows: Any) -> FloatArray:
+        """Minus the AUC, and the log loss: (metric, all rows and each environment)."""
+        p = np.asarray(model.predict_proba(rows))[:, is_second][:, 0]
+        return np.array([_score(codes[part] == 1, p[part]) for part in parts]).T
+
+    names: tuple[str | int, ...] = find_names(X) or (*range(X.shape[1]),)
+    used = getattr(model, "features_used_", names)  # others cannot matter
+    own = score(X)
+    found = np.zeros((2, len(names), n_repeats, 1)) + 0 * own[:, np.newaxis, np.newaxis]  # or NaN
+    for j in (j for j, name in enumerate(names) if name in used):
+        for repeat in range(n_repeats):
+            key = np.random.default_rng([random_state, j, repeat]).random(len(codes))
+            order = np.empty(len(codes), dtype=np.intp)  # by key within environments
+            order[np.argsort(numbers, kind="stable")] = np.lexsort((key, numbers))
+            found[:, j, repeat] = score(_permute(X, j, order)) - own
+    return PermutationImportance(names, tuple(places), found[..., 0], found[..., 1:], len(codes))
+
+
+def _permute(X: Any, column: int, order: Array) -> Any:
+    """The table with the rows of one column in another order."""
+    if is_frame(X):
+        frame = open_frame(X)
+        return frame.with_columns(frame[:, column][order.tolist()]).to_native()
+    if issparse(X):
+        return hstack([X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr")
+    changed = X.copy()
+    changed[:, column] = X[order, column]
+    return changed
+
+
+def _score(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
+    """Minus the AUC, NaN where a class is absent, and the log loss."""
+    n, n_positive = len(p), int(is_positive.sum())
+    n_pairs = n_positive * (n - n_positive)
+    above = rankdata(p)[is_positive].sum() - n_positive * (n_positive + 1) / 2
+    right = np.clip(np.where(is_positive, p, 1 - p), np.finfo(np.float64).eps, 1)
+    return -above / n_pairs if n_pairs else np.nan, float(-np.log(right).mean())
