@@ -1,5 +1,6 @@
 """Errors are one line on standard error with status 2; outputs come whole or not at all."""
 
+import json
 import pickle
 import re
 import warnings
@@ -376,3 +377,11 @@ def test_columns_of_lists_and_structs(here):
             for command in (["check", "x.parquet"], ["fit", "folder"]):
                 told = run([*command, *FIT[2:]]).stderr
                 assert re.search(rf"column '{name}'.* is of type (list|struct)<.* convert it", told)
+
+
+def test_settings_of_another_type_in_a_model_file(here):
+    """show raised a TypeError for a file whose settings.table.positive was a number."""
+    saved = json.loads((here / "model.json").read_text())
+    saved["settings"]["table"] |= {"positive": 16, "target": 3, "environment": {"a": []}}
+    (here / "model.json").write_text(json.dumps(saved))
+    assert re.search(r"Target +3 *\n", run(["show", "model.json"], status=0).output)

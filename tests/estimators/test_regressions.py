@@ -307,3 +307,23 @@ def test_workers_of_joblib_use_one_thread_each(backend):
     assert count_threads(None) == every
     with parallel_config(n_jobs=3):
         assert count_threads(None) == 3
+
+
+@pytest.mark.parametrize("n", [40, 70_000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_zero_threshold_has_no_sign(n, dtype):
+    """-0.0 and 0.0 are equal, and the first in the order of rows gave the threshold its sign."""
+    x = np.tile(np.array([-0.0, 0.0, 1.0, 2.0], dtype=dtype), n // 4)[:, np.newaxis]
+    y = x.ravel() > 0
+    for rows in (slice(None), slice(None, None, -1)):
+        (rule,) = SCMClassifier().fit(x[rows], y[rows]).rules_
+        assert str(rule.threshold) == "0.0"
+
+
+def test_thresholds_are_no_more_than_values():
+    """max_thresholds=10**12 raised a MemoryError: room was made for as many thresholds."""
+    x = np.arange(60.0) % 7
+    every, most = (
+        SCMClassifier(max_thresholds=n).fit(x[:, np.newaxis], x > 3) for n in (None, 10**12)
+    )
+    assert most.model_ == every.model_

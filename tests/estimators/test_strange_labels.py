@@ -1,5 +1,9 @@
 """Classes, environments and labels that say nothing, or were never seen: one clear sentence."""
 
+from datetime import date
+from decimal import Decimal
+
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,3 +46,44 @@ def test_environments_of_one_class_each():
         pytest.warns(UserWarning, match="No rule was found"),
     ):
         ICSCMClassifier().fit(X[["b", "c"]], y, environments=y)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        (Decimal(1), Decimal(2)),
+        (date(2020, 1, 1), date(2021, 1, 1)),
+        (pd.Timestamp(2020, 1, 1), pd.Timestamp(2021, 1, 1)),
+        (frozenset({1}), frozenset({1, 2})),
+        (2**70, 2**71),
+    ],
+)
+def test_labels_that_fit_takes_are_scored(classes):
+    """score raised an error of scikit-learn for labels that it does not know and fit does."""
+    X, y, _ = make_table()
+    labels = [classes[each == "ill"] for each in y]
+    model = SCMClassifier().fit(X, labels)
+    wrong = [classes[0], *labels[1:]] if labels[0] == classes[1] else [classes[1], *labels[1:]]
+    for form in (list, pd.Series):
+        assert model.score(X, form(labels)) == 1
+        assert model.score(X, form(wrong)) == 1 - 1 / len(y)
+        assert model.score(X, form(wrong), sample_weight=np.arange(len(y))) == 1
+
+
+def test_large_whole_labels_in_many_rows():
+    """fit raised an OverflowError for uint64 labels above 2**63 in 2**16 rows or more."""
+    X = (np.arange(2**16) % 7)[:, np.newaxis]
+    y = np.where(X.ravel() > 3, 2**63 + 9, 2**63 + 5).astype(np.uint64)
+    model = SCMClassifier().fit(X, y)
+    assert model.classes_.tolist() == [2**63 + 5, 2**63 + 9]
+    assert model.score(X, y) == 1
+
+
+def test_score_of_a_dask_frame():
+    """scikit-learn raised a raw TypeError for the labels of a Dask collection."""
+    X, y, _ = make_table()
+    model = SCMClassifier().fit(X, y)
+    parts, labels = (dask.dataframe.from_pandas(each, npartitions=3) for each in (X, pd.Series(y)))
+    assert model.score(parts, labels) == model.score(parts, y) == model.score(X, labels) == 1
+    with pytest.raises(IcscmError, match="y has 59 entries but X has 60 rows; give one per row"):
+        model.score(parts, y[1:])

@@ -93,9 +93,11 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
         errors = describe_errors(model, names, saved.settings.get("p", 1.0))
         facts = list_facts({"model": described, "leaves": leaves, "errors": errors})
         leaves = list(zip(leaves, model.leaf_probabilities().tolist(), strict=True))
+    table = get_table_settings(saved)
     content = {
         "saved": saved,
-        "table": get_table_settings(saved),
+        "table": table,
+        "positive": _list_texts(table.get("positive")),
         "used": list_used(saved),
         "size": size,
         "names": names,

@@ -143,7 +143,8 @@ def make_binning(
     """All thresholds in one array."""
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in edges], out=offsets[1:])
-    return Binning(names, np.concatenate(edges), offsets, sampled, has_missing, levels)
+    joined = np.concatenate(edges) + 0  # -0.0 becomes 0.0: rows come in any order
+    return Binning(names, joined, offsets, sampled, has_missing, levels)
 
 
 def plan_columns(
@@ -206,7 +207,8 @@ def choose_edges(
     >>> choose_edges(np.array([[1, 2, 3, 4, 5, 6, 7, 8]]), max_thresholds=3)
     ([array([2, 4, 6])], array([False]), array([8]))
     """
-    n, most = len(ordered), ordered.shape[1] if max_thresholds is None else max_thresholds
+    n, most = ordered.shape  # no more thresholds than values, whatever is allowed
+    most = most if max_thresholds is None else min(most, max_thresholds)
     edges, highest = np.empty((n, most + 1), dtype=ordered.dtype), ordered[:, -1:].ravel()
     n_edges, known = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
     _kernels.choose_edges(ordered, most, edges, n_edges, known, highest)

@@ -24,7 +24,7 @@ from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.tables.columns import is_dask
-from icscm.tables.labels import check_known, warn_of_sparse
+from icscm.tables.labels import code_known, read_weights, warn_of_sparse
 from icscm.tables.parsing import check_rows
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
 
         Parameters
         ----------
-        X : array, frame or sparse matrix of shape (n_samples, n_features)
+        X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
             The features.
         y : array-like of shape (n_samples,)
             Their labels.
@@ -348,9 +348,14 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         float
             Between 0 and 1; labels that were not there at fitting raise an error.
         """
-        if not is_dask(y):
-            check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight=sample_weight))
+        labels, found = (code_known(each, self.classes_) for each in (y, self.predict(X)))
+        n = len(found)
+        if len(labels) != n:
+            raise IcscmError(f"y has {len(labels)} entries but X has {n} rows; give one per row")
+        weights = np.ones(n)
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, n, "sample_weight")
+        return float(np.average(labels == found, weights=weights))
 
     def _check_rows(self, X: Any) -> Any:
         return check_rows(

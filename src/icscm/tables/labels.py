@@ -72,8 +72,8 @@ def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tu
             plain = values.view(np.uint8) if values.dtype.kind == "b" else values
             above = (plain - plain.dtype.type(lowest)).astype(np.uint8, copy=False)
             is_there = np.bincount(above, minlength=1) > 0
-            found = (np.flatnonzero(is_there) + lowest).astype(values.dtype)
-            return (np.cumsum(is_there) - 1).take(above), found
+            found = np.flatnonzero(is_there).astype(plain.dtype) + plain.dtype.type(lowest)
+            return (np.cumsum(is_there) - 1).take(above), found.astype(values.dtype)
     try:
         codes, found = pandas.factorize(values)
     except TypeError:
@@ -104,18 +104,20 @@ def _reject_labels(y: Array, found: Array) -> NoReturn:
     )
 
 
-def check_known(y: Any, classes: Array) -> None:
-    """Raise for labels that a model has never seen: all of them would count as errors."""
+def code_known(y: Any, classes: Array) -> IntArray:
+    """Labels as 0 and 1; raises for those that a model has never seen."""
     import pandas
 
-    found = pandas.unique(np.asarray(y, dtype=object).ravel()).tolist()
-    unknown = [repr(label) for label in found if label not in classes.tolist()]
-    if unknown:
-        known = " and ".join(map(repr, classes.tolist()))
+    codes, found = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
+    # objects, since NumPy's own dates, compared as they are, would be whole numbers
+    labels, known = (pandas.Series(each).astype(object).tolist() for each in (found, classes))
+    if unknown := [repr(label) for label in labels if label not in known]:
         raise IcscmError(
-            f"y holds {shorten_list(unknown)}, which the model never saw; its classes are {known}: "
-            "give labels of these classes"
+            f"y holds {shorten_list(unknown)}, which the model never saw; its classes are "
+            f"{' and '.join(map(repr, known))}: give labels of these classes"
         )
+    numbers: IntArray = np.array([known.index(label) for label in labels], dtype=np.int64)[codes]
+    return numbers
 
 
 def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -> FloatArray:
