@@ -5,10 +5,12 @@ import math
 import sqlite3
 
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 from hostile import SQL_NAMES
 from icscm.export import export_model
+from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 
 # --- four ways to run a model ---------------------------------------------------------------------
@@ -117,7 +119,12 @@ def follow_forest(model, row):
     mean = sum((leaf["probability"] for leaf in leaves), start=0.0) / len(leaves)
     n_positive = sum(leaf["prediction"] == model["classes"][1] for leaf in leaves)
     text = f"{n_positive} of {len(leaves)} tree{'s' * (len(leaves) != 1)}"
-    return model["classes"][mean > 0.5], mean, text
+    if "calibration" not in model:
+        return model["classes"][mean > 0.5], mean, text
+    a, b = model["calibration"]
+    odds = math.exp(a + b * math.log(mean / (1 - mean)))
+    chance = mean if (a, b) == (0, 1) else odds / (1 + odds)
+    return model["classes"][mean >= model["cut"]], chance, text
 
 
 def decide(saved, frame):
@@ -128,8 +135,11 @@ def decide(saved, frame):
 
 
 def assert_exports_agree(engines, saved, columns, nan_kinds=("float",)):
+    """To the last bit; the probability of a calibrated forest, an exp, to 12 digits."""
     expected = decide(saved, make_frame(columns))
     assert expected
+    if isinstance(saved.model, Forest) and saved.model.is_calibrated:
+        expected = [(a, pytest.approx(p, rel=1e-12, abs=0), text) for a, p, text in expected]
     assert run_json(export_model(saved, "json"), columns) == expected
     source = export_model(saved, "python")
     assert run_python(source, columns, missing=None) == expected

@@ -1,5 +1,7 @@
 """Trees and forests of any shape over given rules, and what they say of a row, told literally."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from icscm.model.forest import Forest
@@ -66,6 +68,17 @@ def forests(rules, *, max_trees=4, **options):
     """Forests of such trees."""
     some = st.lists(trees(rules, **options), min_size=1, max_size=max_trees)
     return some.map(lambda each: Forest(tuple(each)))
+
+
+@st.composite
+def calibrated(draw, models):
+    """Such models, calibrated and with a threshold, which is often a probability of a leaf."""
+    pair = draw(st.just((0.0, 1.0)) | st.tuples(st.floats(-9, 9), st.floats(0.1, 4)))
+    model = replace(draw(models), calibration=pair)
+    tree = model.trees[0] if isinstance(model, Forest) else model
+    seen = [p for p in model.calibrate(tree.leaf_probabilities()).tolist() if 0 < p < 1]
+    cuts = st.none() | st.floats(0.01, 0.99)
+    return replace(model, threshold=draw(cuts | st.sampled_from(seen) if seen else cuts))
 
 
 # --- literally ----------------------------------------------------------------------------------

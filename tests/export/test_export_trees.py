@@ -26,7 +26,7 @@ from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.tree import Tree
-from random_trees import forests, make_chain, make_tree, number_leaves, trees
+from random_trees import calibrated, forests, make_chain, make_tree, number_leaves, trees
 from saved_samples import make_saved, make_saved_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
@@ -63,8 +63,15 @@ def test_forests_agree_on_random_tables(engines, case):
     assert_exports_agree(engines, *case)
 
 
+@settings(SLOW, max_examples=30)
+@given(cases(lambda *a, **k: calibrated(trees(*a, **k) | forests(*a, **k))))
+def test_calibrated_models_agree_on_random_tables(engines, case):
+    """Predictions are the same even where a threshold is a probability that occurs."""
+    assert_exports_agree(engines, *case)
+
+
 @SLOW
-@given(cases(lambda *a, **k: trees(*a, **k) | forests(*a, **k)))
+@given(cases(lambda *a, **k: calibrated(trees(*a, **k) | forests(*a, **k))))
 def test_text_of_any_model_prints(case):
     text = export_model(case[0], "text")
     assert all(line.isprintable() for line in text.split("\n"))

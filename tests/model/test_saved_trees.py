@@ -18,7 +18,7 @@ from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
 from icscm.model.saved import list_used, load, make_saved_model
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from random_trees import forests, make_chain, trees
+from random_trees import calibrated, forests, make_chain, trees
 from saved_samples import make_saved, make_saved_tree
 
 TREE, FOREST = make_saved_tree(), make_saved_tree(3)
@@ -46,7 +46,7 @@ RULES = st.builds(
 
 
 @settings(max_examples=60, deadline=None)
-@given(trees(RULES) | forests(RULES))
+@given(calibrated(trees(RULES) | forests(RULES)))
 def test_files_give_the_model_back(tmp_path_factory, model):
     saved = make_saved(model=model)
     path = tmp_path_factory.mktemp("saved") / "m.json"
@@ -61,8 +61,8 @@ def test_files_give_the_model_back(tmp_path_factory, model):
 
 
 def test_older_versions_are_told_to_be_upgraded():
-    """They cannot read the splits of a conjunction, and all files have the newest schema."""
-    assert {each.to_dict()["schema"] for each in (TREE, FOREST, make_saved())} == {3}
+    """They do not know a calibration, and all files have the newest schema."""
+    assert {each.to_dict()["schema"] for each in (TREE, FOREST, make_saved())} == {4}
 
 
 @pytest.mark.parametrize("kind", ["conjunction", "disjunction"])
@@ -186,6 +186,23 @@ BAD_TREES = {
         change("model", "leaves", 1, 0, 0, to=-1),
         "model.leaves[1][0][0] must be a whole number from 0 to 9223372036854775807, got -1",
     ),
+    "calibration": (
+        change("model", "calibration", to=[0.0]),
+        "model.calibration has 1 entries instead of 2",
+    ),
+    "infinite": (
+        change("model", "calibration", to=[float("inf"), 1.0]),
+        "model.calibration[0] must be a finite number, got a number that is not finite",
+    ),
+    "slope": (
+        change("model", "calibration", to=[0, 0]),
+        "model is not a valid tree: calibration is an intercept within 100 of 0 and a slope above "
+        "0, at most 10; got (0.0, 0.0)",
+    ),
+    "threshold": (
+        change("model", "threshold", to=1.0),
+        "model.threshold must be a number between 0 and 1, got 1.0",
+    ),
     "too_many": (change("model", "leaves", 1, 0, to=[2**63 - 1, 2**63 - 1]), None),
 }
 BAD_FORESTS = {
@@ -202,6 +219,11 @@ BAD_FORESTS = {
     "cycle": (
         change("model", "trees", 2, "splits", 2, "if_true", to=0),
         f"model.trees[2] is not a valid tree: {ONCE}",
+    ),
+    "calibration": (
+        change("model", "calibration", to=[101, 1]),
+        "model is not a valid forest: calibration is an intercept within 100 of 0 and a slope "
+        "above 0, at most 10; got (101.0, 1.0)",
     ),
     "counts": (
         change("model", "trees", 1, "leaves", 0, to=[[1, 2]]),

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -13,11 +14,20 @@ from hypothesis import strategies as st
 
 from hostile import HOSTILE_NAMES
 from icscm.exceptions import IcscmError, UnseenMissingWarning
+from icscm.model import tree as tree_module
 from icscm.model.forest import Forest, describe_size, make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
 from icscm.model.splits import Node, Split
 from icscm.model.tree import Tree
-from random_trees import compute_chance, find_leaf, forests, make_chain, make_tree, trees
+from random_trees import (
+    calibrated,
+    compute_chance,
+    find_leaf,
+    forests,
+    make_chain,
+    make_tree,
+    trees,
+)
 
 AGE = ThresholdRule(0, "age", 63, above=True)
 SEX = CategoryRule(1, "sex", ("f",), equal=True)
@@ -155,6 +165,44 @@ def test_a_tie_is_negative():
     assert tree.leaf_probabilities().tolist() == [0.5]
     assert tree.leaf_verdicts.tolist() == [False]
     assert tree.count_wrong() == (0, 5)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=60, deadline=None)
+@given(calibrated(trees(RULES) | forests(RULES)), ROWS)
+def test_calibration_and_threshold(model, rows):
+    """The arithmetic written out; (0, 1) leaves every bit as it was."""
+    X, (a, b), cut = make_frame(rows), model.calibration, model.threshold
+    plain = replace(model, calibration=(0.0, 1.0), threshold=None)
+    raw, found = plain.predict_proba(X), model.predict_proba(X)
+    if (a, b) == (0.0, 1.0):
+        assert found.tolist() == raw.tolist()
+    else:
+        assert found == pytest.approx([1 / (1 + math.exp(-a) * (1 / p - 1) ** b) for p in raw])
+    is_positive = found > 0.5 if cut is None else found >= cut
+    assert model.predict(X).tolist() == model.decide(X).prediction.tolist() == is_positive.tolist()
+    assert (raw >= model.find_cut()).tolist() == is_positive.tolist()
+    assert not model.make_baseline().is_moved
+
+
+@pytest.mark.parametrize("kind", ["conjunction", "disjunction"])
+def test_the_verdict_of_rules_is_theirs_unless_there_is_a_threshold(kind):
+    rules = [AGE, ThresholdRule(0, "age", 80, above=True)]
+    leaves = ((9,), (1,)), ((1,), (9,)), ((5,), (5,))
+    chain = tree_module.make_chain(kind, rules, leaves)
+    covered = kind == "disjunction"
+    for moved in (chain, replace(chain, calibration=(1.0, 2.0))):
+        assert moved.leaf_verdicts.tolist() == [covered, covered, not covered]
+    cut = replace(chain, threshold=0.5)
+    assert cut.leaf_verdicts.tolist() == [False, True, True]
+    assert any(chain.count_contrary())
+    assert not any(cut.count_contrary())
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, float("nan")])
+def test_thresholds_that_decide_nothing(threshold):
+    with pytest.raises(IcscmError, match="threshold is a probability between 0 and 1"):
+        replace(TREE, threshold=threshold)
 
 
 def test_balanced_rates_count_each_environment_that_is_there_alike():

@@ -1,9 +1,9 @@
 """A saved model as SQL, Python, JSON or text.
 
 All exports are written from the splits of trees, nested as little as can be in SQL and as tables
-elsewhere. A forest adds up its trees in one order everywhere, so that its means are the same to the
-last bit. Names and levels come from
-users: each language has one function here that quotes text, and nothing else lets text through.
+elsewhere. A forest adds up its trees in one order everywhere, so that its means, and predictions,
+are the same to the last bit; its calibrated probability is an exp, whose last digits differ between
+languages. Names and levels come from users: each language has one function here that quotes text, and nothing else lets text through.
 
 May import `search` and what is below; reads a saved model, never an estimator.
 """

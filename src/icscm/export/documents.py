@@ -164,7 +164,10 @@ def make_json(saved: SavedModel) -> str:
         trees.append({"splits": make_plain(splits), "leaves": make_plain(leaves)})
     is_forest = isinstance(saved.model, Forest)
     content = {"trees": trees} if is_forest else trees[0]
-    how_to_read = fill_template("how_to_read.txt", saved, is_forest=is_forest)
+    model = saved.model
+    if isinstance(model, Forest) and model.is_moved:  # leaves of a tree have theirs
+        content |= {"calibration": model.calibration, "cut": model.find_cut()}
+    how_to_read = fill_template("how_to_read.txt", saved, is_forest=is_forest, model=model)
     absent = find_absent(saved)
     document = {
         "format": f"icscm-decision-{'forest' if is_forest else 'tree'}",
@@ -245,6 +248,7 @@ def make_python(saved: SavedModel) -> str:
         readers=readers,
         rules=zip(rules, readers, strict=True),
         trees=trees,
+        model=model,
         is_forest=isinstance(model, Forest),
         n_trees=count(len(trees), "tree"),
         classes=saved.classes,

@@ -62,6 +62,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
         has_commas=get_table_settings(saved).get("decimal") == ",",
         is_unnamed=not saved.has_names,
         columns=columns,
+        is_calibrated=isinstance(model, Forest) and model.is_calibrated,
         place=".".join(_quote_text(each, '"') for each in (schema, table) if each is not None),
     )
 
@@ -74,12 +75,16 @@ def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None
             "'python' or 'json'"
         )
     cases = [_make_case(saved, tree, absent) for tree in model.trees]
-    mean = f"({_add(cases, 'probability')}) / {len(cases)}e0"
+    mean = probability = f"({_add(cases, 'probability')}) / {len(cases)}e0"
+    verdict = f">= {format_sql_number(model.find_cut())}" if model.is_moved else "> 0.5e0"
+    if model.is_calibrated:  # with the mean once: expit(a + b * logit(mean))
+        intercept, slope = map(format_sql_number, model.calibration)
+        probability = f"1e0 / (1e0 + exp({slope} * ln(1e0 / ({mean}) - 1e0) - ({intercept})))"
     negative, positive = map(_quote_label, saved.classes)
     whole = _quote_text(f" of {count(len(cases), 'tree')}")
     return {
-        "prediction": f"CASE WHEN {mean} > 0.5e0 THEN {positive} ELSE {negative} END",
-        "probability": mean,
+        "prediction": f"CASE WHEN {mean} {verdict} THEN {positive} ELSE {negative} END",
+        "probability": probability,
         "decided_by": f"CAST({_add(cases, 'vote')} AS VARCHAR) || {whole}",
     }
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from icscm._repr import Display, DisplayMixin
+from icscm._repr import Display
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
+from icscm.model.calibration import CalibratedModel, take_fields
 from icscm.model.rules import Rule, make_rule
 from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, read_columns, sum_leaves
 from icscm.model.tree import Decisions, Tree, make_chain
@@ -21,13 +22,15 @@ from icscm.tables.columns import count_rows
 
 
 @dataclass(frozen=True, repr=False)
-class Forest(DisplayMixin):
+class Forest(CalibratedModel):
     """Trees that predict together: the probability is the mean of theirs.
 
     Parameters
     ----------
     trees : tuple of Tree
         At least one.
+    calibration, threshold
+        As in `CalibratedModel`; the raw probability is the mean.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Forest(DisplayMixin):
     kind: ClassVar[str] = "forest"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.trees:
             raise IcscmError("a forest has at least one tree")
 
@@ -60,13 +64,13 @@ class Forest(DisplayMixin):
         Returns
         -------
         array of bool, of shape (n_samples,)
-            Whether the mean of the trees' probabilities exceeds 1/2.
+            Whether the probability exceeds 1/2, or reaches the threshold.
         """
         is_positive: BoolArray = self.decide(X).prediction
         return is_positive
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of the positive label for each row: the mean of the trees' probabilities.
+        """Probability of the positive label for each row: the mean over trees, calibrated.
 
         Parameters
         ----------
@@ -100,9 +104,10 @@ class Forest(DisplayMixin):
             leaves = tree.follow(columns, n_rows)
             total += tree.leaf_probabilities()[leaves]
             n_positive += tree.leaf_verdicts[leaves]
-        mean = total / n_trees
+        probability = self.calibrate(total / n_trees)
         texts = [f"{n:,} of {count(n_trees, 'tree')}" for n in range(n_trees + 1)]
-        return Decisions(mean > 0.5, mean, np.array(texts, dtype=object)[n_positive])
+        decided_by = np.array(texts, dtype=object)[n_positive]
+        return Decisions(self.is_positive(probability), probability, decided_by)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -133,7 +138,7 @@ class Forest(DisplayMixin):
             One leaf, in which the more likely class is predicted.
         """
         leaves = tuple(leaf for tree in self.trees for leaf in tree.leaves)
-        return replace(self.trees[0], splits=(), leaves=(sum_leaves(leaves),))
+        return replace(self.trees[0].make_baseline(), leaves=(sum_leaves(leaves),))
 
     def count_uses(self) -> dict[str | int, int]:
         """Number of trees that use each feature.
@@ -154,7 +159,8 @@ class Forest(DisplayMixin):
         dict
             What `make_model` turns back into this model.
         """
-        return {"kind": self.kind, "trees": [tree.to_dict() for tree in self.trees]}
+        trees = [tree.to_dict() for tree in self.trees]
+        return {"kind": self.kind, "trees": trees} | self._list_fields()
 
     def __len__(self) -> int:
         return len(self.trees)
@@ -197,9 +203,11 @@ def make_model(fields: dict[str, Any]) -> Model:
         raise IcscmError(f"unknown kind of model {kind!r}; this version knows {sorted(KINDS)}")
     if kind == Forest.kind:
         trees = [make_model(tree) for tree in fields["trees"]]
-        return Forest(tuple(tree for tree in trees if isinstance(tree, Tree)))
+        own = (tree for tree in trees if isinstance(tree, Tree))
+        return Forest(tuple(own), **take_fields(fields))
     splits = (Split(**each | {"rule": make_rule(each["rule"])}) for each in fields["splits"])
-    return Tree(tuple(splits), freeze_counts(fields["leaves"]), kind, fields["balanced"])
+    leaves = freeze_counts(fields["leaves"])
+    return Tree(tuple(splits), leaves, kind, fields["balanced"], **take_fields(fields))
 
 
 def describe_size(model: Model) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import MAX_WHOLE, escape_controls
+from icscm.model.calibration import take_fields
 from icscm.model.forest import KINDS, Forest, Model
 from icscm.model.rules import CategoryRule, Rule, make_rule
 from icscm.model.splits import Split, make_chain_splits
@@ -24,8 +25,8 @@ from icscm.tables.columns import sort_key
 
 FORMAT: Final = "icscm-model"
 # What this version writes, and the newest that it reads. Up to schema 2 a conjunction or
-# disjunction was a list of rules; now it has splits, as any tree.
-SCHEMA: Final = 3
+# disjunction was a list of rules; up to schema 3 models had no calibration and no threshold.
+SCHEMA: Final = 4
 
 # --- limits: far above any model in use, and low enough that a hostile file does no harm --------
 
@@ -234,17 +235,19 @@ def _list(each: Check, *, most: int | None = None, exactly: int | None = None) -
     return check
 
 
-def _object(**fields: Check) -> Check:
-    """An object with exactly these keys."""
+def _object(optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
+    """An object with exactly these keys, and any of the optional ones."""
+    extra = optional or {}
 
     def check(value: Any, where: str) -> Any:
         keys = _OBJECT(value, where).keys()
         for key in sorted(fields.keys() - keys):
             _reject(f"{where} lacks the key {key!r}")
-        for key in sorted(keys - fields.keys()):
+        for key in sorted(keys - fields.keys() - extra.keys()):
             _reject(f"{where} has a key that this version does not know, {_show(key)}")
         place = "" if where == "the file" else f"{where}."
-        return {key: read(value[key], f"{place}{key}") for key, read in fields.items()}
+        known = fields | {key: read for key, read in extra.items() if key in keys}
+        return {key: read(value[key], f"{place}{key}") for key, read in known.items()}
 
     return check
 
@@ -285,6 +288,10 @@ def _check_plain(value: Any, where: str, depth: int) -> None:
         _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
 
 
+# Fields that every model can have.
+_CALIBRATION: Final = {"calibration": _list(_NUMBER, exactly=2), "threshold": _ALPHA}
+
+
 # --- the model -----------------------------------------------------------------------------------
 
 # Of each kind of rule the types of features that it can be about, and its own fields.
@@ -312,7 +319,8 @@ class _ModelReader:
             return self.read_tree(value, where, KINDS)
         trees = _list(self.read_tree, most=MAX_TREES)
         try:
-            return Forest(_object(kind=_TEXT, trees=trees)(value, where)["trees"])
+            fields = _object(_CALIBRATION, kind=_TEXT, trees=trees)(value, where)
+            return Forest(fields["trees"], **take_fields(fields))
         except IcscmError as error:
             _reject(f"{where} is not a valid forest: {error}")
 
@@ -327,7 +335,7 @@ class _ModelReader:
             child = _whole(-n - 1, n - 1)
             split = _object(rule=self.read_rule, if_true=child, if_false=child)
             parts = {"splits": _list(split, most=MAX_RULES), "leaves": _LIST, "balanced": _BOOLEAN}
-            fields = _object(kind=_TEXT, **parts)(value, where)
+            fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
             splits = tuple(Split(**each) for each in fields["splits"])
             balanced = fields["balanced"]
         leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
@@ -336,7 +344,7 @@ class _ModelReader:
         if n_samples > MAX_COUNT:
             _reject(f"{where}.leaves count {n_samples:,} samples in all, more than 64 bits hold")
         try:
-            return Tree(splits, leaves, kind, balanced)
+            return Tree(splits, leaves, kind, balanced, **take_fields(fields))
         except IcscmError as error:  # splits that form no tree
             _reject(f"{where} is not a valid {kind}: {error}")
 

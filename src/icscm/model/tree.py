@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._repr import Display, DisplayMixin
+from icscm._repr import Display
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
 from icscm.model import splits as tree_splits
+from icscm.model.calibration import IDENTITY, CalibratedModel
 from icscm.model.rules import Rule, simplify
 from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, format_counts, walk
 from icscm.tables.columns import Column, count_rows
@@ -31,7 +32,7 @@ class Decisions(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Tree(DisplayMixin):
+class Tree(CalibratedModel):
     """Splits, and the training counts of the leaves that they lead to.
 
     Parameters
@@ -48,6 +49,8 @@ class Tree(DisplayMixin):
     balanced : bool, default=False
         Whether a leaf's probability is the mean over its environments, each with equal weight,
         instead of over its samples.
+    calibration, threshold
+        As in `CalibratedModel`. Probabilities and verdicts of leaves follow them.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Tree(DisplayMixin):
     balanced: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         n = len(self.splits)
         if len(self.leaves) != n + 1:
             what = "rule" if self.is_chain else "split"
@@ -178,13 +182,12 @@ class Tree(DisplayMixin):
     @property
     def leaf_verdicts(self) -> BoolArray:
         """Whether the samples of each leaf are predicted positive."""
-        if not self.is_chain or not self.splits:
-            verdicts: BoolArray = self.leaf_probabilities() > 0.5
-            return verdicts
+        if not self.is_chain or not self.splits or self.threshold is not None:
+            return self.is_positive(self.leaf_probabilities())
         return np.array([self.covers_when] * len(self.splits) + [not self.covers_when])
 
     def leaf_probabilities(self) -> FloatArray:
-        """(positives + 1) / (samples + 2) of each leaf, or the mean of it over environments.
+        """(positives + 1) / (samples + 2) of each leaf, or its mean over environments; calibrated.
 
         Returns
         -------
@@ -196,7 +199,7 @@ class Tree(DisplayMixin):
         sizes = counts.sum(axis=1)
         rates = np.where(sizes > 0, (counts[:, 1] + 1.0) / (sizes + 2.0), 0.0)
         n_seen = (sizes > 0).sum(axis=1)
-        return np.where(n_seen > 0, rates.sum(axis=1) / np.maximum(n_seen, 1), 0.5)
+        return self.calibrate(np.where(n_seen > 0, rates.sum(axis=1) / np.maximum(n_seen, 1), 0.5))
 
     # --- content --------------------------------------------------------------------------------
 
@@ -244,9 +247,10 @@ class Tree(DisplayMixin):
         Returns
         -------
         Tree
-            Without a split; predicts the more likely class.
+            Without a split; predicts the more likely class, not calibrated.
         """
-        return replace(self, splits=(), leaves=(tree_splits.sum_leaves(self.leaves),))
+        bare = replace(self, calibration=IDENTITY, threshold=None)
+        return replace(bare, splits=(), leaves=(tree_splits.sum_leaves(self.leaves),))
 
     def count_wrong(self) -> tuple[int, int]:
         """Training samples that are predicted wrongly, by label.
@@ -266,8 +270,11 @@ class Tree(DisplayMixin):
         Returns
         -------
         list of int
-            One for each leaf: all its samples where `predict` and `predict_proba` disagree, else 0.
+            One for each leaf: all its samples where `predict` and `predict_proba` disagree, else 0;
+            0 for all where a threshold decides.
         """
+        if self.threshold is not None:
+            return [0] * len(self.leaves)
         found = []
         for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
             n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
@@ -359,7 +366,8 @@ class Tree(DisplayMixin):
             for each in self.splits
         ]
         leaves = [[list(row) for row in leaf] for leaf in self.leaves]
-        return {"kind": self.kind, "splits": splits, "leaves": leaves, "balanced": self.balanced}
+        fields = {"kind": self.kind, "splits": splits, "leaves": leaves, "balanced": self.balanced}
+        return fields | self._list_fields()
 
     def __len__(self) -> int:
         return len(self.splits)

@@ -1,0 +1,131 @@
+"""From the probability of leaves to that of a model, and to its verdict; the same for all kinds.
+
+    raw  --a + b * log odds-->  probability  -->= threshold-->  positive
+
+`raw` is the rate of a leaf, or the mean of such rates over the trees of a forest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from scipy.special import expit, logit
+
+from icscm._repr import DisplayMixin
+from icscm._types import BoolArray, FloatArray
+from icscm.exceptions import IcscmError
+
+# Intercept and slope that change nothing.
+IDENTITY: Final = (0.0, 1.0)
+
+# Of intercept and slope: log odds of float64 stay within 37, so exp() never overflows.
+MAX_INTERCEPT: Final = 100.0
+MAX_SLOPE: Final = 10.0
+
+
+@dataclass(frozen=True, repr=False)
+class CalibratedModel(DisplayMixin):
+    """Base of all models: how a raw probability is calibrated, and which one is positive.
+
+    Parameters
+    ----------
+    calibration : tuple of two float, default=(0.0, 1.0)
+        Intercept and slope on the log odds: p = expit(intercept + slope * logit(raw)).
+    threshold : float, optional
+        The least calibrated probability that is predicted positive. None: more than 1/2, and in a
+        conjunction or disjunction the verdict of the rules.
+    """
+
+    calibration: tuple[float, float] = field(default=IDENTITY, kw_only=True)
+    threshold: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        intercept, slope = self.calibration
+        if not (abs(intercept) <= MAX_INTERCEPT and 0 < slope <= MAX_SLOPE):
+            raise IcscmError(
+                f"calibration is an intercept within {MAX_INTERCEPT:g} of 0 and a slope above 0, "
+                f"at most {MAX_SLOPE:g}; got {self.calibration}"
+            )
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise IcscmError(
+                f"threshold is a probability between 0 and 1, both excluded; got {self.threshold}"
+            )
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities are other than the raw ones."""
+        return self.calibration != IDENTITY
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether another raw probability than 1/2 divides the classes."""
+        return self.is_calibrated or self.threshold is not None
+
+    def calibrate(self, raw: FloatArray) -> FloatArray:
+        """Calibrated probabilities.
+
+        Parameters
+        ----------
+        raw : array of float
+            Rates of leaves, or their means.
+
+        Returns
+        -------
+        array of float
+            The same numbers, bit for bit, where the calibration is (0, 1).
+        """
+        if not self.is_calibrated:
+            return raw
+        intercept, slope = self.calibration
+        probability: FloatArray = expit(intercept + slope * logit(raw))
+        return probability
+
+    def is_positive(self, probability: FloatArray) -> BoolArray:
+        """Whether calibrated probabilities are predicted positive.
+
+        Parameters
+        ----------
+        probability : array of float
+            As `calibrate` returned them.
+
+        Returns
+        -------
+        array of bool
+            More than 1/2, or at least the threshold.
+        """
+        verdict: BoolArray = (
+            probability > 0.5 if self.threshold is None else probability >= self.threshold
+        )
+        return verdict
+
+    def find_cut(self) -> float:
+        """The least raw probability that is predicted positive.
+
+        Exports compare with it: exp and log of another language may differ in the last bit.
+
+        Returns
+        -------
+        float
+            Found by bisection, to the last bit.
+        """
+        low, high = 0.0, 1.0
+        while low < (middle := (low + high) / 2) < high:
+            positive = self.is_positive(self.calibrate(middle))  # type: ignore[arg-type]
+            low, high = (low, middle) if positive else (middle, high)
+        return high
+
+    def _list_fields(self) -> dict[str, Any]:
+        """Calibration and threshold for `to_dict`, where they are not the default."""
+        fields: dict[str, Any] = {}
+        if self.is_calibrated:
+            fields["calibration"] = list(self.calibration)
+        if self.threshold is not None:
+            fields["threshold"] = self.threshold
+        return fields
+
+
+def take_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Calibration and threshold of a dict that `to_dict` made."""
+    intercept, slope = map(float, fields.get("calibration", IDENTITY))
+    return {"calibration": (intercept, slope), "threshold": fields.get("threshold")}
