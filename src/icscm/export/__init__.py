@@ -3,7 +3,8 @@
 All exports are written from the splits of trees, nested as little as can be in SQL and as tables
 elsewhere. A forest adds up its trees in one order everywhere, so that its means, and predictions,
 are the same to the last bit; its calibrated probability is an exp, whose last digits differ between
-languages. Names and levels come from users: each language has one function here that quotes text, and nothing else lets text through.
+languages. Names and levels come from users: each language has one function here that quotes text,
+and nothing else lets text through.
 
 May import `search` and what is below; reads a saved model, never an estimator.
 """
