@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
 
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import RealData
@@ -35,7 +37,10 @@ DESCRIPTION = (
 
 N_RUNS = 3
 MEASURES = ("auc", "error", "log loss")
-COLUMNS_OUT = ("environments", *MEASURES, "used", "seconds", "aucs")
+CALIBRATIONS = ("slope", "intercept")
+# The values of each environment are kept, too.
+LISTED = {"auc": "aucs", "slope": "slopes", "intercept": "intercepts"}
+COLUMNS_OUT = ("environments", *MEASURES, "used", "seconds", *LISTED.values())
 # Goals: how far below a plain tree, or scikit-learn's forest, ours may be, and below clean.
 PAIRS = {"invariant tree": ("plain tree", 0.02), "invariant forest": ("sklearn forest", 0.03)}
 FROM_CLEAN = 0.01
@@ -71,9 +76,20 @@ def _fit_sklearn(make: Callable[[], Any], sample: Sample) -> Answer:
     prepared, out = sample.hot(), sample.is_out
     hot = prepared.to_frame().to_numpy(dtype=np.float32)
     learner = make().fit(hot[~out], sample.y[~out])
-    weights = dict(zip(prepared.columns, learner.feature_importances_, strict=True))
+    last = getattr(learner, "steps", [(None, learner)])[-1][1]
+    importances = getattr(last, "feature_importances_", None)
+    importances = np.abs(last.coef_[0]) if importances is None else importances
+    weights = dict(zip(prepared.columns, importances, strict=True))
     used = any(weights[each] > 0 for each in prepared.find_columns_of(COLUMNS))
     return learner.predict_proba(hot[out])[:, 1], used
+
+
+def _make_logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
 
 
 def _make_sklearn_tree() -> Any:
@@ -108,6 +124,7 @@ METHODS: dict[str, Callable[[Sample], Answer]] = {
     "plain tree": partial(_fit_ours, partial(InvariantTreeClassifier, tolerance=None)),
     "invariant tree": partial(_fit_ours, InvariantTreeClassifier),
     "sklearn tree": partial(_fit_sklearn, _make_sklearn_tree),
+    "logistic": partial(_fit_sklearn, _make_logistic),
     "time-robust forest": _fit_time_robust,
     "invariant forest": partial(_fit_ours, partial(InvariantForestClassifier, random_state=0)),
     "sklearn forest": partial(_fit_sklearn, _make_sklearn_forest),
@@ -140,7 +157,8 @@ def make_plan(options: Options) -> Plan:
         for shortcut in shortcuts
         if (run == 0 or shortcut != "clean") and (method != _PEER or _is_for_peer(title, shortcut))
     ]
-    return Plan(tasks, partial(run_task, data_home=options.data_home), COLUMNS_OUT)
+    run = partial(run_task, data_home=options.data_home)
+    return Plan(options.filter(tasks), run, COLUMNS_OUT)
 
 
 def _is_for_peer(title: str, shortcut: str) -> bool:
@@ -165,16 +183,34 @@ def run_task(task: Task, _: int, data_home: Path | None = None) -> Row:
         seconds += perf_counter() - start
         scores.append(_score(data.y[sample.is_out], chance))
         used += uses_shortcut
-    means = dict(zip(MEASURES, np.mean(scores, axis=0).tolist(), strict=True))
-    aucs = " ".join(f"{each[0]:.4f}" for each in scores)
-    return {"environments": len(scores), **means, "used": used, "seconds": seconds, "aucs": aucs}
+    means = {each: float(np.mean([own[each] for own in scores])) for each in MEASURES}
+    lists = {name: " ".join(f"{own[each]:.4f}" for own in scores) for each, name in LISTED.items()}
+    return {"environments": len(scores), **means, "used": used, "seconds": seconds, **lists}
 
 
-def _score(y: NDArray[np.int64], chance: NDArray[np.float64]) -> tuple[float, float, float]:
+def _score(y: NDArray[np.int64], chance: NDArray[np.float64]) -> dict[str, float]:
     from sklearn.metrics import log_loss, roc_auc_score
 
-    error = float(((chance > 0.5) != y).mean())
-    return float(roc_auc_score(y, chance)), error, float(log_loss(y, chance, labels=[0, 1]))
+    return {
+        "auc": float(roc_auc_score(y, chance)),
+        "error": float(((chance > 0.5) != y).mean()),
+        "log loss": float(log_loss(y, chance, labels=[0, 1])),
+        **dict(zip(CALIBRATIONS, _calibrate(y, chance), strict=True)),
+    }
+
+
+def _calibrate(y: NDArray[np.int64], chance: NDArray[np.float64]) -> tuple[float, float]:
+    """The slope of the label on the log odds, and the intercept where the slope is 1."""
+    odds = logit(np.clip(chance, 1e-6, 1 - 1e-6))
+    shift = brentq(lambda each: expit(odds + each).sum() - y.sum(), -30, 30)
+    if np.ptp(odds) < 1e-9:
+        return np.nan, float(shift)
+
+    def find_loss(line: NDArray[np.float64]) -> float:
+        score = line[0] + line[1] * odds
+        return float((np.logaddexp(0, score) - y * score).mean())
+
+    return float(minimize(find_loss, [0.0, 1.0], method="BFGS").x[1]), float(shift)
 
 
 def _encode(X: pandas.DataFrame) -> Prepared:
@@ -193,6 +229,7 @@ def summarise(rows: Rows) -> Summary:
         "log loss": "Log loss, likewise.",
     }
     tables = [_make_table(cells, what, caption) for what, caption in captions.items()]
+    tables.append(_make_calibration(cells))
     shown = "AUC in environments left out: circles clean, dots the kinds of planted shortcuts."
     findings = [text for title, cell in cells.items() for text in _find(title, cell)]
     return Summary(tables, [Figure("transfer", shown, lambda: _draw(cells))], findings)
@@ -209,6 +246,33 @@ def _make_table(cells: dict[str, list[Row]], what: str, caption: str) -> Table:
             lines.append([title, method, *shown])
     name = f"transfer-{what.replace(' ', '-')}"
     return Table(name, caption, ["table", "method", *columns], lines)
+
+
+def _make_calibration(cells: dict[str, list[Row]]) -> Table:
+    caption = (
+        "Clean: mean AUC and log loss over the environments left out; median, lowest and highest "
+        "slope and intercept of calibration."
+    )
+    lines = []
+    for title, cell in cells.items():
+        for method, own in group_rows(cell, "method").items():
+            row = next((each for each in own if each["shortcut"] == "clean"), None)
+            if row is not None and row.get("slopes"):
+                shown = [f"{float(row[each]):.3f}" for each in ("auc", "log loss")]
+                lines.append(
+                    [title, method, *shown, *map(_describe, (row["slopes"], row["intercepts"]))]
+                )
+    header = ["table", "method", "AUC", "log loss", "slope", "intercept"]
+    return Table("transfer-calibration", caption, header, lines)
+
+
+def _describe(values: str) -> str:
+    """The median and the range of the values of environments."""
+    numbers = np.array(values.split(), dtype=float)
+    if np.isnan(numbers).all():
+        return "-"
+    low, middle, high = np.nanquantile(numbers, [0, 0.5, 1])
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def _show(rows: Rows, what: str) -> str:
