@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from icscm import InvariantForestClassifier
 from icscm.datasets import RealData
@@ -96,8 +97,35 @@ def test_every_method_is_judged_where_it_did_not_learn(small, monkeypatch):
     assert by_key["plain tree", "one"]["used"] == "3"
     summary = transfer.summarise(rows)
     assert {table.name for table in summary.tables} == {
-        *("transfer-auc", "transfer-used", "transfer-error", "transfer-log-loss")
+        *("transfer-auc", "transfer-used", "transfer-error", "transfer-log-loss"),
+        "transfer-calibration",
     }
+    calibration = {row[1]: row[4] for row in summary.tables[-1].rows}
+    assert calibration["baseline"] == "-"
+    assert float(calibration["plain tree"].split()[0]) > 0.3
+
+
+def test_slope_and_intercept_of_known_risks():
+    """Twice the true log odds have a slope of 1/2; a shift of the log odds is the intercept."""
+    rng = np.random.default_rng(0)
+    odds = rng.normal(size=40_000)
+    y = (rng.random(len(odds)) < expit(odds)).astype(np.int64)
+    slope, intercept = transfer._calibrate(y, expit(2 * odds))
+    assert abs(slope - 0.5) < 0.02
+    assert abs(intercept) < 0.05
+    slope, intercept = transfer._calibrate(y, expit(odds - 1))
+    assert abs(slope - 1) < 0.04
+    assert abs(intercept - 1) < 0.05
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_findings_and_figure(small):
+    task = {"seed": 0, "method": "invariant tree", "run": 0, "table": small, "shortcut": "clean"}
+    rows = [
+        {**task, "method": each, **transfer.run_task(task, 1)}
+        for each in ("invariant tree", "plain tree")
+    ]
+    summary = transfer.summarise(rows)
     assert any(text.startswith(f"{small}, invariant tree: clean") for text in summary.findings)
     assert summary.figures[0].draw().axes
 
