@@ -13,7 +13,8 @@ from scipy.special import expit, ndtr
 from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.exceptions import IcscmWarning
 from icscm.sources.memory import open_memory
-from icscm.stats.heterogeneity import compute_design_effects, measure_heterogeneity
+from icscm.stats.design_effects import compute_design_effects
+from icscm.stats.heterogeneity import measure_heterogeneity
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.shares import find_mean, format_mean, group_rows, read_numbers

@@ -11,7 +11,8 @@ from scipy.special import expit, logit
 from icscm._types import Array
 from icscm.engine.counts import BinnedRule
 from icscm.sources import open_memory
-from icscm.stats.independence import ChiSquaredTest, compute_corrected, compute_leaf_design_effects
+from icscm.stats.design_effects import compute_leaf_design_effects
+from icscm.stats.independence import ChiSquaredTest, compute_corrected
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.shares import find_mean, group_rows

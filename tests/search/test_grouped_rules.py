@@ -10,7 +10,8 @@ from icscm import ICSCMClassifier
 from icscm.engine.clusters import EVERY_ROW
 from icscm.search import greedy
 from icscm.sources import open_memory
-from icscm.stats.independence import compute_conditional, compute_leaf_design_effects
+from icscm.stats.design_effects import compute_leaf_design_effects
+from icscm.stats.independence import compute_conditional
 from icscm.stats.verdicts import compute_wilson
 from literal import assert_same, fit_quietly
 from slow_learner import compute_design_effect, learn_slowly

@@ -14,7 +14,8 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.estimators.judging import Contributions, Judge
 from icscm.search.forest import _draw_rows
 from icscm.sources.memory import open_memory
-from icscm.stats.heterogeneity import compute_design_effects, predict_leaves
+from icscm.stats.design_effects import compute_design_effects
+from icscm.stats.heterogeneity import predict_leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 N_NOISE = 8

@@ -47,40 +47,35 @@ class CrossFit:
         wrong form has missed must not look like a difference between environments. Of many columns
         boosting uses those that explain most by themselves.
         """
-        with limit_threads(len(judge.labels) * len(columns)):
-            return self._run(X, columns, judge, deviances)
-
-    def _run(
-        self, X: Any, columns: IntArray, judge: Judge, deviances: Mapping[int, float]
-    ) -> tuple[FloatArray, Contributions]:
         learners = [self.learner]
-        if not _is_boosting(self.learner):
+        if not isinstance(self.learner, TableClassifier) or self.learner.kind != "hgb":
             informative = np.argsort([-deviances.get(j, 0.0) for j in columns.tolist()])
             learners.append(TableClassifier("hgb", 0, np.sort(informative[:_MAX_COLUMNS])))
         table, n_rows, folds = take_columns(X, columns), len(judge.labels), self.folds
         y = self.classes[judge.labels]
         tasks = [(learner, train, test) for learner in learners for train, test in folds]
-        fit = delayed(_fit_one)
-        jobs = (fit(learner, take_rows(table, train), y[train]) for learner, train, _ in tasks)
-        fitted = Parallel(n_jobs=self.n_jobs)(jobs)
         scores = np.zeros((n_rows, len(learners)))
-        for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
-            scores[test, place // len(folds)] = _score(model, take_rows(table, test))
-        most = _MAX_PREDICTED // (_N_DRAWS * min(n_rows, _MIN_DRAWN) * len(columns))
-        chosen = _find_used(columns, judge, scores, min(max(most, _MIN_COLUMNS), _MAX_COLUMNS))
-        return scores, self._draw(table, columns, chosen, judge, fitted, scores)
+        with limit_threads(n_rows * len(columns)):
+            fitted = Parallel(n_jobs=self.n_jobs)(
+                delayed(clone(learner).fit)(take_rows(table, train), y[train])
+                for learner, train, _ in tasks
+            )
+            for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
+                scores[test, place // len(folds)] = _score(model, take_rows(table, test))
+            return scores, self._draw(table, columns, judge, fitted, scores)
 
     def _draw(
-        self,
-        table: Any,
-        columns: IntArray,
-        chosen: IntArray,
-        judge: Judge,
-        fitted: list[Any],
-        scores: FloatArray,
+        self, table: Any, columns: IntArray, judge: Judge, fitted: list[Any], scores: FloatArray
     ) -> Contributions:
-        """Predict again with each column drawn from other rows of the same environment."""
-        rng = np.random.default_rng(self.seed)
+        """Predict again with each column drawn from other rows of the same environment.
+
+        Of many columns only those with which the scores vary most.
+        """
+        rng, chosen = np.random.default_rng(self.seed), columns
+        most = _MAX_PREDICTED // (_N_DRAWS * min(len(scores), _MIN_DRAWN) * len(columns))
+        if len(columns) > (most := min(max(most, _MIN_COLUMNS), _MAX_COLUMNS)):
+            variances = judge.measure_variation(columns, scores[:, 0])
+            chosen = np.sort(columns[np.argsort(-variances, kind="stable")[:most]])
         n_each = _N_DRAWS * len(chosen)
         most = min(_MAX_CELLS // n_each, _MAX_PREDICTED // (n_each * len(columns)))
         share = max(_MIN_DRAWN, most) / len(judge.labels)
@@ -106,14 +101,6 @@ class CrossFit:
                 own = scores[test] - each.reshape(shape)
                 values[:, part, chunk] = own.transpose(1, 2, 0, 3)
         return Contributions(rows, chosen, values)
-
-
-def _is_boosting(learner: Any) -> bool:
-    return isinstance(learner, TableClassifier) and learner.kind == "hgb"
-
-
-def _fit_one(learner: Any, X: Any, y: Any) -> Any:
-    return clone(learner).fit(X, y)
 
 
 def _score(model: Any, X: Any) -> FloatArray:
@@ -154,11 +141,3 @@ def _score_drawn(
     if frame is not None:  # all at once: a frame of many columns takes long to make
         X = frame.with_columns(*drawn).to_native()
     return np.column_stack([_score(model, X) for model in models])
-
-
-def _find_used(columns: IntArray, judge: Judge, scores: FloatArray, most: int) -> IntArray:
-    """The columns with which the scores vary most."""
-    if len(columns) <= most:
-        return columns
-    variances = judge.measure_variation(columns, scores[:, 0])
-    return np.sort(columns[np.argsort(-variances, kind="stable")[:most]])

@@ -18,7 +18,7 @@ environments, is the column's share of heterogeneity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -29,11 +29,11 @@ from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
 from icscm.sources.memory import MemorySource
+from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import (
     LEVEL,
     Heterogeneity,
     compare_effects,
-    compute_design_effects,
     measure_heterogeneity,
     remove_shape,
 )
@@ -176,12 +176,27 @@ class Judge:
             scores, self.labels, self.environments, self._n_environments
         )
         p = expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
-        *residuals, weights = self._derive(p)
+        g, h, weights = self._derive(p)
         explained = self._explain(p, weights, slice(None))
-        found, n_cuts = self._judge_residuals(columns, np.column_stack(residuals), explained)
-        if explained > 0:
-            own = residuals[0], residuals[1], max(self._explain(p, weights, made.rows), 1e-9)
-            self._judge_contributions(found, made, slopes, own, n_cuts)
+        found, n_cuts = self._judge_residuals(columns, np.column_stack((g, h)), explained)
+        if explained <= 0:
+            return Round(found, p, explained)
+        # questions two and three, on the rows and columns whose contributions are known
+        rows, places = made.rows, [k for k, j in enumerate(made.columns.tolist()) if j in found]
+        g, h, there = g[rows], h[rows], max(self._explain(p, weights, rows), 1e-9)
+        draws = made.values @ slopes
+        c, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
+        for pair in measure_slopes(c, g, h, self.environments[rows], self._n_environments):
+            for k in places:
+                slope = compare_effects(*(each[np.newaxis, :, k] for each in pair))
+                column = found[int(made.columns[k])]
+                _update(column, slope, 0, QUESTIONS[1], there, 2 * len(made.columns))
+        values = np.zeros((len(p), 4))
+        for k in places:
+            own = g + h * c[:, k], h, h * c[:, k], h * (c[:, k] ** 2 - noise[:, k])
+            values[rows] = np.column_stack(own)
+            feature = int(made.columns[k])
+            self._judge_total(found[feature], feature, values, there, n_cuts)
         return Round(found, p, explained)
 
     def _explain(self, p: FloatArray, weights: FloatArray, rows: slice | IntArray) -> float:
@@ -222,45 +237,14 @@ class Judge:
                 found[feature] = column
         return found, n_cuts
 
-    def _judge_contributions(
-        self,
-        found: dict[int, ColumnEffect],
-        made: Contributions,
-        slopes: FloatArray,
-        residuals: tuple[FloatArray, FloatArray, float],
-        n_cuts: int,
-    ) -> None:
-        """Questions two and three, on the rows and columns whose contributions are known.
-
-        Of gradients, hessians, and the deviance explained in these rows.
-        """
-        rows, environments = made.rows, self.environments[made.rows]
-        g, h, explained = residuals[0][rows], residuals[1][rows], residuals[2]
-        draws = made.values @ slopes
-        c, noise = draws.mean(axis=0), draws.var(axis=0, ddof=1) / len(draws)
-        alone, jointly = measure_slopes(c, g, h, environments, self._n_environments)
-        for place, feature in enumerate(made.columns.tolist()):
-            if feature not in found:
-                continue
-            for slopes_of in (alone, jointly):
-                slope = compare_effects(*(each[np.newaxis, :, place] for each in slopes_of))
-                _update(found[feature], slope, 0, QUESTIONS[1], explained, 2 * len(made.columns))
-            parts = g, h, c[:, place], noise[:, place]
-            self._judge_total(found[feature], feature, rows, parts, explained, n_cuts)
-
     def _judge_total(
-        self,
-        column: ColumnEffect,
-        feature: int,
-        rows: IntArray,
-        parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-        explained: float,
-        n_cuts: int,
+        self, column: ColumnEffect, feature: int, values: FloatArray, explained: float, n_cuts: int
     ) -> None:
-        """The third question, and the effects of the cut that was judged, the model's included."""
-        g, h, c, noise = parts
-        values = np.zeros((len(self.labels), 4))
-        values[rows] = np.column_stack((g + h * c, h, h * c, h * (c**2 - noise)))
+        """The third question, and the effects of the cut that was judged, the model's included.
+
+        `values` of the rows are g + h c, h, h c and h (c^2 less its variance by chance), with what
+        the model makes of the column, c.
+        """
         (cube,) = self._sum(values, np.array([feature]))
         sums: Array = cube.counts[0]
         # by bin and environment: what others decide of the column's effect within environments
@@ -271,10 +255,9 @@ class Judge:
         beyond = each.deviance - max(float(interaction.sum()), 0.0)
         at = int(beyond.argmax())
         if beyond[at] > 0:
-            cut = halves.locate(at)
             before = column.share
             _update(column, each, at, QUESTIONS[2], explained, n_cuts, float(beyond[at]))
-            column.cut = cut if column.share > before else column.cut
+            column.cut = halves.locate(at) if column.share > before else column.cut
         plain = self._halve(replace(cube, counts=cube.counts[:, :, :2]))
         shown = measure_heterogeneity(plain.tables, sums[:, :2].sum(axis=0).copy())
         places = [i for i in range(len(plain.tables)) if plain.locate(i) == column.cut]
@@ -291,10 +274,7 @@ def measure_slopes(
     others: of two times whose difference is a shortcut each alone says next to nothing. Within
     each environment c is centred, in place. Only the largest contributions are used jointly.
     """
-    alone, jointly = (
-        np.zeros((2, n_environments, c.shape[1])),
-        np.zeros((2, n_environments, c.shape[1])),
-    )
+    alone, jointly = np.zeros((2, 2, n_environments, c.shape[1]))
     used = np.sort(np.argsort(-(c**2).sum(axis=0), kind="stable")[:_MAX_JOINT])
     for k in range(n_environments):
         own = np.flatnonzero(environments == k)
@@ -361,7 +341,8 @@ def describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -
     from sklearn.metrics import log_loss, roc_auc_score
 
     aucs, sizes = [], []
-    for own in _split(judge.environments):
+    for k in np.unique(judge.environments):
+        own = np.flatnonzero(judge.environments == k)
         if len(np.unique(judge.labels[own])) == 2:
             aucs.append(roc_auc_score(judge.labels[own], found.probabilities[own]))
             sizes.append(len(own))
@@ -373,8 +354,3 @@ def describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -
         "deviance_explained": found.explained,
         "rejected": None,
     }
-
-
-def _split(environments: Array) -> Iterator[IntArray]:
-    for k in np.unique(environments):
-        yield np.flatnonzero(environments == k)

@@ -219,16 +219,11 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     def _find_worst(self, found: Round) -> int | None:
         """The column of the largest share that is above the tolerance and significant."""
-        if found.explained <= 0:
-            return None
-        worst = max(found.columns, key=lambda j: self._weigh(found.columns[j]), default=None)
-        if worst is None or self._weigh(found.columns[worst]) <= self.tolerance:
+        shares = {j: e.share if e.p_value < LEVEL else 0.0 for j, e in found.columns.items()}
+        worst = max(shares, key=shares.__getitem__, default=None)
+        if worst is None or found.explained <= 0 or shares[worst] <= self.tolerance:
             return None
         return worst
-
-    @staticmethod
-    def _weigh(column: ColumnEffect) -> float:
-        return column.share if column.p_value < LEVEL else 0.0
 
     def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
         cv = self.cv
@@ -264,28 +259,13 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             verdict, reason = self._decide(column, reasons.get(j), ratio)
             known = [] if column.effects is None else column.effects.tolist()
             at = find_extreme_environments([None if each != each else each for each in known])
-            low, high = at or (None, None)
-            rows.append(
-                {
-                    "column": name,
-                    "verdict": verdict,
-                    "reason": reason,
-                    "round": column.round,
-                    "share": column.share,
-                    "p_value": column.p_value,
-                    "question": column.question,
-                    "rule": ""
-                    if column.cut is None
-                    else str(source.candidates.make_rule(column.cut)),
-                    "lowest_effect": np.nan if low is None else known[low],
-                    "lowest_environment": None if low is None else environments[low],
-                    "highest_effect": np.nan if high is None else known[high],
-                    "highest_environment": None if high is None else environments[high],
-                    "tau": column.tau,
-                    "i2": column.i2,
-                    "replication": ratio,
-                }
-            )
+            row = {"column": name, "verdict": verdict, "reason": reason}
+            row |= {key: getattr(column, key) for key in ("round", "share", "p_value", "question")}
+            row["rule"] = "" if column.cut is None else str(source.candidates.make_rule(column.cut))
+            for end, k in zip(("lowest", "highest"), at or (None, None), strict=True):
+                row[f"{end}_effect"] = np.nan if k is None else known[k]
+                row[f"{end}_environment"] = None if k is None else environments[k]
+            rows.append(row | {"tau": column.tau, "i2": column.i2, "replication": ratio})
             for k, effect in enumerate(known):
                 weight = column.weights[k] if column.weights is not None else 0.0
                 error = weight**-0.5 if weight > 0 else np.nan

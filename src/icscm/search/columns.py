@@ -41,6 +41,7 @@ from icscm.search.grow import (
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
+from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_extreme_environments
@@ -198,7 +199,7 @@ def measure_design(
         return None
     sizes = labels.sum(axis=1)
     own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
-    return heterogeneity.compute_design_effects(source.square_residuals(splits, p), *own)
+    return compute_design_effects(source.square_residuals(splits, p), *own)
 
 
 def average_design(source: CountSource) -> float:

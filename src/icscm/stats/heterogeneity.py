@@ -109,27 +109,6 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     return Heterogeneity(effects, weights, statistic, dof, tau_squared)
 
 
-def compute_design_effects(squares: Array, hessians: Array, sizes: Array) -> FloatArray:
-    """By how much groups of rows that belong together inflate variances, by environment.
-
-    G / (G - 1) sum (sum of residuals over a group)^2 / sum h, at least 1: the variance of the sum
-    of residuals over what it would be were the rows independent. `squares` are these sums and the
-    number of groups G (2, environment), `sizes` the rows. It is the design effect of a column that
-    is constant within groups; for columns that vary within groups it is too large, and their tests
-    are conservative. Where it cannot be told (a single group, one label), a group counts as one
-    row.
-
-    >>> compute_design_effects(np.array([[2.0], [2.0]]), np.array([1.0]), np.array([4])).tolist()
-    [4.0]
-    """
-    n_groups = squares[1]
-    is_known = (n_groups > 1) & (hessians > 0)
-    with np.errstate(all="ignore"):
-        effects: FloatArray = n_groups / (n_groups - 1) * squares[0] / hessians
-    least = np.where(is_known, effects, sizes / np.maximum(n_groups, 1))
-    return np.maximum(least, 1.0)
-
-
 class PooledEffect(NamedTuple):
     """A random-effects mean, its standard error, tau, and the prediction interval, if any."""
 

@@ -200,27 +200,6 @@ def find_independent(
     yield from (exceeds(p_values, alpha) for alpha in alphas)
 
 
-def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
-    """By how much likeness within clusters inflates the statistic of each table, at least 1.
-
-    With V_e = G/(G - 1) sum (p_c - r_e n_c)^2 over the G clusters of environment e, V_e / n_e^2
-    estimates the variance of its rate r_e, which would be r_e (1 - r_e) / n_e of independent
-    samples. Pearson's statistic has the mean sum (1 - n_e / n) V_e / n_e / (r (1 - r)) instead of
-    K - 1, and is divided by the ratio of the two (Rao and Scott 1981, to first order). One ratio
-    for all environments: their own vary too much where clusters are few. `moments` are those of
-    `icscm.engine.clusters`; environments of a single cluster carry nothing.
-    """
-    n, positives = tables.sum(axis=1).astype(np.float64), tables[:, 1]
-    rates = positives / np.maximum(n, 1.0)
-    n_clusters, nn, n_p, pp = np.moveaxis(moments, 2, 0)
-    squares = pp - 2.0 * rates * n_p + rates**2 * nn
-    variance = n_clusters / np.maximum(n_clusters - 1, 1) * squares / np.maximum(n, 1.0)
-    weights = np.where(n_clusters > 1, n.sum(axis=1, keepdims=True) - n, 0.0)
-    expected = (weights * rates * (1.0 - rates)).sum(axis=1)
-    found = (weights * variance).sum(axis=1) / np.where(expected > 0, expected, 1.0)
-    return np.where(expected > 0, np.maximum(found, 1.0), 1.0)
-
-
 def compute_corrected(
     test: IndependenceTest, tables: CountArray, effects: FloatArray | None
 ) -> FloatArray:

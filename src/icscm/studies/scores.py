@@ -45,7 +45,7 @@ from icscm.engine.clusters import number_clusters, square_sums
 from icscm.model.tree import Tree
 from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
-from icscm.stats.heterogeneity import compute_design_effects
+from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import compute_surprise, make_expectations
 from icscm.stats.verdicts import compute_wilson
