@@ -133,8 +133,13 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
 
 
+def _are_rates(value: Any) -> bool:
+    rate = Range.parse("float (0, 1)")
+    return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
+
+
 # Values that parameters.toml cannot list, by what it calls them.
-_OTHERS = {"object": _is_object, "names": _is_names}
+_OTHERS = {"object": _is_object, "names": _is_names, "rates": _are_rates}
 
 
 @dataclass(frozen=True)
@@ -161,15 +166,20 @@ def get_spec(name: str, owner: Any = None) -> Spec:
     entry = dict(registry[name])
     for each in reversed(owner.__mro__ if owner else ()):
         entry |= registry.get(each.__name__, {}).get(name, {})
-    choices = [*entry.get("choices", ()), *([None] if entry.get("none") else ())]
-    numbers = [entry["numbers"]] if "numbers" in entry else []
-    other = _OTHERS.get(entry.get("others", ""))
-    allowed = allow(*numbers, *choices, words=entry.get("words", ""), is_other=other)
-    named = ", ".join(f'"{each}"' for each in choices if each is not None)
-    whole = "int or None" if None in choices else "int"
-    kind = entry.get("type") or (whole if numbers else f"{{{named}}}")
+    allowed = _read_allowed(entry)
+    named = ", ".join(f'"{each}"' for each in allowed.choices if each is not None)
+    whole = "int or None" if None in allowed.choices else "int"
+    kind = entry.get("type") or (whole if allowed.ranges else f"{{{named}}}")
     texts = entry["help"], entry.get("more", ""), entry.get("default", "")
-    return Spec(name, allowed if numbers or choices else None, kind, *texts)
+    return Spec(name, allowed if allowed.ranges or allowed.choices else None, kind, *texts)
+
+
+def _read_allowed(entry: Mapping[str, Any]) -> Allowed:
+    """The values that an entry of the registry allows."""
+    values = [entry["numbers"]] if "numbers" in entry else []
+    values += [*entry.get("choices", ()), *([None] if entry.get("none") else ())]
+    other = _OTHERS.get(entry.get("others", ""))
+    return allow(*values, words=entry.get("words", ""), is_other=other)
 
 
 def document_parameters(cls: Class) -> Class:
@@ -193,6 +203,12 @@ def check_parameters(estimator: BaseEstimator) -> None:
         allowed = get_spec(name, cast(Any, type(estimator))).allowed
         if allowed is not None:
             check_value(name, getattr(estimator, name), allowed)
+
+
+def check_arguments(owner: str, given: Mapping[str, Any]) -> None:
+    """Raise for the first argument of a function that its section of the registry forbids."""
+    for name, entry in _load_registry()[owner].items():
+        check_value(name, given[name], _read_allowed(entry))
 
 
 def check_value(name: str, value: Any, allowed: Allowed) -> None:

@@ -26,16 +26,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
-from icscm.parameters import allow, check_value
+from icscm.parameters import allow, check_arguments, check_value
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
-# Rows or columns; the product of two still fits an int64.
-_MOST = 2**31
 # How often a parent is 1 in the first and in the last environment; later parents take turns.
 _PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
-_RATE = allow("float [0, 1]")
 _NAMES = ("Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine")
 _OLD, _HIGH_LACTATE = 65, 2.0
 _CAUSES = {"age": "age > 65", "lactate": "lactate > 2", "admission": "admission == emergency"}
@@ -45,14 +42,6 @@ _WARDS = (110, 120, 210, 220, 310)
 _SHOCK, _OTHER_CODES = "R57", ("A41", "I50", "J18", "N39", "S72")
 # How often troponin is measured where it does not depend on the outcome.
 _TESTED = 0.3
-
-_RISK = allow(
-    words="two numbers between 0 and 1, both excluded: where the rule is false, and where it is "
-    "true",
-    is_other=lambda risk: (
-        isinstance(risk, tuple | list) and [*map(allow("float (0, 1)").accepts, risk)] == [True] * 2
-    ),
-)
 
 
 class Simulation(NamedTuple):
@@ -142,16 +131,7 @@ def make_conjunction(
     >>> list(data.X.columns), len(data.y), data.parents
     (['A1', 'A2', 'B1', 'C1'], 8, ['A1', 'A2'])
     """
-    check_value("n_samples", n_samples, allow(f"int [1, {_MOST}]"))
-    check_value("n_distractors", n_distractors, allow(f"int [0, {_MOST}]"))
-    check_value("n_parents", n_parents, allow(f"int [1, {_MOST}]"))
-    check_value("n_children", n_children, allow(f"int [0, {_MOST}]"))
-    check_value("n_environments", n_environments, allow(f"int [1, {_MOST}]"))
-    check_value("model_type", model_type, allow("conjunction", "disjunction", "tree"))
-    check_value("noise", noise, allow("coin", "flip"))
-    check_value("child", child, allow("code", "text"))
-    check_value("label_noise", label_noise, _RATE)
-    check_value("child_noise", child_noise, _RATE)
+    check_arguments("make_conjunction", locals())
     rng = np.random.default_rng(random_state)
     n = n_samples * n_environments
     # in random order: cross-validation without shuffling must not lose an environment
@@ -328,16 +308,8 @@ def make_hospitals(
     if habit_strength is not None:
         warnings.warn("habit_strength is now shortcut_strength", FutureWarning, stacklevel=2)
         shortcut_strength = habit_strength
-    check_value("n_hospitals", n_hospitals, allow("int [2, 1000]"))
-    check_value("n_rows", n_rows, allow(f"int [{3 * n_hospitals}, {_MOST}]"))
-    check_value("n_causes", n_causes, allow(f"int [1, {len(_CAUSES)}]"))
-    check_value("model_type", model_type, allow("conjunction", "disjunction"))
-    check_value("risk", risk, _RISK)
-    check_value("shortcut_strength", shortcut_strength, _RATE)
-    check_value("missing", missing, _RATE)
-    check_value("missing_when", missing_when, allow("normal", "random"))
-    check_value("label_shift", label_shift, allow("float [0, 10]"))
-    check_value("n_new_rows", n_new_rows, allow(f"int [1, {_MOST}]"))
+    check_arguments("make_hospitals", locals())
+    check_value("n_rows", n_rows, allow(f"int [{3 * n_hospitals}, {2**31}]"))
     rng = np.random.default_rng(random_state)
     weights = np.geomspace(3, 1, n_hospitals)
     ends = np.rint(n_rows * np.cumsum(weights) / weights.sum()).astype(np.int64)

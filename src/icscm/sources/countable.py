@@ -195,18 +195,26 @@ class StoredSource:
     """Counts over a single piece, whose stores follow the rows that leave."""
 
     def __init__(
-        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, groups: Clusters | None = None
+        self,
+        info: SourceInfo,
+        stores: Sequence[Store],
+        rows: Rows,
+        position: Array | None = None,
+        groups: Clusters | None = None,
     ) -> None:
-        self.info, self.groups = info, groups
+        self.info, self.position, self.groups = info, position, groups
         self.candidates, self.classes, self.environments, self.notes = info
         self.piece = Piece(stores, rows, len(info.environments))
         self._in_play = self.piece.start()
         self._nodes = NodeRows()
 
-    def draw(self, wanted: BoolArray) -> StoredSource:
+    def draw(self, wanted: BoolArray) -> Self:
         """A source over some of the sorted rows, for one thread; nothing is binned again."""
-        piece = self.piece.restrict(wanted, 1)
-        return StoredSource(self.info, piece.stores, piece.rows, self.groups)
+        return self._restrict(wanted, 1)
+
+    def _restrict(self, wanted: BoolArray, n_threads: int | None) -> Self:
+        piece = self.piece.restrict(wanted, n_threads)
+        return type(self)(self.info, piece.stores, piece.rows, self.position, self.groups)
 
     def list_groups(self) -> IntArray | None:
         """Number of the group of each sorted row; None where no groups were given."""

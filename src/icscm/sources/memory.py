@@ -12,10 +12,10 @@ from scipy.sparse import issparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
-from icscm.engine.clusters import Clusters, number_clusters
+from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import encode
 from icscm.engine.counts import CandidateMap, SourceInfo
-from icscm.engine.stores import Rows, Store, sort_rows
+from icscm.engine.stores import Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, StoredSource, place
@@ -41,16 +41,7 @@ class MemorySource(StoredSource):
     `position` says where each row of the table is among the sorted ones.
     """
 
-    def __init__(
-        self,
-        info: SourceInfo,
-        stores: Sequence[Store],
-        rows: Rows,
-        position: Array,
-        groups: Clusters | None = None,
-    ) -> None:
-        super().__init__(info, stores, rows, groups)
-        self.position = position
+    position: Array
 
     def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
@@ -60,8 +51,7 @@ class MemorySource(StoredSource):
         """
         wanted = np.zeros(len(self.position), dtype=np.bool_)
         wanted[self.position[rows]] = True
-        piece = self.piece.restrict(self.piece.rows.take(wanted), n_threads)
-        return MemorySource(self.info, piece.stores, piece.rows, self.position, self.groups)
+        return self._restrict(self.piece.rows.take(wanted), n_threads)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""

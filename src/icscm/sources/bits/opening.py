@@ -164,7 +164,7 @@ def make_packed_source(
     if groups is not None:
         pairs = groups[counted], environments[counted]
         clusters = number_clusters(*pairs, len(environment_labels), position)
-    return StoredSource(info, [store], rows, clusters)
+    return StoredSource(info, [store], rows, position, clusters)
 
 
 def open_bits(

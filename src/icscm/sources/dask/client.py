@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
 from pkgutil import resolve_name
@@ -35,6 +35,8 @@ from icscm.exceptions import IcscmError
 
 Function = Callable[..., Any]
 
+# The sum of a list of counts.
+ADD_COUNTS = partial(reduce, np.add)
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10
 # Results added up by one task: enough to keep the tree flat, few enough to hold at once.
@@ -202,7 +204,7 @@ class DaskSource:
         self._blocks = blocks
         self._pieces: list[Delayed] = persist(pieces)
         self._homes = [""] * len(self._pieces)
-        self._totals: CountArray = self._ask("sum", add_counts, "total", Piece.count_totals)
+        self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
         self._in_play: list[Delayed] = persist(map_tasks("keep", Piece.start, self._pieces))
         self._cubes: list[CountArray] = []
@@ -264,7 +266,7 @@ class DaskSource:
 
     def _count(self, function: Function, *columns: list[Delayed]) -> Iterator[CountArray]:
         """The cube of each block, over all pieces; all at once if they are small."""
-        numbers, count = range(len(self._blocks)), partial(self._merge, "sum", add_counts, "count")
+        numbers, count = range(len(self._blocks)), partial(self._merge, "sum", ADD_COUNTS, "count")
         for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
             yield from compute([count(partial(function, block=n), *columns) for n in some])
 
@@ -293,14 +295,6 @@ def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
 def count_satisfying(path: Sequence[BinnedRule], piece: Piece, block: int) -> CountArray:
     """The cube of the rows that satisfy every rule."""
     return piece.count(piece.keep_all(path).stay, block)
-
-
-def add_counts(parts: list[CountArray]) -> CountArray:
-    """The sum of some counts, in memory for two."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:

@@ -77,24 +77,19 @@ def _find_texts(path: str) -> list[Source]:
 def cut_lines(lines: Lines) -> list[Lines]:
     """Pieces of about so many bytes; a single one where the file must stay whole."""
     source, size = lines.source, _PARTITION_BYTES
-    is_plain = source.member is None and source.remote is None
-    is_plain = is_plain and source.path.suffix.lower() not in formats.PACKED_ENDINGS
-    is_plain = is_plain and "\n".encode(lines.form.encoding) == b"\n"
-    if not is_plain or source.path.stat().st_size <= size:
+    is_packed = source.path.suffix.lower() in formats.PACKED_ENDINGS
+    is_wide = "\n".encode(lines.form.encoding) != b"\n"
+    if source.member or source.remote or is_packed or is_wide or source.path.stat().st_size <= size:
         return [lines]
     with source.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         if content.find(b'"') >= 0:
             return [lines]
         end = len(content)
         starts = {content.find(b"\n", place) + 1 for place in range(size, end, size)}
-    return [_take_part(lines, span) for span in pairwise(sorted(starts | {0, end}))]
-
-
-def _take_part(lines: Lines, span: tuple[int, int]) -> Lines:
-    if span[0] == 0:
-        return replace(lines, source=replace(lines.source, span=span))
-    source = replace(lines.source, span=span, member=f"from byte {span[0]:,}")
-    return replace(lines, source=source, n_header=0)
+    first, *spans = pairwise(sorted(starts | {0, end}))
+    parts = [replace(source, span=span, member=f"from byte {span[0]:,}") for span in spans]
+    below = [replace(lines, source=part, n_header=0) for part in parts]
+    return [replace(lines, source=replace(source, span=first)), *below]
 
 
 def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None = None) -> Any:
@@ -192,8 +187,7 @@ def list_pieces(collection: Any) -> list[Delayed]:
         return list(np.ravel(collection.to_delayed()))
     # reads only the columns that are used, and stops there: Dask would also join small files, as
     # many as the columns allow, and so cut y at other rows than X
-    pieces: list[Delayed] = collection.simplify().to_delayed(optimize_graph=False)
-    return pieces
+    return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
 def _find_cuts(collection: Any) -> Any:

@@ -39,7 +39,6 @@ from icscm.io.formats import TextFormat, translate_errors
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
 from icscm.sources.dask.frames import align_partitions, read_folder
-from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
 from icscm.tables.errors import make_missing_error, make_unhashable_error
 from icscm.tables.labels import (
@@ -140,9 +139,10 @@ def open_dask(
     sampled = tuple(find_sampled(survey, table))
     if sampled:
         rows = map_tasks("sample", partial(reader.take, sample, sampled), parts[0], parts[3])
-        choose = partial(choose_thresholds, survey, table, sample)
         merged = merge_tasks("merge", sampling.merge_sampled, rows)
-        (binning,) = compute(map_tasks("choose", choose, [merged]))
+        # on a worker, so that the sampled rows stay on the cluster
+        values = map_tasks("choose", sample.repeat, [merged])
+        (binning,) = compute(map_tasks("choose", partial(plan_from_survey, survey, table), values))
     else:
         binning = plan_from_survey(survey, table, {})
     features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
@@ -236,12 +236,10 @@ class HashCounts(NamedTuple):
     n_rows: IntArray
     n_zero_bits: int = 0
 
-    def thin(self, n_zero_bits: int, most: int | None = None) -> HashCounts:
-        """Those that begin with at least so many zero bits, but fewer than `most`."""
-        ends = [2 ** (64 - bits) - 1 for bits in (most or 64, n_zero_bits)]
-        first, last = np.searchsorted(self.hashes, np.array(ends, dtype=np.uint64), side="right")
-        part = slice(0 if most is None else first, last)
-        return HashCounts(self.hashes[part], self.n_rows[part], n_zero_bits)
+    def thin(self, n_zero_bits: int) -> HashCounts:
+        """Those that begin with at least so many zero bits."""
+        last = np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits) - 1), side="right")
+        return HashCounts(self.hashes[:last], self.n_rows[:last], n_zero_bits)
 
 
 def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
@@ -254,29 +252,20 @@ def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> Ha
     """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
 
     That number of bits is the same however the rows are cut: it depends on the different hashes
-    of the whole. To sort few, those with enough bits come first, then with one bit less at a time.
+    of the whole. Pieces are added one at a time, so that few hashes are sorted.
     """
-    least = n_zero_bits = max(part.n_zero_bits for part in parts)
-    while sum(len(part.thin(n_zero_bits).hashes) for part in parts) > most:
-        n_zero_bits += 1
-    merged = _merge([part.thin(n_zero_bits) for part in parts])
-    while merged.n_zero_bits > least:
-        n_zero_bits -= 1
-        more = _merge([part.thin(n_zero_bits, n_zero_bits + 1) for part in parts])
-        if len(merged.hashes) + len(more.hashes) > most:
-            break
-        hashes = np.append(merged.hashes, more.hashes)  # those with fewer zeros are greater
-        merged = HashCounts(hashes, np.append(merged.n_rows, more.n_rows), n_zero_bits)
+    merged = HashCounts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
+    for part in parts:
+        n_zero_bits = max(merged.n_zero_bits, part.n_zero_bits)
+        both = merged.thin(n_zero_bits), part.thin(n_zero_bits)
+        hashes, n_rows = (np.concatenate([each[k] for each in both]) for k in (0, 1))
+        order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
+        starts = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]]))
+        n_rows = np.add.reduceat(n_rows[order], starts)
+        merged = HashCounts(hashes[order[starts]], n_rows, n_zero_bits)
+        while len(merged.hashes) > most:
+            merged = merged.thin(merged.n_zero_bits + 1)
     return merged
-
-
-def _merge(parts: Sequence[HashCounts]) -> HashCounts:
-    """All hashes, ascending, rows of equal ones added up."""
-    hashes = np.concatenate([part.hashes for part in parts])
-    order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
-    hashes, n_rows = hashes[order], np.concatenate([part.n_rows for part in parts])[order]
-    starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
-    return HashCounts(hashes[starts], np.add.reduceat(n_rows, starts), parts[0].n_zero_bits)
 
 
 def choose_rows(counts: HashCounts) -> Sample:
@@ -388,16 +377,7 @@ def keep_sampled(scan: Scan) -> tuple[Survey | None, IntArray, Sample]:
     return *scan[:2], choose_rows(scan[2])
 
 
-def choose_thresholds(
-    survey: Survey, table: CodedTable, sample: Sample, rows: SampledRows
-) -> Binning:
-    """The thresholds; computed on a worker, so that the sampled rows stay on the cluster."""
-    return plan_from_survey(survey, table, sample.repeat(rows))
-
-
 def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
     """The place of each row's label among all labels."""
     place = {label: i for i, label in enumerate(labels)}
-    numbers = np.array([place[value] for value in groups.values], dtype=np.int64)
-    found: IntArray = numbers[groups.codes]
-    return found
+    return np.array([place[value] for value in groups.values], dtype=np.int64).take(groups.codes)

@@ -293,7 +293,7 @@ def make_mapped_source(
         n_bins = int(info.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], file.codes[alike], n_bins, rows, n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return StoredSource(info, place(stores, rows, device), rows, groups)
+    return StoredSource(info, place(stores, rows, device), rows, groups=groups)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:
