@@ -3,10 +3,10 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
-from icscm.formatting import clip_message, escape_controls
+from icscm.formatting import clip_message, escape_controls, shorten_list
 
 
 class Parameter(NamedTuple):
@@ -54,6 +54,15 @@ class IcscmError(_Message, ValueError):
     ...     print(error)
     environments holds a single environment, 'here'; invariance needs at least two to compare
     """
+
+
+def reject_unknown(
+    wanted: Iterable[Any], known: Container[Any], *before: str | Parameter, after: str = ""
+) -> None:
+    """Raise for those that are not known; the message lists them between two texts."""
+    unknown = [repr(each) for each in dict.fromkeys(wanted) if each not in known]
+    if unknown:
+        raise IcscmError(*before, shorten_list(unknown), after)
 
 
 class IcscmWarning(_Message, UserWarning):

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError, Parameter
-from icscm.formatting import format_number, shorten_list
+from icscm.exceptions import IcscmError, Parameter, reject_unknown
+from icscm.formatting import format_number
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -247,12 +247,7 @@ def check_weights(
         weights = dict(weights.items())
     if isinstance(weights, Mapping):
         known = {name: i for i, name in enumerate(range(n_features) if names is None else names)}
-        unknown = [name for name in weights if name not in known]
-        if unknown:
-            raise IcscmError(
-                "feature_weights names features that X does not have: "
-                f"{shorten_list([repr(name) for name in unknown])}"
-            )
+        reject_unknown(weights, known, "feature_weights names features that X does not have: ")
         full = np.ones(n_features)
         full[[known[name] for name in weights]] = _read_numbers(list(weights.values()))
         weights = full

@@ -15,8 +15,8 @@ from icscm.cli import shared
 from icscm.cli.console import Progress, make_console, open_output, print_all, print_written
 from icscm.cli.group import main
 from icscm.cli.shared import FILE, Options, add_options, check_outputs
-from icscm.exceptions import IcscmError
-from icscm.formatting import count, shorten_list
+from icscm.exceptions import IcscmError, reject_unknown
+from icscm.formatting import count
 from icscm.io import formats
 from icscm.io.formats import CATEGORY, describe_path
 from icscm.io.naming import check_columns, index_texts, suggest
@@ -379,10 +379,7 @@ def _read_columns(
     check_columns([column], table.column_names, describe_path(labels))
     place = {name: i for i, name in enumerate(genomes.column("genome").to_pylist())}
     names = [str(name) for name in table.column(column).to_pylist()]
-    if absent := [repr(name) for name in names if name not in place]:
-        raise IcscmError(
-            f"{labels} names genomes that {data} does not hold: {shorten_list(absent)}"
-        )
+    reject_unknown(names, place, f"{labels} names genomes that {data} does not hold: ")
     genes = genomes.take([place[name] for name in names])
     for gene in used:
         table = table.append_column(gene, genes.column(gene))

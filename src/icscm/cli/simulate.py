@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -17,9 +17,6 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table
 from icscm.writing import STDOUT
-
-if TYPE_CHECKING:
-    import pandas
 
 # What `make_hospitals` calls the parameters of `make_conjunction`.
 _RENAMED = {"n_environments": "n_hospitals", "n_parents": "n_causes"}
@@ -66,7 +63,8 @@ def simulate(
 
     from icscm.datasets import make_conjunction, make_hospitals
 
-    known = inspect.signature(make_hospitals if hospitals else make_conjunction).parameters
+    make: Any = make_hospitals if hospitals else make_conjunction
+    known = inspect.signature(make).parameters
     named = {_RENAMED.get(name, name) if hospitals else name: name for name in options}
     foreign = [name for name in named if name not in known]
     for name in [*foreign, *([] if hospitals else ["new_hospital"])]:
@@ -79,36 +77,21 @@ def simulate(
     check_outputs(outputs, force=force)
     settings = {new: options[old] for new, old in named.items() if new in known}
     settings = {name: value for name, value in settings.items() if value is not None}
+    data, names = make(**settings), ("y", "environment")
+    causes = ", ".join(data.parents)
+    tables = [(data.X, data.y, data.environments, f"; causes: {causes}")]
     if hospitals:
-        tables = _make_hospitals(settings)
-    else:
-        data = make_conjunction(**settings)
-        columns = _to_arrow(data.X) | {"y": data.y, "environment": data.environments}
-        tables = [(columns, f"; causes: {', '.join(data.parents)}")]
+        names = "deteriorated", "hospital"
+        note = f", simulated;\n causes: {causes}; shortcuts: {', '.join(data.shortcuts)}"
+        new = data.X_new, data.y_new, np.full(len(data.y_new), "New")
+        reversed_note = ", simulated;\n the shortcuts are reversed"
+        tables = [(*tables[0][:3], note), (*new, reversed_note)]
     console = make_console(stderr=STDOUT in outputs)  # standard output is for the data then
-    for path, (columns, note) in zip(outputs, tables, strict=False):
-        table = pyarrow.table(columns)
-        write_table(table, path)
-        print_written(console, path, more=f" ({table.num_rows:,} rows{note})")
-
-
-def _make_hospitals(settings: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
-    """The columns of admissions and of those at the new hospital, and a note on each."""
-    from icscm.datasets import make_hospitals
-
-    data = make_hospitals(**settings)
-    home = _to_arrow(data.X) | {"deteriorated": data.y, "hospital": data.environments}
-    hospital = np.full(len(data.y_new), "New")
-    new = _to_arrow(data.X_new) | {"deteriorated": data.y_new, "hospital": hospital}
-    causes, shortcuts = ", ".join(data.parents), ", ".join(data.shortcuts)
-    note = f", simulated;\n causes: {causes}; shortcuts: {shortcuts}"
-    return [(home, note), (new, ", simulated;\n the shortcuts are reversed")]
-
-
-def _to_arrow(features: pandas.DataFrame) -> dict[str, Any]:
-    import pyarrow
-
-    return {name: pyarrow.array(features[name], from_pandas=True) for name in features.columns}
+    for path, (X, y, environments, note) in zip(outputs, tables, strict=False):
+        columns = {name: pyarrow.array(X[name], from_pandas=True) for name in X}
+        columns |= dict(zip(names, (y, environments), strict=True))
+        write_table(pyarrow.table(columns), path)
+        print_written(console, path, more=f" ({len(y):,} rows{note})")
 
 
 @main.command(short_help="Compare both learners on the paper's simulation.")

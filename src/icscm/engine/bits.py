@@ -199,8 +199,10 @@ def pack_binary(
 
     Identical columns share one place in the store.
     """
-    if not _may_be_binary(table):
-        return None
+    if not issparse(table.values):  # a quick check of the first rows, which most tables fail
+        first = table.values[:BINARY_LOOK_ROWS]
+        if table.levels or table.dropped or not ((first == 0) | (first == 1)).all():
+            return None
     n_cells = table.values.shape[0] * table.values.shape[1]
     n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
     store = BitStore(np.arange(table.n_columns), rows, n_threads, ORDERED)
@@ -216,15 +218,6 @@ def pack_binary(
         store.keep_first(*copies.describe(slice(0, len(copies.offsets) - 1)))
         candidates = CollapsedMap(candidates, copies)
     return candidates, store
-
-
-def _may_be_binary(table: CodedTable) -> bool:
-    """A quick check of the first rows, which most other tables fail."""
-    if issparse(table.values):
-        return True
-    is_plain = not table.levels and not table.dropped
-    first = table.values[:BINARY_LOOK_ROWS]
-    return is_plain and bool(((first == 0) | (first == 1)).all())
 
 
 def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:

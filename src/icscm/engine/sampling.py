@@ -135,11 +135,6 @@ class SampledRows:
         """Whether there are as many as a sample holds."""
         return is_sampled(len(self.hashes) + 1)
 
-    def keep_least(self) -> SampledRows:
-        """Those of least hash, no more than a sample holds."""
-        values = {j: each[:QUANTILE_SAMPLE] for j, each in self.values.items()}
-        return SampledRows(self.hashes[:QUANTILE_SAMPLE], values)
-
 
 def take_rows(
     columns: Sequence[Column] | Mapping[int, Column],
@@ -158,11 +153,12 @@ def take_rows(
 
 
 def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
-    """The rows of several pieces, those of equal content once."""
+    """The rows of several pieces, those of equal content once; of least hash, as a sample holds."""
     filled = [part for part in parts if len(part.hashes)] or parts[:1]
     hashes, first = np.unique(np.concatenate([part.hashes for part in filled]), return_index=True)
     every = {j: np.concatenate([part.values[j] for part in filled]) for j in filled[0].values}
-    return SampledRows(hashes, {j: values[first] for j, values in every.items()})
+    kept = first[:QUANTILE_SAMPLE]
+    return SampledRows(hashes[:QUANTILE_SAMPLE], {j: all_[kept] for j, all_ in every.items()})
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import pyarrow.csv
 
 from icscm.exceptions import IcscmError
 from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
-from icscm.io.formats import Source, TextFormat, find_ending, translate_errors
+from icscm.io.formats import NUMBER_PATTERN, Source, TextFormat, find_ending, translate_errors
 from icscm.io.naming import check_names
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")
@@ -65,7 +65,7 @@ def open_lines(source: Source, form: TextFormat) -> Lines:
         cells = next(csv.reader(chain(seen, lines), delimiter=delimiter))
     names = [name.strip() or f"column {i}" for i, name in enumerate(cells, start=1)]
     check_names(names, source)
-    if all(map(_is_number, names)):
+    if all(re.match(NUMBER_PATTERN, name) for name in names):
         raise IcscmError(
             f"the first line of {source} holds numbers, not names; add a header line that names "
             "the columns"
@@ -99,14 +99,6 @@ def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
         return delimiter != decimal, sum(line.count(delimiter) == n for line in others), n
 
     return max(found, key=rank, default=",")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass

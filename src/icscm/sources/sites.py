@@ -25,8 +25,7 @@ from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, add_patterns, make_piece, plan_blocks
-from icscm.exceptions import IcscmError
-from icscm.formatting import shorten_list
+from icscm.exceptions import IcscmError, reject_unknown
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
@@ -97,9 +96,7 @@ def make_agreement(
     >>> agreed.binning.find_edges(0), agreed.binning.levels[1].levels
     (array([40., 60.]), ('no', 'yes'))
     """
-    unknown = [repr(name) for name in missing if name not in columns]
-    if unknown:
-        raise IcscmError(f"missing names columns that were not agreed: {shorten_list(unknown)}")
+    reject_unknown(missing, columns, "missing names columns that were not agreed: ")
     edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
@@ -348,10 +345,8 @@ def _check_column(column: Column, binning: Binning, j: int) -> Column:
         )
     if isinstance(column, Levels):
         known = {sort_key(level) for level in binning.levels[j].levels}
-        unknown = [repr(level) for level in column.levels if sort_key(level) not in known]
-        if unknown:
-            found = shorten_list(unknown)
-            raise IcscmError(f"column {name!r} holds levels that were not agreed: {found}")
+        unknown = [level for level in column.levels if sort_key(level) not in known]
+        reject_unknown(unknown, (), f"column {name!r} holds levels that were not agreed: ")
     return column
 
 
@@ -359,8 +354,5 @@ def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) ->
     """The place of each row's label among those agreed."""
     codes, found = encode_environments(values, n_rows, what=what)
     place = {label: i for i, label in enumerate(labels)}
-    unknown = [repr(label) for label in found if label not in place]
-    if unknown:
-        raise IcscmError(f"{what} holds labels that were not agreed: {shorten_list(unknown)}")
-    numbers = np.array([place[label] for label in found], dtype=np.int64)
-    return numbers[codes]
+    reject_unknown(found, place, f"{what} holds labels that were not agreed: ")
+    return np.array([place[label] for label in found], dtype=np.int64)[codes]

@@ -24,8 +24,7 @@ import numpy as np
 
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, FloatArray, IntArray
-from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
-from icscm.formatting import shorten_list
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, reject_unknown, warn
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers
 from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
 
@@ -298,10 +297,7 @@ def _find_kept(table: CodedTable, keep: Any) -> set[int]:
         return set(range(table.n_columns)) - {*table.dropped}
     keep = [keep] if isinstance(keep, str) else list(keep)
     known = {name: j for j, name in enumerate(table.names or range(table.n_columns))}
-    unknown = [repr(name) for name in keep if name not in known]
-    if unknown:
-        what = f" names columns that X does not have: {shorten_list(unknown)}"
-        raise IcscmError(Parameter("keep_columns"), what)
+    reject_unknown(keep, known, Parameter("keep_columns"), " names columns that X does not have: ")
     return {known[name] for name in keep}
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from icscm import exceptions
 from icscm._constants import JOINT, LARGEST_EXACT, ROW_DTYPE, SPARSE_ENVIRONMENT
 from icscm._types import Array, CountArray, FloatArray, IntArray
-from icscm.exceptions import FewEnvironmentsWarning, IcscmError, SparseEnvironmentWarning, warn
+from icscm.exceptions import IcscmError, reject_unknown, warn
 from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.errors import make_missing_error, make_unhashable_error
@@ -111,11 +112,8 @@ def code_known(y: Any, classes: Array) -> IntArray:
     codes, found = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
     # objects, since NumPy's own dates, compared as they are, would be whole numbers
     labels, known = (pandas.Series(each).astype(object).tolist() for each in (found, classes))
-    if unknown := [repr(label) for label in labels if label not in known]:
-        raise IcscmError(
-            f"y holds {shorten_list(unknown)}, which the model never saw; its classes are "
-            f"{' and '.join(map(repr, known))}: give labels of these classes"
-        )
+    why = f", which the model never saw; its classes are {' and '.join(map(repr, known))}: "
+    reject_unknown(labels, known, "y holds ", after=f"{why}give labels of these classes")
     numbers: IntArray = np.array([known.index(label) for label in labels], dtype=np.int64)[codes]
     return numbers
 
@@ -311,12 +309,11 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
         elif 0 in (negatives, positives):
             absent = classes[0 if negatives == 0 else 1]
             sparse.append(f"{environment!r} holds no sample of class {absent!r}")
+    what = f"Some environments have few samples to compare: {shorten_list(sparse, '; ')}."
     if not (totals > 0).all(axis=0).any():
         what = "Every environment holds samples of one class only: no rule can be compared in them."
-        warn(what, SparseEnvironmentWarning)
-    elif sparse:
-        listed = shorten_list(sparse, "; ")
-        warn(f"Some environments have few samples to compare: {listed}.", SparseEnvironmentWarning)
+    if sparse:
+        warn(what, exceptions.SparseEnvironmentWarning)
 
 
 def warn_of_two(labels: Sequence[Any]) -> None:
@@ -325,7 +322,7 @@ def warn_of_two(labels: Sequence[Any]) -> None:
         warn(
             "Two environments show one difference only: a shortcut that both share is not "
             "rejected. Use three or more.",
-            FewEnvironmentsWarning,
+            exceptions.FewEnvironmentsWarning,
         )
 
 

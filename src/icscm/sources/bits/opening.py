@@ -36,7 +36,7 @@ from icscm.engine.clusters import number_clusters
 from icscm.engine.counts import ORDERED, CountCube, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.sources.bits.packing import read_lines
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
@@ -257,12 +257,9 @@ def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
     """Positions of the genomes that the labels name."""
     place = {name: i for i, name in enumerate(store.samples)}
     genomes = Counter([str(name) for name in names])
-    unknown = [repr(name) for name in genomes if name not in place]
-    if unknown:
-        raise IcscmError(
-            f"the labels name genomes that {store.path} does not hold: {shorten_list(unknown)}; "
-            "drop these rows, or name the column of genomes (sample_column)"
-        )
+    what = f"the labels name genomes that {store.path} does not hold: "
+    advice = "; drop these rows, or name the column of genomes (sample_column)"
+    reject_unknown(genomes, place, what, after=advice)
     for name, n_times in genomes.most_common(1):
         if n_times > 1:
             raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
@@ -323,8 +320,6 @@ def read_genomes(
         found = {gene: unpack(own, len(genomes)) for gene, own in words.items()}
     else:
         genomes, found = read_lines(path, genes, delimiter)
-    absent = [repr(gene) for gene in genes if gene not in found]
-    if absent:
-        raise IcscmError(f"{path} has no {shorten_list(absent)}, which the model needs")
+    reject_unknown(genes, found, f"{path} has no ", after=", which the model needs")
     columns = {"genome": pyarrow.array(genomes)}
     return pyarrow.table(columns | {gene: pyarrow.array(found[gene]) for gene in genes})

@@ -33,7 +33,7 @@ from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.sampling import Sample, SampledRows, hash_piece
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError, Parameter, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat, translate_errors
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
@@ -220,10 +220,8 @@ def open_dask_files(
     with translate_errors(path):  # workers read: only here it is known which file
         frame = read_folder(path, text)
         wanted = [target] if environments is None else [target, environments]
-        absent = [repr(name) for name in wanted if name not in frame.columns]
-        if absent:
-            found = shorten_list([repr(name) for name in frame.columns])
-            raise IcscmError(f"{path} has no column {shorten_list(absent)}; it has {found}")
+        found = shorten_list([repr(name) for name in frame.columns])
+        reject_unknown(wanted, frame.columns, f"{path} has no column ", after=f"; it has {found}")
         places = None if environments is None else frame[environments]
         X, y = frame.drop(columns=wanted), frame[target]
         return open_dask(X, y, places, preparation=preparation)

@@ -331,7 +331,7 @@ def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Has
         if len(rows) == 0:
             return least
     found = take_rows(columns, range(len(columns)), hashes, rows)
-    return (found if least is None else merge_sampled([least, found])).keep_least()
+    return merge_sampled([found] if least is None else [least, found])
 
 
 def _read_sample(
