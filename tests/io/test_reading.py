@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import re
 import warnings
 import zipfile
 from unittest.mock import patch
@@ -443,7 +444,9 @@ def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
     table = pa.table({names[0]: pa.array(texts), names[1]: [number for _, number in rows]})
     path = tmp_path / f"t{ending}"
     write_table(table, path)
-    if ending != ".parquet" and all(map(lines._is_number, names[:2])):
+    if ending != ".parquet" and all(
+        re.match(lines.NUMBER_PATTERN, name.strip()) for name in names[:2]
+    ):
         return  # rejected: "0" and "INF" are no names
     back = read_file(path, types={names[0]: "category", names[1]: "number"})
     missing = {"", *MISSING_TEXTS} if ending != ".parquet" else set()
