@@ -274,6 +274,4 @@ def check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise IcscmError(
-            "figures need matplotlib; install it with: pip install 'icscm[plot]'"
-        ) from None
+        raise IcscmError("figures need matplotlib: pip install 'icscm[plot]'") from None

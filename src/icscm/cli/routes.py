@@ -46,9 +46,7 @@ def choose_route(data: Path, options: Options) -> str:
                 "the files, or raise --max-memory",
             )
     if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
-        raise IcscmError(
-            "--only, --drop and --keep-columns are for tables; leave the genes out before"
-        )
+        raise IcscmError("--only, --drop and --keep-columns are for tables; drop genes before")
     if route == DASK and options["group"]:
         raise IcscmError(
             "--group cannot be used on Dask; leave out --dask and --workers: a folder is read in "

@@ -151,9 +151,7 @@ def make_conjunction(
     bits = np.concatenate((parents, distractors, children))
     sizes = {"A": n_parents, "B": n_distractors, "C": n_children}
     names = [f"{kind}{i + 1}" for kind, size in sizes.items() for i in range(size)]
-    values: NDArray[Any] = (
-        (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
-    )
+    values = (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
     X = pd.DataFrame(values.T, columns=names)
     return Simulation(X, label.astype(np.int64), environments, names[:n_parents])
 

@@ -68,8 +68,7 @@ class Binning:
 
     def count_bins(self, features: IntArray) -> IntArray:
         n_edges = self.offsets[features + 1] - self.offsets[features]
-        counts: IntArray = n_edges + 1 + self.has_missing[features]
-        return counts
+        return np.asarray(n_edges + 1 + self.has_missing[features])
 
     def make_rule(self, cut: Cut) -> Rule:
         name = None if self.names is None else self.names[cut.feature]

@@ -190,9 +190,8 @@ def _search_column(X: Array, position: Array, plan: ColumnPlan, _: int, codes: A
     (edges,), values = plan.edges, X[:, plan.columns[0]]
     found = _search(edges, values)
     codes[0, position] = found
-    is_other: BoolArray = (np.append(edges, plan.highest)[found] != values) & (values == values)
-    surprised: BoolArray = plan.known & is_other.any()
-    return surprised
+    is_other = (np.append(edges, plan.highest)[found] != values) & (values == values)
+    return np.asarray(plan.known & is_other.any())
 
 
 def _search(edges: Array, values: Array) -> Array:

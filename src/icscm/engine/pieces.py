@@ -113,8 +113,7 @@ class Piece:
 
     def count_totals(self) -> CountArray:
         """All rows by (label, environment)."""
-        totals: CountArray = np.diff(self.rows.bounds).reshape(2, self.n_environments)
-        return totals
+        return np.diff(self.rows.bounds).reshape(2, self.n_environments)
 
     def keep(self, in_play: InPlay, rule: BinnedRule) -> InPlay:
         """The rows that the rule covers leave."""

@@ -127,8 +127,7 @@ class CodeStore(Store):
         return self.codes.nbytes
 
     def find_codes(self, feature: int) -> Array:
-        column: Array = self.codes[np.searchsorted(self.features, feature)]
-        return column
+        return np.asarray(self.codes[np.searchsorted(self.features, feature)])
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         self._left.append(left)

@@ -256,8 +256,7 @@ def _hash_numbers(values: Array) -> Hashes:
     bits = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64).view(np.uint64)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    hashes: Hashes = bits ^ (bits >> np.uint64(31))
-    return hashes
+    return np.asarray(bits ^ (bits >> np.uint64(31)))
 
 
 def _make_sample(hashes: Hashes, n_rows: IntArray) -> ValueSample:

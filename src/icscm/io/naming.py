@@ -184,7 +184,5 @@ def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:
     sure = [(texts, name) for texts, name in ways if texts and {*texts} <= {*known}]
     texts, name = (sure or ways or [([], "")])[-1]
     if not texts or not name:
-        raise IcscmError(
-            f"--merge-environments {option!r} does not say what to merge into what: A+B=C"
-        )
+        raise IcscmError(f"--merge-environments {option!r} does not say what to merge into: A+B=C")
     return texts, name

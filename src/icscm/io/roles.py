@@ -148,9 +148,7 @@ def make_roles(
     if target in places:
         raise IcscmError(f"target and environment are both {target!r}; name two columns")
     if group in (target, *places):
-        raise IcscmError(
-            f"--group is {group!r}, the target or the environment; name another column"
-        )
+        raise IcscmError(f"--group is {group!r}, target or environment; name another column")
     if not places and (exclude_environment or merge_environments):
         raise IcscmError(
             "--exclude-environment and --merge-environments need a column of environments; name "
@@ -234,8 +232,7 @@ def read_groups(table: pyarrow.Table, name: str) -> Array:
     groups = table.column(name)
     if groups.null_count:
         raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
-    found: Array = groups.to_numpy()
-    return found
+    return np.asarray(groups.to_numpy())
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -361,7 +358,5 @@ def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list
             advice = "name those that count as positive with --positive, the rest being negative"
         raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
     if not is_new and len(set(chosen)) == len(levels):
-        raise IcscmError(
-            f"every value of the target {target!r} is named positive; leave at least one out"
-        )
+        raise IcscmError(f"every value of the target {target!r} is named positive; leave one out")
     return list(dict.fromkeys(chosen))

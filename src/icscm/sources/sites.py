@@ -278,8 +278,7 @@ class SitesSource:
         return add_patterns([site.count_patterns(rules) for site in self._sites])
 
     def _count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        total: CountArray = np.sum([site.count_cube(rules, block) for site in self._sites], axis=0)
-        return total
+        return np.asarray(np.sum([each.count_cube(rules, block) for each in self._sites], axis=0))
 
 
 def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSource]:

@@ -160,9 +160,7 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
     if name is None:
         return read_series(frame[:, position])
     if name not in frame.columns:
-        raise IcscmError(
-            f"the table has no column {name!r}, which the model needs; names matter, order does not"
-        )
+        raise IcscmError(f"the table has no column {name!r}, which the model needs, in any order")
     return read_series(frame[name])
 
 

@@ -61,6 +61,4 @@ def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
 
 def make_unhashable_error(what: str) -> IcscmError:
     """Labels or environments that are not hashable."""
-    return IcscmError(
-        f"{what} holds labels that are not hashable, such as lists; use strings, numbers or tuples"
-    )
+    return IcscmError(f"{what} holds labels that are not hashable, such as lists; use text instead")

@@ -335,9 +335,7 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
     if isinstance(environments, np.ndarray):
         if environments.ndim == 1:
             return environments
-        raise IcscmError(
-            f"{what} must be one-dimensional, got an array of shape {environments.shape}"
-        )
+        raise IcscmError(f"{what} must be one-dimensional, got the shape {environments.shape}")
     try:
         labels = list(environments)
     except TypeError:

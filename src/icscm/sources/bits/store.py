@@ -249,8 +249,7 @@ class BitFile:
     def read_feature(self, feature: int) -> Array:
         """The words of one feature, verified."""
         number = int(self.copies.numbers[feature])
-        words: Array = self.read_words(slice(number, number + 1))[0]
-        return words
+        return np.asarray(self.read_words(slice(number, number + 1))[0])
 
     def release(self, patterns: slice) -> None:
         """Release the memory of some patterns; they are read again when needed."""
@@ -263,9 +262,8 @@ class BitFile:
             self._content.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def _reject(self, why: str) -> NoReturn:
-        raise IcscmError(
-            f"{self.path} is no packed store, or a damaged one: {why}; pack the table again"
-        )
+        what = f"{self.path} is no packed store, or a damaged one: {why}"
+        raise IcscmError(f"{what}; pack the table again")
 
 
 def open_store(path: str | Path) -> BitFile:

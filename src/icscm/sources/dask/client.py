@@ -72,9 +72,7 @@ def merge_tasks(
     return level[0]
 
 
-NO_PACKAGE = (
-    "the Dask scheduler or a worker cannot import icscm; install the same version on all of them"
-)
+NO_PACKAGE = "the Dask scheduler or a worker cannot import icscm; install the same version on all"
 # Messages for the errors of a cluster, by their names: they need no import then.
 _CANCELLED = (
     "the Dask scheduler cancelled what was asked of it, or is gone; see whether it still runs, and "
@@ -176,9 +174,7 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise IcscmError(
-            "this needs dask.distributed; install it with: pip install 'icscm[dask]'"
-        ) from None
+        raise IcscmError("this needs dask.distributed: pip install 'icscm[dask]'") from None
     local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**local) if address is None else nullcontext(address) as cluster:
         try:

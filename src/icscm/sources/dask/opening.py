@@ -114,9 +114,7 @@ def open_dask(
     if sample_weight is not None or frequency_weight is not None:
         raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
     if groups is not None:
-        raise IcscmError(
-            "groups cannot be used with Dask collections; write them to files and use fit_dataset"
-        )
+        raise IcscmError("groups cannot be used with Dask collections; use files and fit_dataset")
     if asked.device == "cuda":
         here, there = (Parameter("device", each) for each in ("cpu", "cuda"))
         reason = " is for data on this machine, and Dask collections are counted where they are"

@@ -126,9 +126,8 @@ def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
     if positive is None or positive == classes[1]:
         return ranks, classes
     if positive != classes[0]:
-        raise IcscmError(
-            f"positive={positive!r} is none of the classes, {' and '.join(map(repr, found))}"
-        )
+        listed = " and ".join(map(repr, found))
+        raise IcscmError(f"positive={positive!r} is none of the classes, {listed}")
     return 1 - ranks, classes[::-1]
 
 
@@ -281,9 +280,7 @@ class TableFile:
         return read_ahead(self.reader.read(names, self.budget.batch_rows), self.n_threads)
 
     def read_columns(self, batch: pyarrow.RecordBatch, names: Sequence[str]) -> list[Column]:
-        return run_in_parts(
-            lambda name: read_arrow(batch.column(name), name), names, self.n_threads
-        )
+        return run_in_parts(lambda n: read_arrow(batch.column(n), n), names, self.n_threads)
 
 
 def _survey(

@@ -42,8 +42,7 @@ class Card(NamedTuple):
 
     def bring(self, array: Any) -> Array:
         """The array in this memory."""
-        found: Array = array.get() if hasattr(array, "get") else np.asarray(array)
-        return found
+        return np.asarray(array.get() if hasattr(array, "get") else array)
 
 
 def choose_card(device: str, n_bytes: int) -> Card | None:
@@ -95,9 +94,8 @@ def find_card() -> Card:
     with translate_card_errors():
         kernels = launching.CompiledKernels(cupy)
     pool = cupy.get_default_memory_pool()
-    return Card(
-        cupy, on_card, kernels, lambda: int(cupy.cuda.Device().mem_info[0] + pool.free_bytes())
-    )
+    device = cupy.cuda.Device
+    return Card(cupy, on_card, kernels, lambda: int(device().mem_info[0] + pool.free_bytes()))
 
 
 def check_card(cupy: Any) -> None:
