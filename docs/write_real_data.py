@@ -45,6 +45,9 @@ class Before(ICSCMClassifier):
         return found
 
 
+MEASURES = "error", "balanced_accuracy", "auc"
+
+
 def make_all() -> dict[str, Any]:
     """The candidates of `icscm compare`, and what shows that the defaults became better."""
     found = make_candidates()
@@ -90,7 +93,7 @@ def make_table(found: Comparison) -> str:
     ]
     for each in found.candidates:
         cells = [
-            *each.rows.values(),
+            *(each.rows[name] for name in MEASURES),
             each.environments["error"],
             each.worst["error"],
             each.environments["balanced_accuracy"],
@@ -136,7 +139,7 @@ def list_changes(results: dict[str, Comparison]) -> Iterator[str]:
     """What the defaults were and are, by rows."""
     yield "| data | candidate | error | balanced | AUC |\n|---|---|---:|---:|---:|"
     for title, found in results.items():
-        by_name = {each.name: each.rows.values() for each in found.candidates}
+        by_name = {each.name: [each.rows[m] for m in MEASURES] for each in found.candidates}
         for name in ("icscm", "icscm-or", "icscm-exhaustive"):
             pairs = zip(by_name[f"{name}, before"], by_name[name], strict=True)
             cells = " | ".join(f"{before:.3f} → {now:.3f}" for before, now in pairs)

@@ -21,7 +21,7 @@ def test_tables_rules_and_sentences():
     for text in (
         "1,500 rows, 4 columns",
         "id, for all candidates",
-        "By rows: 5 folds",
+        "By rows: 3 folds",
         "Leave-one-environment-out: 3 environments",
         "Learned from all rows",
         "Conclusions",
@@ -29,8 +29,8 @@ def test_tables_rules_and_sentences():
     ):
         assert text in done.stdout
     assert "Reading clinics.csv" in done.stderr
-    assert "Comparing by rows" in done.stderr
-    assert "Holding out environments" in done.stderr
+    assert "Comparing icscm, tree: 12 fits (3 folds of rows, 3 parts of environ" in done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
     lines = [line.split()[0] for line in done.stdout.splitlines() if line.endswith(("0", "1"))]
     assert {"baseline", "icscm", "tree"} >= {*lines}
 
@@ -51,14 +51,15 @@ def test_files():
     done = run("compare", "clinics.csv", *COLUMNS, *arguments)
     assert "to be held out: north" in done.stdout
     with open("table.md") as page:
-        assert page.read().startswith("| candidate | rows error |")
+        assert page.read().startswith("| candidate | rows auc | rows log loss |")
 
 
 def test_json():
     done = run("compare", "clinics.csv", *COLUMNS, "--candidates", "scm", "--json", "--n-folds", 2)
     found = json.loads(done.stdout)
     assert [each["name"] for each in found["candidates"]] == ["baseline", "scm"]
-    assert set(found["candidates"][1]["by_environment"]) == {"north", "south", "west"}
+    by_environment = found["candidates"][1]["by_environment"]
+    assert [each["environment"] for each in by_environment] == ["north", "south", "west"]
     assert found["n_folds"] == 2
     assert found["conclusions"]
 
@@ -100,3 +101,23 @@ def test_visits_of_a_patient_are_in_one_fold():
     assert found[1]["rows"]["auc"] < 0.6
     widths = [each["gain"][2] - each["gain"][1] for each in found]
     assert widths[1] > 1.5 * widths[0]
+
+
+def test_packed_genomes():
+    """They were not read: `compare` had no --labels."""
+    rng = np.random.default_rng(0)
+    genes = rng.integers(0, 2, (4, 300))
+    names = [f"g{i}" for i in range(300)]
+    table = pd.DataFrame(genes, columns=names)
+    table.insert(0, "Gene", list("abcd"))
+    table.to_csv("genes.Rtab", sep="\t", index=False)
+    ill = np.where(rng.random(300) < 0.1, 1 - genes[0], genes[0])
+    labels = {"genome": names, "ill": ill, "site": rng.choice(["n", "s", "w"], 300)}
+    pd.DataFrame(labels).to_csv("labels.csv", index=False)
+    run("pack", "genes.Rtab", "--out", "genes.bits")
+    more = "--labels", "labels.csv", "--candidates", "tree,logistic", "--min-rows", 50, "--json"
+    for data in ("genes.Rtab", "genes.bits"):
+        found = json.loads(run("compare", data, *COLUMNS, *more).stdout)
+        assert [each["environments"]["error"] < 0.2 for each in found["candidates"][1:]] == [1, 1]
+    done = run("compare", "genes.bits", *COLUMNS, status=2)
+    assert "genes.bits needs --labels" in done.stderr

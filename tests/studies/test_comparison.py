@@ -8,10 +8,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.stats import ttest_1samp
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from icscm import (
@@ -24,12 +24,14 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.candidates import TableReader, make_candidates
+from icscm.studies.candidates import DEFAULT, TableReader, make_candidates
+from icscm.studies.folds import make_cohort
+from icscm.studies.scores import compute_calibration
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 
-MEASURES = ["error", "balanced_accuracy", "auc"]
+MEASURES = ["auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"]
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +59,28 @@ def make_mixed(n=900, seed=0):
 def test_every_number_is_a_fit_and_a_score(data):
     own = {"rule": ICSCMClassifier(), "plain": SCMClassifier(), "bayes": GaussianNB()}
     found = compare(data.X, data.y, data.environments, own)
-    cells = data.environments * 2 + data.y
-    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(cells, cells)
-    out = [np.isin(np.arange(len(cells)), rows) for _, rows in folds]
+    dealt = make_cohort(*data[:3]).deal(3, 0)
+    cells = pd.DataFrame({"fold": dealt, "y": data.y, "place": data.environments}).value_counts()
+    assert len(cells) == 18
+    assert cells.groupby(["y", "place"]).apply(np.ptp).max() <= 1  # stratified
+    out = [dealt == fold for fold in range(3)]
     assert [each.name for each in found.candidates] == ["baseline", *own]
     assert [each.kind for each in found.candidates] == ["baseline", "invariant", "rules", "other"]
     for each in found.candidates:
         estimator = own.get(each.name, DummyClassifier(strategy="prior"))
         wanted = [score_without(estimator, data, rows) for rows in out]
-        assert each.rows == pytest.approx(dict(zip(MEASURES, np.mean(wanted, axis=0), strict=True)))
-        elsewhere = leave_one_environment_out(estimator, *data[:3])
+        known = [[v for v in values if v is not None] for values in zip(*wanted, strict=True)]
+        means = [np.mean(values) if values else None for values in known]
+        assert each.rows == pytest.approx(dict(zip(MEASURES, means, strict=True)))
+        elsewhere = leave_one_environment_out(estimator, *data[:3], scorers=MEASURES)
         assert each.by_environment == tuple(
             pytest.approx(place.scores) for place in elsewhere.held_out
         )
         assert each.environments == pytest.approx(elsewhere.mean_scores)
         errors = [place.error for place in elsewhere.held_out]
         assert each.worst["error"] == pytest.approx(max(errors))
+        test = ttest_1samp(errors, 0).confidence_interval()
+        assert each.intervals["error"] == pytest.approx((max(test.low, 0), test.high))
         assert each.seconds > 0
     assert found.candidates[1].model == str(
         ICSCMClassifier().fit(data.X, data.y, environments=data.environments).model_
@@ -90,7 +98,9 @@ def score_without(estimator, data, out):
     fitted = estimator.fit(data.X[~out], data.y[~out], **known)
     predicted, chance = fitted.predict(data.X[out]), fitted.predict_proba(data.X[out])[:, 1]
     y = data.y[out]
-    return np.mean(predicted != y), balanced_accuracy_score(y, predicted), roc_auc_score(y, chance)
+    calibration = [None if np.isnan(each) else each for each in compute_calibration(y, chance)]
+    labels = np.mean(predicted != y), balanced_accuracy_score(y, predicted)
+    return roc_auc_score(y, chance), log_loss(y, chance), *calibration[::-1], *labels
 
 
 def test_mixed_tables_of_any_kind():
@@ -114,7 +124,8 @@ def test_mixed_tables_of_any_kind():
 
 def test_every_candidate_has_a_name_and_can_be_fitted(data):
     names = [name for name in make_candidates() if name != "boosting"]
-    assert len(names) == 14
+    assert len(names) == 16
+    assert {*DEFAULT} <= {*names, "boosting"}
     found = compare(*data[:3], names, n_folds=2)
     assert [each.name for each in found.candidates] == names
     assert found.to_frame()["rows_error"].notna().all()
@@ -155,10 +166,11 @@ def test_conclusions_tell_the_truth(data):
     assert any("points less than the baseline" in each for each in sentences)
     noise = np.random.default_rng(0).random((len(data.y), 2))
     found = compare(noise, data.y, data.environments, ["icscm", "logistic"], n_folds=2)
-    assert found.conclusions[0] == (
+    assert (
         "Cross-validation by rows: no candidate has a smaller error than the majority-class "
         f"baseline, {data.y.mean():.1%}."
-    )
+    ) in found.conclusions
+    assert any("has the largest AUC" in each for each in sentences)
 
 
 def test_a_rule_that_is_worse_than_the_baseline_is_named():
@@ -194,7 +206,61 @@ def test_progress_is_shown_for_each_fit(data):
         shown.append((words, n_parts, len(done)))
 
     compare(*data[:3], ["scm"], n_folds=2, stage=stage)
-    assert shown == [("Comparing by rows", 4, 4), ("Holding out environments", 6, 6)]
+    plan = "Comparing scm: 5 fits (2 folds of rows, 3 parts of environments), about 0 s"
+    assert shown == [(plan, 10, 10)]
+
+
+def test_many_environments_are_held_out_in_ten_parts():
+    """Each is scored by itself, by a model that saw none of its part."""
+    rng = np.random.default_rng(0)
+    places = np.repeat(np.arange(12), np.arange(40, 64, 2))
+    X, y = places[:, np.newaxis].astype(float), rng.integers(0, 2, len(places))
+    seen = []
+
+    class Spy(GaussianNB):
+        def fit(self, X, y):
+            seen.append({*np.unique(X).astype(int).tolist()})
+            return super().fit(X, y)
+
+    found = compare(X, y, places, {"spy": Spy()}, n_folds=2, min_rows=2, min_positives=1)
+    assert found.environments == tuple(range(12))
+    left_out = [{*range(12)} - each for each in seen[2:]]
+    assert sorted(left_out, key=min) == [{0, 10}, {1, 11}, *({k} for k in range(2, 10))]
+    alone = leave_one_environment_out(GaussianNB(), X, y, places)
+    for k in range(2, 10):
+        own = found.candidates[1].by_environment[k]
+        assert own["error"] == pytest.approx(alone.held_out[k].error)
+
+
+def test_environments_of_the_same_text_stay_apart(data):
+    """`to_dict` merged the environments 1 and "1": keys are positions now."""
+    places = np.array([1, "1", 2], dtype=object)[data.environments]
+    found = compare(data.X, data.y, places, ["scm"], n_folds=2).to_dict()
+    assert found["environments"].count("1") == 2
+    scores = found["candidates"][1]["by_environment"]
+    assert [each["environment"] for each in scores] == found["environments"]
+    small = compare(data.X, data.y, places, ["scm"], n_folds=2, min_rows=5000).to_dict()
+    assert [each["n_rows"] for each in small["kept_in"]] == [1000] * 3
+
+
+def test_cells_smaller_than_the_number_of_folds():
+    """Where no label had 5 rows in any environment, the folds failed with a raw ValueError."""
+    rng = np.random.default_rng(0)
+    places, y = np.repeat(np.arange(10), 4), np.tile([0, 1, 0, 1], 10)
+    found = compare(rng.random((40, 2)), y, places, ["tree"], n_folds=5)
+    assert found.candidates[1].failure is None
+    assert 0 <= found.candidates[1].rows["error"] <= 1
+
+
+def test_two_environments_are_said_to_be_two(data):
+    """Held-out figures came from one environment, and nothing said so."""
+    two = data.environments < 2
+    found = compare(data.X[two], data.y[two], data.environments[two], ["logistic"], n_folds=2)
+    assert (
+        "each held-out figure comes from models learned in one environment" in found.conclusions[0]
+    )
+    three = compare(*data[:3], ["logistic"], n_folds=2).conclusions
+    assert not any("learned in one environment" in each for each in three)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +274,7 @@ def test_progress_is_shown_for_each_fit(data):
         ({"min_rows": 0.5}, "min_rows must be"),
         ({"min_positives": -1}, "min_positives must be"),
         ({"y": np.zeros(3000)}, "one class only"),
-        ({"y": np.arange(3000) == 7}, "needs 5 rows of each class; one has 1; use fewer folds"),
+        ({"y": np.arange(3000) == 7}, "needs 3 rows of each class; one has 1; use fewer folds"),
         ({"environments": None}, "one label per row"),
         ({"environments": np.zeros(3000)}, "single environment"),
     ],
@@ -224,7 +290,7 @@ def test_the_plot_names_each_candidate(data):
     axes = found.plot().axes
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["baseline", "a$b$"]
     assert [each.get_xlabel().split(" (")[0] for each in axes] == [
-        "Error", "Balanced accuracy", "AUC",
+        "AUC", "Log loss", "Calibration slope", "Error",
     ]  # fmt: skip
 
 
@@ -269,7 +335,9 @@ def test_trees_and_forests_among_the_candidates(data):
     assert forest.model.startswith("forest of 5 trees on ")
     for each in (tree, forest):
         elsewhere = leave_one_environment_out(own[each.name], *data[:3])
-        assert each.environments == pytest.approx(elsewhere.mean_scores)
+        assert {k: each.environments[k] for k in elsewhere.mean_scores} == pytest.approx(
+            elsewhere.mean_scores
+        )
         assert elsewhere.to_frame()["model"].str.startswith(each.name).all()
 
 

@@ -180,14 +180,19 @@ def test_trees_and_forests_are_chosen_too(folds):
         assert found.scores[1] > found.scores[0] == found.baseline
 
 
-def test_the_old_name_warns():
-    from icscm.studies.choice import choose
+def test_a_function_called_log_loss_is_a_score():
+    """The worst was chosen: by its name the function was taken for the loss."""
+
+    def log_loss(fitted, X, y):
+        return fitted.score(X, y)
 
     y = np.arange(100) % 2
-    arguments = SCMClassifier(), y[:, np.newaxis], y, None, {"p": [0.5, 1.0]}
-    with pytest.warns(FutureWarning, match=r"choose is now icscm.studies.tuning.grid_search"):
-        found = choose(*arguments)
-    assert found == grid_search(*arguments)
+    X = np.column_stack((y, np.arange(100) < 50))
+    grid = {"max_rules": [1], "feature_weights": [[0, 1], [1, 0]]}
+    found = grid_search(SCMClassifier(), X, y, None, grid, scorer=log_loss)
+    assert found.best["feature_weights"] == [1, 0]
+    assert found.beats_baseline
+    assert max(found.scores) == 1
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,7 @@ import click
 from icscm.cli import shared
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.routes import open_packed, read_labels
+from icscm.cli.routes import open_packed, read_genes, read_labels
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
 from icscm.formatting import as_text, dump_json, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
@@ -110,21 +110,23 @@ def render_checkup(
 @main.command()
 @click.argument("data", type=FILE)
 @add_options(*COLUMNS, "group", "candidates", "n_folds", "min_rows", "min_positives", "out", "plot")
-@add_options("json", "random_state", "force", *READING)
+@add_options("json", "random_state", "force", *shared.LABELS, *READING)
 def compare(
     data: Path, out: Path | None, plot: Path | None, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Compare rules and other classifiers.
 
-    Each candidate is fitted without each of five folds of the rows, then without each environment,
-    and scored on the held-out rows: error, balanced accuracy, AUC, beside those of the
-    majority-class baseline. scm are plain rules, icscm rules that are invariant across environments
-    (-or: disjunctions), invariant-tree and invariant-forest have splits whose effect is homogeneous
-    across environments; tree (at most 16 leaves), forest (100 trees), logistic (a regression) and
-    boosting are scikit-learn's.
+    Each candidate is fitted without each environment, then without each of three folds of the
+    rows, and scored on the held-out rows: AUC, log loss, calibration slope and intercept, error,
+    beside those of the majority-class baseline. icscm are rules that are invariant across
+    environments, icscm-balanced the same with p=balanced; invariant-tree and invariant-forest have
+    columns whose effect is homogeneous across environments; logistic (a regression) and boosting
+    are scikit-learn's. Others by name: scm, plain rules, icscm-exhaustive, icscm-equivalence (all
+    rules also with -or: disjunctions), tree (at most 16 leaves), forest (100 trees).
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
-    - for CSV from standard input.
+    - for CSV from standard input. Genomes (.bits, .rtab) need --labels; genes that are present in
+    the same genomes are one column.
 
     \b
     Examples:
@@ -144,7 +146,8 @@ def compare(
     choose_candidates(names)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = read_labelled(data, options)
+        is_genomes = shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS)
+        samples = (read_genes if is_genomes else read_labelled)(data, options)
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
     settings |= {"keep_columns": samples.asked_for or None, "seed": options["random_state"]}
     settings["groups"] = samples.groups
@@ -179,15 +182,7 @@ def render_comparison(found: Comparison, facts: list[list[str]]) -> Iterator[Ren
     """Two tables, the rules, and the conclusions, below the facts about the data."""
     from icscm.report.page import render_template
     from icscm.report.terminal import render_blocks
+    from icscm.studies.comparison import format_score
 
-    content = found.to_dict() | {"facts": facts, "cells": _format_scores, "as_text": as_text}
+    content = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
     return render_blocks(render_template("comparison.md", content))
-
-
-def _format_scores(*scores: dict[str, float | None]) -> list[str]:
-    """Cells of a table: each score of the first dict, then the same one of the others."""
-    cells = []
-    for name in scores[0]:
-        form = ".1%" if name == "error" else ".3f"
-        cells += ["-" if each[name] is None else f"{each[name]:{form}}" for each in scores]
-    return cells

@@ -22,9 +22,16 @@ BASELINE = "baseline"
 _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] = {
     "scm": (SCMClassifier, {}),
     "icscm": (ICSCMClassifier, {}),
+    "icscm-balanced": (ICSCMClassifier, {"p": "balanced"}),
     "icscm-exhaustive": (ICSCMClassifier, {"search": "exhaustive"}),
     "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
 }
+# The candidates that are compared where none are named; `ALL` names every one.
+DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logistic", "boosting"
+ALL = "all"
+# Seconds to fit a million cells, about, on two cores; of the others `OTHER_COST`.
+COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
+OTHER_COST = 0.5
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
@@ -32,13 +39,13 @@ _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 def choose_candidates(
     chosen: Sequence[str] | Mapping[str, Any] | None, keep_columns: Any = None
 ) -> dict[str, Any]:
-    """Candidates by name, the baseline first: all, those named, or a caller's own."""
+    """Candidates by name, the baseline first: usual ones, those named, or a caller's own."""
     own = make_candidates(keep_columns)
     if isinstance(chosen, Mapping):
         if BASELINE in chosen:
             raise IcscmError(f"{BASELINE!r} is the majority-class baseline; rename the candidate")
     else:
-        names = list(own if chosen is None else chosen)
+        names = list(DEFAULT if chosen is None else own if ALL in chosen else chosen)
         for name in names:
             if name not in own:
                 raise IcscmError(f"there is no candidate {name!r}{suggest(name, list(own))}")
@@ -65,7 +72,7 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     from sklearn.tree import DecisionTreeClassifier
 
     found: dict[str, Any] = {BASELINE: DummyClassifier(strategy="prior")}
-    own = {"keep_columns": keep_columns}
+    own = {"keep_columns": keep_columns, "n_jobs": -1}  # alike, so that they share bins
     for name, (learner, settings) in _RULES.items():
         for end, kind in (("", "conjunction"), ("-or", "disjunction")):
             found[name + end] = learner(**settings, **own, model_type=kind)

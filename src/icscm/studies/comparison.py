@@ -10,27 +10,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import StratifiedKFold
+from scipy.special import stdtrit
 
-from icscm._types import BoolArray, IntArray
+from icscm._types import IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
+from icscm.formatting import count
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.texts import write_lines
 from icscm.studies import folds
-from icscm.studies.candidates import BASELINE, choose_candidates
+from icscm.studies.candidates import BASELINE, COSTS, OTHER_COST, choose_candidates
 from icscm.studies.folds import FoldResult, Scores
-from icscm.studies.scores import TITLES, Z, compute_variance
+from icscm.studies.scores import ALPHA, TITLES, Z, compute_variance
+from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-N_FOLDS = 5
+N_FOLDS = 3
+# With more environments, they are held out in so many parts.
+MAX_HELD_OUT = 10
 # Scores in environments with fewer rows, or fewer positive ones, are too noisy.
 MIN_ROWS, MIN_POSITIVES = 200, 20
-MEASURES = "error", "balanced_accuracy", "auc"
+MEASURES = "auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"
+DRAWN = "auc", "log_loss", "slope", "error"
+# How bad a value is; of others, a smaller one is worse.
+_BADNESS: dict[str, Callable[[float], float]] = {
+    "error": float,
+    "log_loss": float,
+    "slope": lambda value: abs(value - 1),
+    "intercept": abs,
+}
+_RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0)) | {
+    "log_loss": (0.0, np.inf)
+}
+_BEST = {"auc": "more is better", "slope": "1 is best"}
 _WAYS = {"rows": "Cross-validation by rows", "environments": "Leave-one-environment-out"}
 _SCORERS = {name: name for name in MEASURES}
 # Each kind of summary with its marker and label in the figure.
@@ -70,8 +86,9 @@ class CandidateScores:
         Its name; "baseline", "rules" (not tested), "invariant" (rules tested for invariance),
         "trees" (our trees and forests) or "other".
     by_rows, by_environment : tuple of dict
-        Error, balanced accuracy and AUC in each fold of rows, and in each held-out environment;
-        None where the fit failed, or a metric is undefined.
+        AUC, log loss, calibration slope and intercept, error and balanced accuracy in each fold
+        of rows, and in each held-out environment; None where the fit failed, or a metric is
+        undefined.
     gain : tuple of float
         By rows: the error of the baseline minus that of the candidate, with its 95% interval.
     seconds : float
@@ -102,14 +119,31 @@ class CandidateScores:
         return folds.average_scores(self.by_environment, MEASURES)
 
     @property
+    def intervals(self) -> dict[str, tuple[float, float] | None]:
+        """95% interval of each mean over environments, by their spread; None without two."""
+        found: dict[str, tuple[float, float] | None] = dict.fromkeys(MEASURES)
+        for name, mean in self.environments.items():
+            values = self._list(name) if mean is not None else []
+            if mean is not None and len(values) > 1:
+                spread = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+                reach = float(stdtrit(len(values) - 1, 1 - ALPHA / 2)) * spread
+                least, most = _RANGES.get(name, (-np.inf, np.inf))
+                found[name] = max(mean - reach, least), min(mean + reach, most)
+        return found
+
+    @property
     def worst(self) -> Scores:
         """The worst value of each metric over the held-out environments."""
-        found: Scores = dict.fromkeys(MEASURES)
-        for name, mean in self.environments.items():
-            if mean is not None:
-                values = [v for e in self.by_environment if e and (v := e[name]) is not None]
-                found[name] = max(values) if name == "error" else min(values)
-        return found
+        means = self.environments
+        return {
+            name: max(self._list(name), key=_BADNESS.get(name, lambda value: -value))
+            if means[name] is not None
+            else None
+            for name in MEASURES
+        }
+
+    def _list(self, name: str) -> list[float]:
+        return [v for each in self.by_environment if each and (v := each[name]) is not None]
 
     def get_error(self, way: str) -> float:
         """The mean error by "rows" or "environments"; NaN where a fit failed."""
@@ -144,34 +178,53 @@ class Comparison:
     n_folds: int
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each candidate: by rows, by environment, the worst of these, and seconds."""
-        return pd.DataFrame(
-            {"candidate": each.name}
-            | {f"{way}_{name}": getattr(each, way)[name] for way, name in _COLUMNS}
-            | {"fit_seconds": each.seconds, "model": each.model}
-            for each in self.candidates
-        )
+        """A row for each candidate: by rows, by environment, the worst of these, and seconds.
+
+        Means over held-out environments have a 95% interval, `environments_auc_low` and so on.
+        """
+        rows = []
+        for each in self.candidates:
+            row: dict[str, Any] = {"candidate": each.name}
+            for way, name in _COLUMNS:
+                row[f"{way}_{name}"] = getattr(each, way)[name]
+                if way == "environments":
+                    ends = each.intervals[name] or (None, None)
+                    row |= {f"{way}_{name}_low": ends[0], f"{way}_{name}_high": ends[1]}
+            rows.append(row | {"fit_seconds": each.seconds, "model": each.model})
+        frame = pd.DataFrame(rows)
+        numbers = [name for name in frame if name not in ("candidate", "model")]
+        return frame.astype(dict.fromkeys(numbers, float))
 
     def to_markdown(self) -> str:
-        """The table of `to_frame` without the models, in Markdown."""
-        table = self.to_frame().drop(columns=["fit_seconds", "model"])
-        lines = [[name.replace("_", " ") for name in table], ["---", *["---:"] * len(_COLUMNS)]]
-        for name, *values in table.itertuples(index=False):
-            lines.append([name, *("-" if pd.isna(v) else f"{v:.3f}" for v in values)])
+        """The scores of `to_frame` in Markdown, with the intervals in the cells."""
+        lines = [["candidate", *(f"{way} {name.replace('_', ' ')}" for way, name in _COLUMNS)]]
+        lines.append(["---", *["---:"] * len(_COLUMNS)])
+        for each in self.candidates:
+            found = {way: getattr(each, way) for way in _SUMMARIES}
+            ends = {"environments": each.intervals}
+            cells = [
+                format_score(name, found[way][name], ends.get(way, {}).get(name))
+                for way, name in _COLUMNS
+            ]
+            lines.append([each.name, *cells])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain values."""
+        """All of it, as plain values; environments are listed by position."""
         names = [str(each) for each in self.environments]
         candidates = []
         for each in self.candidates:
             plain = asdict(each)
             del plain["by_rows"]
             plain["fit_seconds"] = plain.pop("seconds")
-            plain |= {way: getattr(each, way) for way in _SUMMARIES}
-            plain["by_environment"] = dict(zip(names, each.by_environment, strict=True))
+            plain |= {way: getattr(each, way) for way in (*_SUMMARIES, "intervals")}
+            plain["by_environment"] = [
+                None if scores is None else {"environment": name, **scores}
+                for name, scores in zip(names, each.by_environment, strict=True)
+            ]
             candidates.append(plain)
-        kept_in = {str(name): list(sizes) for name, sizes in self.kept_in.items()}
+        keys = "environment", "n_rows", "n_positive"
+        kept_in = [dict(zip(keys, (str(e), *n), strict=True)) for e, n in self.kept_in.items()]
         own = {"environments": names, "kept_in": kept_in, "candidates": candidates}
         return vars(self) | own | {"conclusions": list(self.conclusions)}
 
@@ -182,26 +235,33 @@ class Comparison:
         for way in _WAYS:  # the smallest error first; ties in the order given
             known = [each for each in self.candidates if not np.isnan(each.get_error(way))]
             ranked[way] = sorted(known, key=lambda each: each.get_error(way))
-        content = {"ways": _WAYS, "groups": _GROUPS, "negligible": _NEGLIGIBLE}
+        content: dict[str, Any] = {"ways": _WAYS, "groups": _GROUPS, "negligible": _NEGLIGIBLE}
+        scored = [each for each in self.candidates if each.environments["auc"] is not None]
+        by_auc = sorted(scored, key=lambda each: -float(each.environments["auc"] or 0))
+        slopes = {each.name: each.environments["slope"] for each in scored}
+        off = [f"{n} ({v:.2f})" for n, v in slopes.items() if v and not 0.8 <= v <= 1.25]
+        content |= {"n_held_out": len(self.environments), "off": off, "by_auc": by_auc}
+        content |= {"n_environments": len(self.environments) + len(self.kept_in)}
         return tuple(write_lines("comparison", ranked=ranked, compare=_compare_with, **content))
 
     def plot(self) -> Figure:
-        """Error, balanced accuracy and AUC of each candidate, by rows and by environment."""
+        """AUC, log loss, calibration slope and error, by rows and by environment."""
         check_matplotlib()
         frame, colors = self.to_frame(), [_COLORS[each.kind] for each in self.candidates]
-        size, places = (10.0, 1.5 + 0.32 * len(frame)), frame.index
+        size, places = (12.0, 1.5 + 0.32 * len(frame)), frame.index
         figure = make_figure(size, is_registered=True, layout="constrained")
-        panels = figure.subplots(1, 3, sharey=True)
-        for axes, measure in zip(panels, MEASURES, strict=True):
+        panels = figure.subplots(1, len(DRAWN), sharey=True)
+        for axes, measure in zip(panels, DRAWN, strict=True):
             values = {way: frame[f"{way}_{measure}"].astype(float) for way in _MARKS}
-            axes.axvline(values["rows"][0], color=LINE, linewidth=1, zorder=0)
+            axes.axvline(
+                1.0 if measure == "slope" else values["rows"][0], color=LINE, linewidth=1, zorder=0
+            )
             axes.hlines(places, values["environments"], values["worst"], colors, linewidth=1)
             for way, (marker, label) in _MARKS.items():
                 is_open = marker == "o"
                 style = {"facecolors": "white", "edgecolors": colors} if is_open else {"c": colors}
                 axes.scatter(values[way], places, marker=marker, label=label, zorder=3, **style)
-            better = "less" if measure == "error" else "more"
-            axes.set_xlabel(f"{TITLES[measure]} ({better} is better)")
+            axes.set_xlabel(f"{TITLES[measure]} ({_BEST.get(measure, 'less is better')})")
             axes.spines[["top", "right"]].set_visible(False)
         panels[0].set_yticks(places, labels=frame["candidate"], parse_math=False)
         panels[0].invert_yaxis()
@@ -228,8 +288,8 @@ def compare(
 
     Each candidate is scored by cross-validation over rows, stratified by label and environment,
     and by leave-one-environment-out for each environment that is large enough, as is the
-    majority-class baseline. Columns that our learners drop, such as identifiers, are dropped for
-    all candidates.
+    majority-class baseline. More than 10 environments are held out in 10 parts, and scored one by
+    one. Columns that our learners drop, such as identifiers, are dropped for all candidates.
 
     Parameters
     ----------
@@ -238,11 +298,12 @@ def compare(
     y, environments : as for `ICSCMClassifier.fit`
         Labels of two classes, and the environment of each sample.
     candidates : sequence of str or dict, optional
-        Names: "scm", "icscm", "icscm-exhaustive", "icscm-equivalence", each also with "-or" for
-        disjunctions, "invariant-tree", "invariant-forest", and scikit-learn's "tree" (of at most
-        16 leaves), "forest", "logistic", "boosting"; all by default. Or a dict of classifiers by
-        name, which are passed X unchanged.
-    n_folds : int, default=5
+        Names: "scm", "icscm", "icscm-balanced" (p="balanced"), "icscm-exhaustive",
+        "icscm-equivalence", each also with "-or" for disjunctions, "invariant-tree",
+        "invariant-forest", and scikit-learn's "tree" (of at most 16 leaves), "forest", "logistic",
+        "boosting"; or "all". By default icscm, icscm-balanced, invariant-tree, invariant-forest,
+        logistic and boosting. Or a dict of classifiers by name, which are passed X unchanged.
+    n_folds : int, default=3
         Folds of rows.
     min_rows, min_positives : int, default=200 and 20
         Environments with fewer rows, or fewer positive ones, are not held out.
@@ -254,8 +315,8 @@ def compare(
     seed : int, default=0
         Random seed of the folds.
     stage : callable, optional
-        Shows progress: called with a text and a number of parts, it returns a context manager
-        whose value is called after each part.
+        Shows progress: called with a text, what is fitted and about how long that takes, and the
+        number of fits, it returns a context manager whose value is called after each fit.
 
     Returns
     -------
@@ -290,37 +351,32 @@ def compare(
     cohort.check_folds(n_folds)
     sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
     is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
+    fold_of = cohort.deal(n_folds, seed)
+    rows = [[fold_of == fold] for fold in range(n_folds)]
+    large = sorted(np.flatnonzero(is_large), key=lambda k: -sizes[0][k])  # dealt by size
+    parts = [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]
+    places = [[cohort.numbers == k for k in part] for part in parts]
+    results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
     show = stage or (lambda *_: nullcontext(lambda: None))
-
-    def run(words: str, parts: Sequence[BoolArray]) -> dict[str, list[FoldResult]]:
-        """The results of each candidate, fold by fold, without the fitted estimators."""
-        results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
-        if not parts:
-            return results
-        with show(words, len(parts) * len(chosen)) as advance:
-            for is_test in parts:
-                found = folds.fit_and_score(chosen.values(), *cohort.split(is_test), _SCORERS)
-                for own, each in zip(results.values(), found, strict=True):
-                    own.append(each._replace(fitted=None))
-                    advance()
-        return results
-
-    if cohort.groups is None:
-        cell = 2 * cohort.numbers + cohort.is_positive
-        splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(cell, cell)
-        rows = [np.isin(np.arange(len(cell)), test) for _, test in splits]
-    else:
-        fold_of = cohort.deal_groups(n_folds, seed)
-        rows = [fold_of == fold for fold in range(n_folds)]
-    with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
-        by_rows = run("Comparing by rows", rows)
-        places = [cohort.numbers == k for k in np.flatnonzero(is_large)]
-        by_environment = run("Holding out environments", places)
+    plan = _describe_plan(chosen, len(rows), len(places), cohort)
+    with (
+        warnings.catch_warnings(action="ignore"),  # the scores of a fold describe its problems
+        show(plan, len(chosen) * (len(rows) + len(places))) as advance,
+    ):
+        for tests in [*rows, *places]:
+            train, _ = cohort.split(np.logical_or.reduce(tests))
+            fitted = folds.fit_and_score(chosen.values(), train, None, {})
+            for own, each in zip(results.values(), fitted, strict=True):
+                own += [_score(each, cohort.take(test)) for test in tests]
+                advance()
         ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
         whole = dict(zip(ours, folds.fit_and_score(ours.values(), cohort, None, {}), strict=True))
+    order = n_folds + np.argsort([k for part in parts for k in part])  # as the labels are
+    by_rows = {name: each[:n_folds] for name, each in results.items()}
+    by_environment = {name: [each[i] for i in order] for name, each in results.items()}
     together = None
     if cohort.groups is not None:
-        together = np.concatenate([cohort.groups[is_test] for is_test in rows])
+        together = np.concatenate([cohort.groups[test] for (test,) in rows])
     baseline = by_rows[BASELINE], together
     labels = list(enumerate(cohort.labels))
     return Comparison(
@@ -335,6 +391,36 @@ def compare(
         n_positive=int(cohort.is_positive.sum()),
         n_folds=n_folds,
     )
+
+
+def _describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort: Any) -> str:
+    """What will be fitted, and about how long that takes where the candidates are known."""
+    names, n_parts = [name for name in chosen if name != BASELINE], n_rows + n_places
+    parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
+    text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
+    seconds = sum(COSTS.get(name, OTHER_COST) for name in names) * n_parts / 1e6
+    seconds *= len(cohort.y) * (open_frame(cohort.X) if is_frame(cohort.X) else cohort.X).shape[1]
+    return f"{text}, about {f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'}"
+
+
+def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:
+    """With the scores on some rows, without the fitted estimator."""
+    if found.failure is not None:
+        return found
+    scores, is_wrong = folds.score_classifier(found.fitted, test, _SCORERS)
+    return found._replace(fitted=None, scores=scores, is_wrong=is_wrong)
+
+
+def format_score(name: str, value: float | None, ends: tuple[float, float] | None = None) -> str:
+    """A cell of a table: a score and, if given, its interval.
+
+    >>> format_score("auc", 0.8, (0.7, 0.9)), format_score("error", None)
+    ('0.800 (0.700-0.900)', '-')
+    """
+    form = ".1%" if name == "error" else ".2f" if name in ("slope", "intercept") else ".3f"
+    if value is None:
+        return "-"
+    return f"{value:{form}}" + (f" ({ends[0]:{form}}-{ends[1]:{form}})" if ends else "")
 
 
 def _summarize(

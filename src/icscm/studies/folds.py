@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
@@ -71,25 +72,32 @@ class Cohort(NamedTuple):
         is_train = ~is_test
         if self.groups is not None:
             is_train &= ~np.isin(self.groups, self.groups[is_test])
-        return self._take(is_train), self._take(is_test)
+        return self.take(is_train), self.take(is_test)
 
-    def _take(self, wanted: BoolArray) -> Cohort:
+    def take(self, wanted: BoolArray) -> Cohort:
+        """Some of the samples."""
         own = {name: getattr(self, name) for name in ("y", "numbers", "groups")}
         parts = {name: each[wanted] for name, each in own.items() if each is not None}
         return self._replace(X=take_rows(self.X, np.flatnonzero(wanted)), **parts)
 
-    def deal_groups(self, n_folds: int, seed: int) -> IntArray:
-        """The fold of each row: groups alike in labels, environment and size are dealt out.
+    def deal(self, n_folds: int, seed: int) -> IntArray:
+        """The fold of each row: rows or groups alike in label and environment are dealt out.
 
-        Those of one class first and those of the other last, so that each fold has both.
+        Groups of one class first and those of the other last, so that each fold has both; rows by
+        label, then by environment, for the same reason.
         """
-        groups = np.asarray(self.groups)
+        rng = np.random.default_rng(seed)
+        if self.groups is None:
+            cells = [self.is_positive, pd.factorize(self.numbers)[0]]  # names do not matter
+            rows = pd.Series(cells[0]).groupby(cells).indices
+            order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
+            return np.argsort(order) % n_folds
+        groups = self.groups
         _, first, sizes = np.unique(groups, return_index=True, return_counts=True)
         share = np.bincount(groups, self.is_positive) / sizes
-        shuffled = np.random.default_rng(seed).random(len(sizes))
-        keys = shuffled, sizes, self.numbers[first], np.ceil(share) + np.floor(share)
-        dealt: IntArray = (np.argsort(np.lexsort(keys)) % n_folds)[groups]
-        return dealt
+        order = np.ceil(share) + np.floor(share)
+        dealt = np.argsort(np.lexsort((rng.random(len(sizes)), sizes, self.numbers[first], order)))
+        return (dealt % n_folds)[groups]
 
     def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
         """The samples binned, for learners that share this preparation."""

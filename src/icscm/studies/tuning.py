@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
+from icscm._types import IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
@@ -42,6 +42,8 @@ class GridSearch:
         probability.
     scorer, folds, n_folds : str, str, int
         The metric, the kind of folds and their number.
+    is_loss : bool
+        Whether a smaller score is better: that of the scorer "log_loss".
     """
 
     tried: tuple[dict[str, Any], ...]
@@ -51,12 +53,13 @@ class GridSearch:
     scorer: str
     folds: str
     n_folds: int
+    is_loss: bool = False
 
     @property
     def beats_baseline(self) -> bool:
         """Whether the best combination has a better score than the baseline."""
         gain = self.scores[self.tried.index(self.best)] - self.baseline
-        return (-gain if self.scorer == "log_loss" else gain) > 0
+        return (-gain if self.is_loss else gain) > 0
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each combination, and the baseline in the last row."""
@@ -161,17 +164,23 @@ def grid_search(
     has_value = ~np.isnan(values).any(axis=1)
     if not has_value.any():
         raise IcscmError(f"{name} is undefined on every fold: each holds a single class")
-    values = 1.0 - values if name == "accuracy" else values
-    *means, baseline = values[has_value].mean(axis=0).tolist()
-    sign = 1 if name == "log_loss" else -1
+    values = 1.0 - values if scorer == "accuracy" else values
+    *own, baseline = values[has_value].mean(axis=0).tolist()
+    means = np.array(own)
+    is_loss = scorer == "log_loss"  # a function of that name is a score: larger is better
     costs = [getattr(each, "p", 1.0) for each in candidates]  # "balanced" after all numbers
     # rounded: the same predictions in other folds must tie
     ranks = [
-        (sign * round(mean, 12), abs(np.log(p)) if isinstance(p, int | float) else np.inf, place)
+        (
+            round(mean if is_loss else -mean, 12),
+            abs(np.log(p)) if isinstance(p, int | float) else np.inf,
+            place,
+        )
         for place, (mean, p) in enumerate(zip(means, costs, strict=True))
     ]
     best = tried[min(ranks)[-1]]
-    return GridSearch(tuple(tried), tuple(means), best, baseline, name, folds, len(scores))
+    known = tuple(tried), tuple(own), best, baseline
+    return GridSearch(*known, name, folds, len(scores), is_loss)
 
 
 def list_combinations(
@@ -194,18 +203,12 @@ def list_combinations(
 
 def _assign_folds(
     learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, seed: int
-) -> NDArray[np.intp]:
+) -> IntArray:
     """The fold of each row: environments, or the rows of each label in each, are dealt out."""
     if folds == "environments":
         cohort.check_environments(learner, Parameter("folds", "environments"))
         order = np.argsort(-np.bincount(cohort.numbers), kind="stable")  # the largest first
-        dealt: NDArray[np.intp] = np.argsort(order)[cohort.numbers] % n_folds
+        dealt: IntArray = np.argsort(order)[cohort.numbers] % n_folds
         return dealt
     cohort.check_folds(n_folds)
-    if cohort.groups is not None:
-        return cohort.deal_groups(n_folds, seed)
-    rng = np.random.default_rng(seed)
-    cells = [cohort.is_positive, pd.factorize(cohort.numbers)[0]]
-    rows = pd.Series(cells[0]).groupby(cells).indices
-    order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
-    return np.argsort(order) % n_folds
+    return cohort.deal(n_folds, seed)
