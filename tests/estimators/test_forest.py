@@ -1,12 +1,13 @@
 """The forest: features judged once, rows drawn without replacement, scores on rows left out."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, load
@@ -15,6 +16,7 @@ from icscm.search.forest import DRAWN_SHARE
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.memory import open_memory
+from icscm.studies.scores import compute_calibration
 
 
 def make_table(n=4000, n_environments=5, seed=0):
@@ -75,12 +77,55 @@ def test_threads_make_no_difference_and_seeds_do(resample):
     assert other.model_ != fitted[0].model_
 
 
-def test_the_probability_is_the_mean_of_the_trees():
+def test_the_probability_is_the_calibrated_mean_of_the_trees():
     X, y, environment = make_table(1000)
     forest = make_forest().fit(X, y, environments=environment)
     means = np.mean([tree.predict_proba(X) for tree in forest.model_.trees], axis=0)
-    np.testing.assert_allclose(forest.predict_proba(X)[:, 1], means, rtol=1e-12)
-    np.testing.assert_array_equal(forest.predict(X), (means > 0.5).astype(int))
+    intercept, slope = forest.calibration_.calibration
+    assert (intercept, slope) == forest.model_.calibration != (0.0, 1.0)
+    chances = 1 / (1 + np.exp(-intercept) * (1 / means - 1) ** slope)
+    np.testing.assert_allclose(forest.predict_proba(X)[:, 1], chances, rtol=1e-12)
+    np.testing.assert_array_equal(forest.predict(X), (chances > 0.5).astype(int))
+
+
+def make_rare(n, seed):
+    """A label of 11 %, common where two columns are large; intercepts differ by environment."""
+    rng = np.random.default_rng(seed)
+    environment, X = rng.integers(0, 6, n), rng.normal(size=(n, 6)).round(2)
+    odds = np.where((X[:, 0] > 0.8) & (X[:, 1] > 0.3), 9.0, 0.012)
+    odds = odds * np.exp(rng.normal(0, 0.3, 6))[environment]
+    return X, (rng.random(n) < odds / (1 + odds)).astype(int), environment
+
+
+def test_forests_are_as_sure_as_they_may_be():
+    """Means over trees were nearer to 1/2 than rates: slopes in new environments of 1.3 to 2.3.
+
+    Of a rare label no row was predicted positive (balanced accuracy 0.5, of a tree 0.93), and the
+    tenth of the rows with the highest probabilities had more positives than predicted.
+    """
+    (X, y, e), (new, truth, _) = make_rare(4000, 1), make_rare(4000, 2)
+    forest = InvariantForestClassifier(50, random_state=0).fit(X, y, environments=e)
+    tree = InvariantTreeClassifier().fit(X, y, environments=e)
+    raw = replace(forest.model_, calibration=(0.0, 1.0))
+    scores = [balanced_accuracy_score(truth, each.predict(new)) for each in (forest, tree, raw)]
+    assert scores[2] < 0.75 < 0.9 < min(scores[:2])
+    chance = forest.predict_proba(new)[:, 1]
+    _, slope = compute_calibration(truth, chance)
+    _, before = compute_calibration(truth, raw.predict_proba(new))
+    assert 0.8 < slope < 1.25 < 2 < before
+    top = np.argsort(chance)[-400:]
+    assert truth[top].mean() == pytest.approx(chance[top].mean(), abs=0.1)
+    assert truth[top].mean() > raw.predict_proba(new)[top].mean() + 0.2
+
+
+def test_predictions_that_do_not_rank_are_not_calibrated():
+    """Out of bag, the mean of noise is lower for positives: its slope would be negative."""
+    rng = np.random.default_rng(0)
+    X, y, e = rng.normal(size=(300, 2)), rng.integers(0, 2, 300), rng.integers(0, 3, 300)
+    with pytest.warns(NothingFoundWarning):
+        forest = make_forest().fit(X, y, environments=e)
+    assert forest.calibration_ is None
+    assert not forest.model_.is_calibrated
 
 
 def test_rows_are_drawn_without_replacement():
@@ -132,8 +177,8 @@ def test_scores_out_of_bag_are_those_of_trees_that_did_not_see_the_row(resample)
     wanted = roc_auc_score(y[known], (votes / np.maximum(n_votes, 1))[known])
     assert found.loc["all", "auc"] == pytest.approx(wanted, abs=1e-12)
     own = known & (environment == 3)
-    error = ((votes / np.maximum(n_votes, 1))[own] > 0.5) == y[own]
-    assert found.loc[3, "accuracy"] == pytest.approx(error.mean())
+    right = forest.model_.is_positive(forest.model_.calibrate(votes[own] / n_votes[own])) == y[own]
+    assert found.loc[3, "accuracy"] == pytest.approx(right.mean())
 
 
 def test_a_file_gives_the_same_forest(tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
 from icscm import exceptions
@@ -23,6 +25,7 @@ from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
+from icscm.stats.calibration import Recalibration, fit_recalibration
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
@@ -297,10 +300,13 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
 @document_parameters
 class InvariantForestClassifier(BaseTreeClassifier):
-    """A forest of trees of invariant columns, which predicts by their mean.
+    """A forest of trees of invariant columns, which predicts by their mean, calibrated.
 
     Binned once, counted many times. Features are screened once, on all rows, as by
-    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left.
+    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left. The
+    mean over trees is nearer to 1/2 than the rate of the label is. So its log odds are
+    calibrated on the rows that trees were not grown on: a slope common to all environments, and an
+    intercept that is the random-effects mean of the environments' own.
 
     {parameters}
 
@@ -312,10 +318,14 @@ class InvariantForestClassifier(BaseTreeClassifier):
         The screening of all features on all rows: which were rejected, and why.
     tolerance_ : float or None
         The tolerance used; None for a plain forest.
+    calibration_ : Recalibration or None
+        Slope, intercepts of the environments and their random-effects mean, out of bag;
+        `model_.calibration` has the intercept and slope used. None, and no calibration, where the
+        predictions do not rank the labels out of bag, or separate them.
     out_of_bag_ : DataFrame
         A row for each environment and one for all: samples that some tree was not grown on, and
-        accuracy, AUC and Brier score of those trees on them. With `resample="environments"`
-        every such tree never saw the environment.
+        accuracy, AUC and Brier score of those trees, calibrated, on them. With
+        `resample="environments"` every such tree never saw the environment.
     classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
     dropped_columns_
         As in `InvariantTreeClassifier`.
@@ -333,6 +343,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
     """
 
     model_: Forest
+    calibration_: Recalibration | None
 
     def __init__(
         self,
@@ -382,8 +393,15 @@ class InvariantForestClassifier(BaseTreeClassifier):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_threads=count_threads(self.n_jobs),
         )
-        self.model_, self.trace_, held_out = find_forest(source, settings)
-        self.out_of_bag_ = _score(held_out, source.environments)
+        forest, self.trace_, held_out = find_forest(source, settings)
+        cells = held_out.labels, held_out.environments
+        found = fit_recalibration(*cells, logit(held_out.votes), len(source.environments))
+        self.calibration_ = found if found is not None and found.is_usable else None
+        if self.calibration_ is not None:
+            forest = replace(forest, calibration=self.calibration_.calibration)
+        self.model_ = forest
+        calibrated = replace(held_out, votes=forest.calibrate(held_out.votes))
+        self.out_of_bag_ = _score(calibrated, source.environments)
 
     def _warn_of_findings(self) -> None:
         super()._warn_of_findings()

@@ -115,6 +115,16 @@ class CalibratedModel(DisplayMixin):
             low, high = (low, middle) if positive else (middle, high)
         return high
 
+    def describe_calibration(self) -> str:
+        """The calibration as a formula.
+
+        Returns
+        -------
+        str
+            Such as `log odds = 0.27 + 1.49 * uncalibrated log odds`.
+        """
+        return "log odds = {:.2f} + {:.2f} * uncalibrated log odds".format(*self.calibration)
+
     def _list_fields(self) -> dict[str, Any]:
         """Calibration and threshold for `to_dict`, where they are not the default."""
         fields: dict[str, Any] = {}

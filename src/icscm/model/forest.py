@@ -171,9 +171,12 @@ class Forest(CalibratedModel):
         if len(set(sizes)) > 1:
             leaves = f"{min(sizes):,} to {count(max(sizes), 'leaf')}"
         uses = [f"{format_name(name)} ({n:,})" for name, n in self.count_uses().items()]
-        return (
-            f"forest of {count(len(self.trees), 'tree')} with {leaves} each\n"
-            f"trees that use a feature: {shorten_list(uses) or 'none, since no split was found'}"
+        lines = [
+            f"forest of {count(len(self.trees), 'tree')} with {leaves} each",
+            f"trees that use a feature: {shorten_list(uses) or 'none, since no split was found'}",
+        ]
+        return "\n".join(
+            [*lines, *([f"calibrated: {self.describe_calibration()}"] * self.is_calibrated)]
         )
 
     def _display(self) -> Display:

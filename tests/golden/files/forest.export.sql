@@ -2,11 +2,13 @@
 --
 --     forest of 5 trees with 4 leaves each
 --     trees that use a feature: age (5), dose (5)
+--     calibrated: log odds = 0.02 + 1.00 * uncalibrated log odds
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
 -- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
 -- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
 -- which DuckDB holds to be above infinity (9e999).
+-- The functions exp and ln are needed: SQLite has them since 3.35, if built with its math functions.
 SELECT
   d.*,
   CASE WHEN ((CASE
@@ -63,8 +65,8 @@ SELECT
       WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
         THEN 159e0 / 281e0
       ELSE 131e0 / 359e0
-    END)) / 5e0 > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END AS prediction,
-  ((CASE
+    END)) / 5e0 >= (8909600299179109e0 / 4503599627370496e0 / 4e0 /* 0.4945821696177915 */) THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END AS prediction,
+  1e0 / (1e0 + exp(1.001561e0 * ln(1e0 / (((CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE
           WHEN CAST(d."dose" AS DOUBLE) > 0.5e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
@@ -118,7 +120,7 @@ SELECT
       WHEN CAST(d."dose" AS DOUBLE) > 0.52e0 AND CAST(d."dose" AS DOUBLE) <= 9e999
         THEN 159e0 / 281e0
       ELSE 131e0 / 359e0
-    END)) / 5e0 AS probability,
+    END)) / 5e0) - 1e0) - (0.021706e0))) AS probability,
   CAST((CASE
       WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN CASE

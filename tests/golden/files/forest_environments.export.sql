@@ -2,11 +2,13 @@
 --
 --     forest of 4 trees with 1 to 2 leaves each
 --     trees that use a feature: creatinine (1), age (1)
+--     calibrated: log odds = 1.06 + 2.10 * uncalibrated log odds
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
 -- d.*, such as d."id"): the class predicted, the probability of 1, and what decided.
 -- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
 -- which DuckDB holds to be above infinity (9e999).
+-- The functions exp and ln are needed: SQLite has them since 3.35, if built with its math functions.
 SELECT
   d.*,
   CASE WHEN ((313e0 / 1234e0)
@@ -20,8 +22,8 @@ SELECT
       WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN 325e0 / 751e0
       ELSE 57e0 / 1021e0
-    END)) / 4e0 > 0.5e0 THEN 1 ELSE 0 END AS prediction,
-  ((313e0 / 1234e0)
+    END)) / 4e0 >= (6783958680361713e0 / 4503599627370496e0 / 4e0 /* 0.37658535625216333 */) THEN 1 ELSE 0 END AS prediction,
+  1e0 / (1e0 + exp(2.097673e0 * ln(1e0 / (((313e0 / 1234e0)
     + (342e0 / 1430e0)
     + (CASE
       WHEN CAST(d."creatinine" AS DOUBLE) > 158 AND CAST(d."creatinine" AS DOUBLE) <= 9e999
@@ -32,7 +34,7 @@ SELECT
       WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
         THEN 325e0 / 751e0
       ELSE 57e0 / 1021e0
-    END)) / 4e0 AS probability,
+    END)) / 4e0) - 1e0) - (1.057368e0))) AS probability,
   CAST((0)
     + (0)
     + (CASE
