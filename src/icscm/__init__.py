@@ -26,6 +26,7 @@ _HOMES = {
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
     "tolerance_path": "icscm.studies.transfer",
+    "choose_threshold": "icscm.studies.thresholds",
     "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }
@@ -44,6 +45,7 @@ __all__ = [
     "Tree",
     "TreeCausalPrediction",
     "__version__",
+    "choose_threshold",
     "compare",
     "datasets",
     "evaluate",
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from icscm.studies.comparison import compare
     from icscm.studies.evaluation import evaluate
     from icscm.studies.stability import stability_selection
+    from icscm.studies.thresholds import choose_threshold
     from icscm.studies.transfer import leave_one_environment_out, tolerance_path
 
 

@@ -212,15 +212,15 @@ def test_blocks_are_parted_by_empty_lines_but_for_the_first():
 
 @pytest.fixture(scope="module")
 def evaluation():
-    """Of fifty environments, the k-th with an error of k percent."""
+    """Of fifty environments, the k-th with an AUC of 1 - k percent."""
     data = make_conjunction(1_000, 2, n_environments=2, random_state=1)
     learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     found = evaluate(learner, data.X, data.y, environments=data.environments).to_dict()
     places = []
     for k in range(50):
         place = {**found["environments"][0], "environment": f"e{k}", "is_new": k == 0}
-        error = {**place["scores"]["error"], "value": k / 100, "low": 0.0, "high": 0.6}
-        places.append({**place, "scores": {**place["scores"], "error": error}})
+        auc = {**place["scores"]["auc"], "value": 1 - k / 100, "low": 0.4, "high": 1.0}
+        places.append({**place, "scores": {**place["scores"], "auc": auc}})
     return {**found, "environments": places}
 
 
@@ -230,7 +230,7 @@ def list_tick_texts(axis):
 
 def test_the_worst_and_the_best_of_many_environments_are_drawn(evaluation):
     figure = draw_validation(evaluation)
-    axes = figure.axes[0]
+    axes = figure.axes[3]
     names = [text.split(" (n =")[0] for text in list_tick_texts(axes.yaxis)]
     pyplot.close(figure)
     worst, best = [f"e{k}" for k in range(49, 29, -1)], [f"e{k}" for k in range(19, 0, -1)]

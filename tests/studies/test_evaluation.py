@@ -82,23 +82,26 @@ def test_without_predict_proba_what_needs_probabilities_is_none(new):
 
 
 @pytest.mark.parametrize("strategy", ["most_frequent", "uniform"])
-def test_a_model_no_better_than_the_baseline_is_called_that_first(new, strategy):
+def test_a_model_no_better_than_the_baseline_is_called_that(new, strategy):
     model = DummyClassifier(strategy=strategy, random_state=0).fit(new.X, new.y)
     found = evaluate(model, new.X, new.y)
     assert found.verdict == "no better"
-    assert repr(found).startswith("No better than the majority-class baseline (always ")
-    assert found.to_dict()["headline"].startswith("No better")
+    said = "no better than that of the majority-class baseline (always "
+    assert said in " ".join(repr(found).split())
+    assert said in found.to_dict()["headline"]
 
 
-def test_a_model_that_errs_more_but_ranks_is_told_so(new):
+def test_a_model_that_errs_more_but_has_better_probabilities_is_better():
     """A rare outcome found at the price of false alarms: more errors, and of use all the same."""
     rng = np.random.default_rng(0)
     x = rng.random(4_000)
     y = (rng.random(4_000) < 0.1 * x).astype(int)
     learner = SCMClassifier(p="balanced").fit(x[:, None], y)
     found = evaluate(learner, x[:, None], y)
-    assert found.verdict == "no better"
-    assert "It ranks samples better than chance: AUC " in found.headline
+    error, other = (each["error"].value for each in (found.overall.scores, found.overall.baseline))
+    assert error > other
+    assert found.verdict == "better"
+    assert found.headline.startswith("AUC 0.6")
 
 
 def test_little_data_do_not_show_that_a_model_is_better(learner, new):
@@ -107,14 +110,18 @@ def test_little_data_do_not_show_that_a_model_is_better(learner, new):
     few += np.flatnonzero(is_right & (new.y == 0))[:2].tolist()
     found = evaluate(learner, new.X.iloc[few], new.y[few])
     assert found.verdict == "not shown to be better"
-    assert found.headline.startswith("Not shown to be better than the majority-class baseline")
+    assert "not shown to be better than that of the majority-class baseline" in found.headline
+    assert f", p = {found.p_value:.2f}." in found.headline
 
 
-def test_better_is_by_rows_in_which_only_one_is_wrong(learner, new, found):
-    wrong, alike = learner.predict(new.X) != new.y, found.baseline != new.y
+def test_without_probabilities_better_is_by_rows_in_which_only_one_is_wrong(new):
+    model = LinearSVC().fit(new.X, new.y)
+    found = evaluate(model, new.X, new.y)
+    wrong, alike = model.predict(new.X) != new.y, found.baseline != new.y
     b, c = (wrong & ~alike).sum(), (alike & ~wrong).sum()
     assert found.p_value == pytest.approx(binomtest(int(b), int(b + c)).pvalue)
     assert found.verdict == "better"
+    assert found.headline.startswith("Error by the model's own predictions: ")
 
 
 def test_leaves_are_compared_with_training(learner, new, found):
@@ -189,9 +196,8 @@ def test_an_environment_of_one_class_is_a_note(learner, new):
 def test_environments_in_which_the_baseline_is_as_good_are_noted(learner, new):
     is_wrong = learner.predict(new.X) != new.y
     found = evaluate(learner, new.X, new.y, np.where(is_wrong, "bad", "good"))
-    assert (
-        "In 1 of 2 environments the error is not below that of the majority-class baseline: bad."
-    ) in found.notes
+    said = "environments the Brier score is not below that of the majority-class baseline: bad."
+    assert f"In 1 of 2 {said}" in found.notes
 
 
 def test_labels_that_the_model_does_not_know_are_named(learner, new):
@@ -265,9 +271,9 @@ def test_the_text_fits_80_columns_and_names_the_worst_and_the_best(learner, new)
     lines = repr(found).splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("..." in line for line in lines) == 1
-    errors = [each.scores["error"].value for each in found.environments]
+    values = [each.scores["auc"].value for each in found.environments if each.scores["auc"]]
     first = next(i for i, line in enumerate(lines) if line.startswith("environment")) + 1
-    assert f"{max(errors):.1%}" in " ".join(lines[first : first + 2])
+    assert f"{min(values):.3f}" in " ".join(lines[first : first + 2])
 
 
 def test_a_model_without_rules_is_judged_too(new):
@@ -282,7 +288,15 @@ def test_a_model_without_rules_is_judged_too(new):
 def test_it_plots_and_shows_itself(found):
     pytest.importorskip("matplotlib")
     figure = found.plot()
-    assert [len(axes.get_yticks()) for axes in figure.axes] == [4, len(found.leaves)]
+    *curves, places, leaves = figure.axes
+    assert [axes.get_xlabel() for axes in curves] == [
+        "predicted probability",
+        "threshold",
+        "threshold",
+    ]
+    # a guide, three environments and all samples; treating none, all, and by the model
+    assert [len(axes.lines) for axes in curves] == [5, 3, 5]
+    assert [len(axes.get_yticks()) for axes in (places, leaves)] == [4, len(found.leaves)]
     assert "<iframe" in found._repr_html_()
 
 

@@ -9,7 +9,7 @@ from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClass
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.studies.folds import make_cohort
-from icscm.studies.tuning import SCORERS, _assign_folds, grid_search
+from icscm.studies.tuning import SCORERS, assign_folds, grid_search
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -17,7 +17,7 @@ def test_folds_share_out_every_cell(seed):
     rng = np.random.default_rng(seed)
     y, environments = rng.integers(0, 2, 203), rng.integers(0, 4, 203)
     cohort = make_cohort(np.zeros((203, 1)), y, environments)
-    folds = _assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
+    folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
     for label in (0, 1):
         for environment in range(4):
             sizes = np.bincount(folds[(y == label) & (environments == environment)], minlength=5)
@@ -203,7 +203,7 @@ def test_folds_never_split_a_group(seed):
     risk, places = rng.random(90), rng.integers(0, 3, 90)
     y, environments = (rng.random(600) < risk[groups]).astype(int), places[groups]
     cohort = make_cohort(np.zeros((600, 1)), y, environments, [f"patient {g}" for g in groups])
-    folds = _assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
+    folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
     assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
     for cell in range(6):
         sizes = np.bincount(folds[2 * environments + y == cell], minlength=5)

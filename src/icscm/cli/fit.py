@@ -20,6 +20,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, count, escape_controls, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
 from icscm.io.roles import Roles
+from icscm.model.thresholds import fix_threshold, read_threshold
 from icscm.parameters import get_spec
 from icscm.writing import STDOUT, check_free, write_text
 
@@ -62,6 +63,9 @@ _PURPOSES = {
     "plain": "comparison: a plain model, without any requirement",
 }
 
+# Advice where rows are not in memory.
+_ELSEWHERE = "is chosen on rows in memory; give a number or costs=1:10, or a table that fits"
+
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
 
@@ -69,7 +73,7 @@ _MAX_LEVELS = 1_000
 @main.command()
 @click.argument("data", type=FILE)
 @add_options(*shared.COLUMNS, "group", "out", "report", "force", "model")
-@add_options("cv", "cv_scorer", "cv_folds")
+@add_options("threshold", "cv", "cv_scorer", "cv_folds")
 @add_options(*PARAMETERS, "keep_columns", "stability", "random_state", "no_path")
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
@@ -99,6 +103,11 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     shared.check_ending(report, ".html", ".md", ".json")
     shared.check_outputs([out, report], force=options["force"], inputs=[data])
     grid, route = make_grid(ctx, learner, options), choose_route(data, options)
+    threshold = options["threshold"]
+    if threshold is not None and route != MEMORY:
+        threshold = fix_threshold(threshold, _ELSEWHERE)
+    elif threshold is not None:
+        read_threshold(threshold)
     progress = Progress(quiet=quiet)
     choice: GridSearch | None = None
     found: dict[str, Any] = {}
@@ -107,6 +116,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     else:
         with progress.stage(f"Learning from {data}"), hide_repeated_warnings():
             labels = learn_elsewhere(learner, route, data, options)
+        if threshold is not None:
+            learner.model_ = replace(learner.model_, threshold=threshold)
     path = found.pop("path", None)
     names = found | {
         "data_name": name_data(data),
@@ -136,6 +147,7 @@ def _fit_in_memory(
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
     from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
+    from icscm.studies.thresholds import choose_threshold
     from icscm.studies.tuning import N_FOLDS, grid_search
 
     table = samples.X, samples.y, samples.environments
@@ -151,6 +163,11 @@ def _fit_in_memory(
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
+    if options["threshold"] is not None:
+        with progress.stage("Choosing the threshold"), hide_repeated_warnings():
+            way = {"threshold": options["threshold"], "seed": seed} | own
+            cut = choose_threshold(learner, *table, **way)
+        learner.model_ = replace(learner.model_, threshold=cut)
     n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
     is_brief = n_halves is None and options["model"] in _ONLY_FOR["stability"]
     is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _N_SHOWN = 10
 # How a text column must be read for levels of a type; others are text.
 _KINDS = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}
+# Advice where a threshold would need labels.
+_UNLABELLED = "is chosen on labelled rows; choose it with icscm fit, or give a number or costs=1:10"
 # Columns that predictions add.
 _ADDED = ("probability", "class", "rule")
 
@@ -112,9 +114,15 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
 
 @main.command()
 @click.argument("model", type=FILE)
-@add_options("to", "table", "schema", "out", "force")
+@add_options("to", "threshold", "table", "schema", "out", "force")
 def export(
-    model: Path, to: str, table: str, schema: str | None, out: Path | None, force: bool
+    model: Path,
+    to: str,
+    threshold: str | None,
+    table: str,
+    schema: str | None,
+    out: Path | None,
+    force: bool,
 ) -> None:
     """Turn a model file into code that predicts without this package.
 
@@ -126,13 +134,12 @@ def export(
       icscm export model.json --to sql --table patients --out model.sql
     """
     from icscm.export import export_model
-    from icscm.model.saved import load
 
     if schema is not None and to != "sql":
         raise IcscmError("--schema is for --to sql")
     out = None if out == STDOUT else out
     check_outputs([out], force=force, inputs=[model])
-    text = export_model(load(model), to, table=table, schema=schema)
+    text = export_model(load_model(model, threshold), to, table=table, schema=schema)
     text = text if text.endswith("\n") else f"{text}\n"
     if out is None:
         open_output().write(text)
@@ -141,10 +148,20 @@ def export(
     print_written(make_console(), out)
 
 
+def load_model(path: Path, threshold: str | None) -> SavedModel:
+    """The model in a file, with another threshold if one is given."""
+    from icscm.model.saved import load
+    from icscm.model.thresholds import fix_threshold
+
+    cut = None if threshold is None else fix_threshold(threshold, _UNLABELLED)
+    saved = load(path)
+    return saved if cut is None else saved.set_threshold(cut)
+
+
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@add_options("out", "keep_columns", "safe_csv", "force", *shared.READING)
+@add_options("out", "threshold", "keep_columns", "safe_csv", "force", *shared.READING)
 def predict(
     model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
 ) -> None:
@@ -166,15 +183,13 @@ def predict(
     """
     import pyarrow
 
-    from icscm.model.saved import load
-
     out = None if out == STDOUT else out
     if out is not None:
         formats.check_output_kind(out)
         if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
             raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
-    saved, progress = load(model), Progress(quiet=quiet)
+    saved, progress = load_model(model, options["threshold"]), Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         table, kept = _read_table(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
@@ -253,18 +268,19 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@add_options("target", "environment", "group", "positive", "drop_missing", "report")
-@add_options("all", "json")
+@add_options("target", "environment", "group", "positive", "drop_missing", "threshold")
+@add_options("report", "all", "json")
 @add_options(*shared.LABELS, "force", *shared.READING)
 def evaluate(
     model: Path, data: Path, show_all: bool, as_json: bool, quiet: bool, **options: Any
 ) -> None:
     """Evaluate a model file on rows that it was not learned from.
 
-    Error, balanced accuracy, sensitivity, specificity, PPV, NPV, AUC, Brier score and log loss
-    with their 95% intervals, overall and for each environment, beside those of the majority-class
-    baseline of training. For each leaf, whether the rate of positives differs from that of
-    training, and whether the rates in new environments are within their 95% prediction interval.
+    AUC, calibration slope and intercept, Brier score, log loss, and at a threshold error,
+    balanced accuracy, sensitivity, specificity, PPV and NPV, with their 95% intervals, overall and
+    for each environment, beside those of the majority-class baseline of training. The report draws
+    calibration and decision curves. For each leaf, whether the rate of positives differs from that
+    of training, and whether the rates in new environments are within their 95% prediction interval.
 
     Columns are found by name, as for icscm predict. Environments may be new, or absent.
 
@@ -286,7 +302,7 @@ def evaluate(
     with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
         environments = labels.environment and _list_values(table, labels.environment)
         groups = labels.group and read_groups(table, labels.group)
-        found = evaluate_model(saved, table, y, environments, groups)
+        found = evaluate_model(saved, table, y, environments, groups, options["threshold"])
         names: Options = {"target": labels.target, "environment": labels.environment}
         names["data"] = formats.name_data(data)
         found = replace(found, **names, notes=(*found.notes, *notes))

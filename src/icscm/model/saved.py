@@ -15,14 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing
 from icscm.model.forest import Forest, Model, make_model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
 from icscm.model.splits import LeafCounts
+from icscm.model.thresholds import find_threshold, read_threshold
 from icscm.model.tree import Decisions
-from icscm.tables.columns import is_frame, list_names
+from icscm.tables.columns import count_rows, is_frame, list_names
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_rows
 from icscm.writing import check_free, write_text
 
@@ -170,6 +172,41 @@ class SavedModel:
                 "model.trees[0].find_leaves(X)"
             )
         return self.model.find_leaves(self._check_rows(X))
+
+    def set_threshold(self, threshold: float | str, X: Any = None, y: Any = None) -> SavedModel:
+        """The same model, predicting positive from a probability on.
+
+        Parameters
+        ----------
+        threshold : float or str
+            A number; `"costs=1:10"`, the costs of a false positive and of a false negative; or
+            `"youden"`, `"sensitivity=0.95"` or `"specificity=0.9"`, chosen on X and y.
+        X, y : as for `predict`, and array of shape (n_samples,), optional
+            Rows with their labels that the model was not learned from: on its training rows the
+            choice is optimistic. `icscm.choose_threshold` chooses on these by cross-fitting.
+
+        Returns
+        -------
+        SavedModel
+            With `model.threshold`; probabilities stay as they are.
+
+        Raises
+        ------
+        IcscmError
+            If the threshold is not one of these, or is to be chosen without rows of both classes.
+        """
+        cut = read_threshold(threshold)
+        if isinstance(cut, tuple):
+            if X is None or y is None:
+                raise IcscmError(
+                    Parameter("threshold", threshold),
+                    " is chosen on labelled rows: pass X and y that the model was not learned from",
+                )
+            codes, labels = check_labels(y, count_rows(X))
+            cut = find_threshold(
+                cut, (labels == self.classes[1])[codes], self.decide(X).probability
+            )
+        return replace(self, model=replace(self.model, threshold=cut))
 
     def _check_rows(self, X: Any) -> Any:
         """X as rules can read it, checked as estimators check theirs."""

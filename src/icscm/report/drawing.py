@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil, floor, log, log10
 from typing import Final, NamedTuple
 
 from icscm.formatting import clip, natural_key
-from icscm.report.formatting import Plain, format_span
+from icscm.report.formatting import Plain, format_share, format_span
 
 
 class Limits(NamedTuple):
@@ -36,21 +37,23 @@ def make_plot(
     limits: Limits,
     band: float | None = None,
     order: str = "given",
+    form: Callable[[float | None], str] = format_share,
 ) -> Plain:
     """Dots and intervals on one axis, positions in percent of its width, with their labels.
 
-    `key` names the share, `<key>_interval` its interval. The band is as wide as the margin, around
-    the pooled share; `beside` in a row is a share to compare with. Of very many rows those with the
-    most samples are shown.
+    `key` names the share, `<key>_interval` its interval, `form` how they are written. The band is
+    as wide as the margin, around the pooled share; `beside` in a row is a share to compare with. Of
+    very many rows those with the most samples are shown.
     """
+    write = partial(_format_percent, n_digits=4) if form is format_share else "{:g}".format
     shown = choose_largest(rows, limits.environments, order)
     ticks, share = find_ticks([*shown, pooled], key), pooled[key]
-    total = _place_row(pooled, key, ticks, "all together")
+    total = _place_row(pooled, key, ticks, "all together", form)
     return {
-        "rows": [_place_row(each, key, ticks, each["environment"]) for each in shown],
+        "rows": [_place_row(each, key, ticks, each["environment"], form) for each in shown],
         "pooled": total,
         "line": total["x"],
-        "ticks": [{"x": _place(each, ticks), "text": _format_percent(each, 4)} for each in ticks],
+        "ticks": [{"x": _place(each, ticks), "text": write(each)} for each in ticks],
         "band": None if band is None or share is None else _place_band(share, band, ticks),
         "n_rows": len(rows),
         "n_left_out": len(rows) - len(shown),
@@ -96,10 +99,13 @@ def _place(share: float, ticks: Sequence[float]) -> str:
     return _format_percent(min(max(at, 0.0), 1.0), 2)
 
 
-def _place_row(row: Plain, key: str, ticks: Sequence[float], name: str) -> Plain:
+def _place_row(
+    row: Plain, key: str, ticks: Sequence[float], name: str, form: Callable[[float | None], str]
+) -> Plain:
     share, interval = row[key], row[f"{key}_interval"]
     x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
     fields = {"name": name, "n": row["n"], "share": share, "interval": interval}
+    fields |= {"text": form(share), "range": " to ".join(map(form, interval or ()))}
     beside = row.get("beside")
     mark = None if beside is None else _place(beside, ticks)
     return {**fields, **dict(zip(("x", "x1", "x2"), x, strict=True)), "mark": mark}
@@ -277,3 +283,41 @@ def _choose_scale(largest: float) -> list[float]:
     power = 10.0 ** floor(log10(largest))
     step = next(each * power for each in (0.2, 0.5, 1.0, 2.0) if largest <= 5 * each * power)
     return [round(i * step, 12) for i in range(max(1, ceil(round(largest / step, 6))) + 1)]
+
+
+# The drawing of a curve in its own units: a box, and the room for its marks.
+_BOX: Final = {"width": 420, "height": 300, "left": 52, "right": 406, "top": 24, "floor": 258}
+
+
+def draw_curves(panel: Plain) -> Plain:
+    """Lines in a box, in the units of an SVG; parts of them below the box are not drawn."""
+    (x0, x1), (y0, y1) = panel["across"], panel["up"]
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        right = (_BOX["right"] - _BOX["left"]) * (x - x0) / (x1 - x0)
+        up = (_BOX["floor"] - _BOX["top"]) * (y - y0) / (y1 - y0)
+        return round(_BOX["left"] + right, 1), round(_BOX["floor"] - up, 1)
+
+    drawn = []
+    for kind, points in panel["lines"]:
+        seen = [place(x, y) for x, y in points if y >= y0]
+        drawn.append({"kind": kind, "line": " ".join(f"{x},{y}" for x, y in seen)})
+    return {
+        **panel,
+        **_BOX,
+        "drawn": drawn,
+        "x_ticks": [{"x": place(x, y0)[0], "text": f"{x:g}"} for x in choose_ticks(x0, x1)],
+        "y_ticks": [{"y": place(x0, y)[1], "text": f"{y:g}"} for y in choose_ticks(y0, y1)],
+    }
+
+
+def choose_ticks(low: float, high: float) -> list[float]:
+    """Round marks of an axis, at most six of them.
+
+    >>> choose_ticks(-0.02, 0.09), choose_ticks(0, 1)
+    ([-0.02, 0.0, 0.02, 0.04, 0.06, 0.08], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    """
+    power = 10.0 ** floor(log10(high - low))
+    step = next(each * power for each in (0.2, 0.5, 1.0, 2.0) if high - low <= 5.6 * each * power)
+    first, last = ceil(round(low / step, 6)), floor(round(high / step, 6))
+    return [round(i * step, 12) for i in range(first, last + 1)]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, RenderableType
 
@@ -15,7 +16,7 @@ from icscm._version import __version__
 from icscm.formatting import as_text, clip, shorten_list
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, SOFT, make_figure
-from icscm.report.drawing import Limits, make_plot
+from icscm.report.drawing import Limits, draw_curves, make_plot
 from icscm.report.formatting import (
     Plain,
     describe_rates,
@@ -31,21 +32,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Measures that are not shares.
-_NUMBERS = ("auc", "brier", "log_loss", "slope", "intercept")
+# Measures that are shares; the others are numbers.
+_SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
 # Environments listed before only the worst and the best are, and rows of a figure.
 N_LISTED, _N_DRAWN = 10, 40
 
 
 def format_measure(scores: Plain, name: str) -> str:
     """The value of a measure: a share in percent, others as numbers; - where it has none."""
-    score, form = scores[name], format_score if name in _NUMBERS else format_share
+    score, form = scores[name], format_share if name in _SHARES else format_score
     return "-" if score is None else form(score["value"])
 
 
 def format_bounds(scores: Plain, name: str) -> str:
     """The confidence interval of a measure."""
-    score, form = scores[name], format_score if name in _NUMBERS else format_share
+    score, form = scores[name], format_share if name in _SHARES else format_score
     return "" if score is None else f"{form(score['low'])} to {form(score['high'])}"
 
 
@@ -76,18 +77,22 @@ def render_page_of(found: Plain) -> str:
 def _lay_out(found: Plain, limits: Limits) -> Plain:
     """The evaluation with its plots and sentences, environments from the worst to the best."""
     places, leaves, overall = found["environments"], found["leaves"], found["overall"]
-    ranked = sorted(places, key=lambda each: -each["scores"]["error"]["value"])
+    key = "auc" if overall["scores"]["auc"] else "error"
+    ranked = sorted(places, key=lambda each: _rank(each, key))
     rows = [_make_leaf_row(leaf) for leaf in leaves[: limits.leaves]]
     (rate,) = describe_rates([overall["n_positive"]], [overall["n_samples"]])
     expected = sum((leaf["expected"] or 0.0) * leaf["n_samples"] for leaf in leaves) / rate["n"]
     plot = make_plot(rows, {**rate, "beside": expected if leaves else None}, "rate", limits)
+    placed = [_make_place_row(each, key) for each in (*ranked, overall)]
+    form = format_share if key in _SHARES else format_score
     return {
         **found,
         "about": {"version": __version__},
         "limits": limits,
-        "error_plot": make_plot(
-            [*map(_make_error_row, ranked)], _make_error_row(overall), "error", limits
-        ),
+        "plotted": key,
+        "place_plot": make_plot(placed[:-1], placed[-1], key, limits, form=form),
+        "panels": [draw_curves(each) for each in make_panels(found, limits.environments)],
+        "decision_text": _describe_decisions(found),
         "leaf_plot": {**plot, "line": None},  # the rates of leaves are meant to differ
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
@@ -97,6 +102,70 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "value": format_measure,
         "range": format_bounds,
     }
+
+
+def _rank(place: Plain, key: str) -> float:
+    """From the worst to the best; those without a value last."""
+    score = place["scores"][key]
+    if score is None:
+        return inf
+    return float(score["value"] if key == "auc" else -score["value"])
+
+
+def _describe_decisions(found: Plain) -> str:
+    """At which thresholds the model is of use."""
+    cuts, overall = found["thresholds"], found["overall"]
+    both = zip(cuts, overall["net_benefit"], overall["treat_all"], strict=True)
+    useful = [cut for cut, own, of_all in both if own > max(of_all, 0.0)]
+    return write_text("decisions", cuts=cuts, useful=useful) if cuts else ""
+
+
+def make_panels(found: Plain, most: int) -> list[Plain]:
+    """Calibration, net benefit, and the gain in it of up to so many environments.
+
+    Lines are of all samples ("all"), of an environment ("one"), of treating all ("other"), or a
+    "guide".
+    """
+    overall, cuts = found["overall"], found["thresholds"]
+    if not cuts:
+        return []
+
+    def join(values: Sequence[float]) -> list[tuple[float, float]]:
+        return [*zip(cuts, values, strict=True)]
+
+    def gain(place: Plain) -> list[tuple[float, float]]:
+        both = zip(place["net_benefit"], place["treat_all"], strict=True)
+        return join([own - max(of_all, 0.0) for own, of_all in both])
+
+    places = [("one", each) for each in found["environments"][:most]] + [("all", overall)]
+    curves = [(kind, each["calibration_curve"]) for kind, each in places]
+    highest = max((end for _, line in curves for point in line for end in point), default=1.0)
+    guide, zero = ("guide", [(0, 0), (highest, highest)]), ("guide", join([0.0] * len(cuts)))
+    benefits = [zero, ("other", join(overall["treat_all"])), ("all", join(overall["net_benefit"]))]
+    top = max(value for _, line in benefits for _, value in line) or 0.01
+    of_places = [zero, *((kind, gain(each)) for kind, each in places)]
+    panels = [_make_panel("benefit", benefits, "threshold", "net benefit", (-top / 4, 1.05 * top))]
+    if overall["calibration_curve"]:
+        titles = "predicted probability", "observed rate"
+        panels.insert(0, _make_panel("calibration", [guide, *curves], *titles))
+    if len(places) > 2:
+        panels.append(_make_panel("gain", of_places, "threshold", "gain in net benefit"))
+    return panels
+
+
+def _make_panel(
+    name: str,
+    lines: list[tuple[str, Any]],
+    x_title: str,
+    y_title: str,
+    up: tuple[float, float] | None = None,
+) -> Plain:
+    """Lines in a box that holds them all, or is as high as stated."""
+    x, y = zip(*(point for _, line in lines for point in line), strict=True)
+    room = 0.03 * (max(y) - min(y)) or 0.01
+    titles = {"name": name, "x_title": x_title, "y_title": y_title}
+    ends = {"across": (min(x), max(x)), "up": up or (min(y) - room, max(y) + room)}
+    return {**titles, "lines": lines, **ends}
 
 
 def _describe_check(leaf: Plain) -> tuple[str, str]:
@@ -113,14 +182,14 @@ def _describe_check(leaf: Plain) -> tuple[str, str]:
     return text, f"outside: {shorten_list(outside)}"
 
 
-def _make_error_row(place: Plain) -> Plain:
-    error, baseline = place["scores"]["error"], place["baseline"]["error"]
+def _make_place_row(place: Plain, key: str) -> Plain:
+    score, baseline = place["scores"][key], place["baseline"][key]
     return {
         "environment": f"{as_text(place['environment'])}{' (new)' if place['is_new'] else ''}",
         "n": place["n_samples"],
-        "error": error["value"],
-        "error_interval": [error["low"], error["high"]],
-        "beside": None if baseline is None else baseline["value"],
+        key: score and score["value"],
+        f"{key}_interval": score and [score["low"], score["high"]],
+        "beside": None if baseline is None or key == "auc" else baseline["value"],
     }
 
 
@@ -135,24 +204,53 @@ def _make_leaf_row(leaf: Plain) -> Plain:
 
 
 def draw_validation(found: Plain) -> Figure:
-    """Errors by environment, and rates by leaf where there are leaves."""
+    """Curves, the AUC by environment, and rates by leaf where there are leaves."""
     check_matplotlib()
     laid_out = _lay_out(found, Limits(environments=len(found["environments"])))
-    errors = [_make_error_row(each) for each in laid_out["shown_environments"]]
-    if len(errors) > _N_DRAWN:
-        errors = errors[: _N_DRAWN // 2] + errors[-_N_DRAWN // 2 :]
-    overall = {**_make_error_row(found["overall"]), "environment": "all"}
-    panels = [([overall, *errors], "error", "share of wrong predictions", "baseline")]
+    key, shown = laid_out["plotted"], laid_out["shown_environments"]
+    rows = [_make_place_row(each, key) for each in shown]
+    if len(rows) > _N_DRAWN:
+        rows = rows[: _N_DRAWN // 2] + rows[-_N_DRAWN // 2 :]
+    overall = {**_make_place_row(found["overall"], key), "environment": "all"}
+    what = "AUC" if key == "auc" else f"error {found['at']}"
+    panels = [([overall, *rows], key, what, "" if key == "auc" else "baseline")]
     if found["leaves"]:
         leaves = [_make_leaf_row(leaf) for leaf in found["leaves"]]
         panels.append((leaves, "rate", f"rate of {clip(found['positive'], 30)}", "training"))
-    heights = [len(rows) + 2.2 for rows, *_ in panels]
-    size = 7.0, 0.3 * sum(heights) + 0.6
+    curves, heights = laid_out["panels"], [len(rows) + 2.2 for rows, *_ in panels]
+    inches = [0.3 * each for each in heights]
+    size = 7.0 if len(curves) < 3 else 9.0, sum(inches) + 0.6 + 3.0 * bool(curves)
     figure = make_figure(size, is_registered=True, layout="constrained")
-    drawn = figure.subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
+    parts: Any = [figure, figure]
+    if curves:
+        parts = figure.subfigures(2, height_ratios=[3.0, sum(inches)])
+    for axes, curve in zip(
+        parts[0].subplots(1, len(curves)) if curves else (), curves, strict=True
+    ):
+        _draw_curves(axes, curve)
+    drawn = parts[1].subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
     for axes, panel in zip(drawn, panels, strict=True):
         _draw_panel(axes, *panel)
     return figure
+
+
+_STYLES: Final[dict[str, Any]] = {
+    "one": {"color": SOFT, "linewidth": 0.8, "alpha": 0.5},
+    "all": {"color": ACCENT, "linewidth": 2.2},
+    "other": {"color": INK, "linewidth": 1.2, "linestyle": "--"},
+    "guide": {"color": SOFT, "linewidth": 1.0, "linestyle": ":"},
+}
+
+
+def _draw_curves(axes: Axes, panel: Plain) -> None:
+    for kind, points in panel["lines"]:
+        axes.plot(*zip(*points, strict=True), **_STYLES[kind])
+    axes.set(xlim=panel["across"], ylim=panel["up"], xlabel=panel["x_title"])
+    axes.set_ylabel(panel["y_title"])
+    if panel["name"] == "benefit":
+        names = ["treat none", "treat all", "model"]
+        axes.legend(axes.lines, names, frameon=False, fontsize=8, loc="lower left")
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_panel(axes: Axes, rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
@@ -168,6 +266,8 @@ def _draw_panel(axes: Axes, rows: Sequence[Plain], key: str, what: str, beside: 
     axes.set_yticks(range(len(rows)), labels=names, parse_math=False)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel(f"{what}, 95% interval", parse_math=False)
-    axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
+    if key != "auc":
+        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+    if marks:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)

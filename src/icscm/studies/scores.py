@@ -17,7 +17,8 @@ Calibration is judged on the log odds of the probabilities: the intercept of a l
 of the label with these as offset (calibration in the large, 0 at best; above it risks are too low),
 and the slope of one with these as its only predictor (1 at best; below it predictions are too
 extreme). Both have the normal interval of the inverse information. Neither is defined with one
-class, nor the slope where the classes are separated or all probabilities are equal.
+class, nor the slope where the classes are separated or all probabilities are equal. Observed over
+expected positives, 1 at best, have the normal interval of the linearized logarithm.
 
 With groups, rows that belong together, an estimate is linearized: it is a sum of influence values,
 one a row, such as (hit - share) / n. The groups' sums of these are independent, and the variance is
@@ -36,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtr, ndtri, stdtrit
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
@@ -68,9 +69,10 @@ TITLES = {
     "log_loss": "Log loss",
     "slope": "Calibration slope",
     "intercept": "Calibration intercept",
+    "observed_expected": "Observed / expected",
 }
 # Metrics computed from probabilities; the others use predicted labels.
-PROBABILITY_METRICS = "auc", "brier", "log_loss", "slope", "intercept"
+PROBABILITY_METRICS = "auc", "brier", "log_loss", "slope", "intercept", "observed_expected"
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def compute_scores(
         "log_loss": _compute_mean(losses, inner, logit(inner), np.inf, groups),
         "slope": slope,
         "intercept": intercept,
+        "observed_expected": _compute_ratio(y, p, groups),
     }
 
 
@@ -230,22 +233,19 @@ def _bound_coefficient(
     return _bound(value, value - reach, value + reach, np.inf, -np.inf)
 
 
-def compare_errors(
-    wrong: BoolArray, baseline_wrong: BoolArray, groups: IntArray | None = None
-) -> tuple[str, float]:
-    """Whether a model is better than the baseline, and the p-value of McNemar's exact test.
+def compare_losses(losses: Any, baseline: Any, groups: IntArray | None = None) -> tuple[str, float]:
+    """Whether a model is better than the baseline by its losses, and the p-value of a paired test.
 
-    With groups, of the sum of the differences over its standard error: the root of the sum of the
-    groups' squared sums.
+    Errors of independent rows are compared by McNemar's exact test, other losses by the sum of the
+    differences, of groups if there are any, over the root of the sum of their squares.
     """
-    fewer = baseline_wrong.astype(np.int64) - wrong
-    only_model, only_baseline = int((fewer < 0).sum()), int((fewer > 0).sum())
-    n = only_model + only_baseline
-    p_value = float(binomtest(only_model, n).pvalue) if n else 1.0
-    if groups is not None and n:
-        sums = np.bincount(groups, fewer)
-        p_value = float(2 * ndtr(-abs(sums.sum()) / np.sqrt(max((sums**2).sum(), 1.0))))
-    if only_model >= only_baseline:
+    less = np.asarray(baseline, dtype=np.float64) - losses
+    sums = less if groups is None else np.bincount(groups, less)
+    n, size = len(sums), float(np.sqrt(sums @ sums))
+    p_value = float(2 * stdtr(n - 1, -abs(sums.sum()) / size)) if size and n > 1 else 1.0
+    if groups is None and np.asarray(losses).dtype == bool and less.any():
+        p_value = float(binomtest(int((less < 0).sum()), np.count_nonzero(less)).pvalue)
+    if less.sum() <= 0:
         return NO_BETTER, p_value
     return BETTER if p_value <= ALPHA else UNCLEAR, p_value
 
@@ -302,6 +302,18 @@ def _compute_mean(
         variance, z = compute_variance((losses - mean) / np.sqrt(n), groups)
     reach = z * np.sqrt(max(variance, implied) / n)
     return _bound(mean, mean - reach, mean + reach, most)
+
+
+def _compute_ratio(y: BoolArray, p: FloatArray, groups: IntArray | None) -> Score | None:
+    """Positives observed over those expected, with the normal interval of its logarithm."""
+    n_positive, expected = int(y.sum()), float(p.sum())
+    if not n_positive or not expected:
+        return None
+    ratio = n_positive / expected
+    own = np.arange(len(y)) if groups is None else groups
+    variance, z = compute_variance((y - ratio * p) / n_positive, own)
+    reach = np.exp(min(z * np.sqrt(variance), 500.0))
+    return _bound(ratio, ratio / reach, ratio * reach, np.inf)
 
 
 @dataclass(frozen=True)

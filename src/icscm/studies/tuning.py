@@ -145,7 +145,7 @@ def grid_search(
     for each in candidates:
         each.prepare()
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
-    fold_of = _assign_folds(learner, cohort, folds, n_folds, seed)
+    fold_of = assign_folds(learner, cohort, folds, n_folds, seed)
     estimators = [*candidates, DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
@@ -201,7 +201,7 @@ def list_combinations(
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def _assign_folds(
+def assign_folds(
     learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, seed: int
 ) -> IntArray:
     """The fold of each row: environments, or the rows of each label in each, are dealt out."""

@@ -1,0 +1,71 @@
+"""Thresholds: from which probability on a row is predicted positive, and how one is chosen."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from icscm._types import BoolArray, FloatArray
+from icscm.exceptions import IcscmError, Parameter
+
+# A criterion that chooses a threshold on labelled rows, and the share that it requires.
+Criterion = tuple[str, float]
+FORMS: Final = "a number between 0 and 1, costs=1:10, youden, sensitivity=0.95 or specificity=0.9"
+
+
+def read_threshold(value: Any) -> float | Criterion:
+    """A threshold as a user gives it: a number, or the criterion that chooses one.
+
+    `costs=1:10` are those of a false positive and of a false negative.
+
+    >>> read_threshold(0.2), read_threshold("costs=1:4"), read_threshold("sensitivity=0.95")
+    (0.2, 0.2, ('sensitivity', 0.95))
+    """
+    name, _, rest = str(value).strip().partition("=")
+    try:
+        if name == "costs":
+            false_positive, false_negative = map(float, rest.split(":"))
+            found = false_positive / (false_positive + false_negative)
+            found = found if min(false_positive, false_negative) > 0 else np.nan
+        else:
+            found = float(rest if name in ("sensitivity", "specificity") else value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        found = 0.5 if value == "youden" else np.nan
+    if isinstance(value, bool) or not 0 < found < 1:
+        raise IcscmError(Parameter("threshold"), f" must be {FORMS}; got {str(value)!r}")
+    return (name, found) if name in ("youden", "sensitivity", "specificity") else found
+
+
+def fix_threshold(value: Any, advice: str) -> float:
+    """The number that a threshold is; raise, with advice, where labelled rows would choose it."""
+    found = read_threshold(value)
+    if isinstance(found, tuple):
+        raise IcscmError(Parameter("threshold", value), f" {advice}")
+    return found
+
+
+def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: FloatArray) -> float:
+    """The threshold that a criterion chooses on labelled rows.
+
+    `youden` has the largest sum of sensitivity and specificity, `sensitivity` is the largest
+    threshold with at least that sensitivity, `specificity` the smallest with at least that one. The
+    threshold lies halfway between two probabilities that occur.
+
+    >>> y, p = np.array([False, True, False, True]), np.array([0.1, 0.3, 0.5, 0.9])
+    >>> [find_threshold((name, 0.9), y, p) for name in ("youden", "sensitivity", "specificity")]
+    [0.2, 0.2, 0.7]
+    """
+    if is_positive.all() or not is_positive.any():
+        raise IcscmError("a threshold cannot be chosen on rows of a single class")
+    values = np.unique(probability)
+    cuts = (np.append(0.0, values) + np.append(values, 1.0)) / 2
+    found, missed = (np.sort(probability[each]) for each in (is_positive, ~is_positive))
+    sensitivity = (len(found) - np.searchsorted(found, cuts)) / len(found)
+    specificity = np.searchsorted(missed, cuts) / len(missed)
+    name, least = criterion
+    if name == "youden":
+        return float(cuts[np.argmax(sensitivity + specificity)])
+    if name == "sensitivity":
+        return float(cuts[sensitivity >= least].max())
+    return float(cuts[specificity >= least].min())
